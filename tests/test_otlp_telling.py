@@ -217,7 +217,7 @@ def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(
         monkeypatch.delenv(name, raising=False)
     with serving(url) as api:
         api.post("/runs", run())
-        assert (api.services.teller._thread, len(api.services.teller._queue)) == (None, 0)
+        assert (api.services.exporter._thread, len(api.services.exporter._queue)) == (None, 0)
         assert metric(api, "otlp_grades_sent") == 0
 
 

@@ -44,8 +44,8 @@ PREFIX = "/api/v1"
 
 @cache
 def _routes() -> list[BaseRoute]:
-    """Every route. Applications of one process share them: FastAPI prepares routes at the first
-    request, which takes a tenth of a second.
+    """Every route. The applications of a process share them, because preparing them takes FastAPI a
+    tenth of a second.
     """
     router = APIRouter()
     for module in (
@@ -77,10 +77,10 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
         services.hub.start()
         worker.start()
         executor.start()
-        restore = _hear_the_end(services)
+        restore = _handle_signals(services)
         services.log.write("started", version=__version__, ledger=services.ledger.where)
         try:
-            async with telemetry.gathering(app):
+            async with telemetry.trace_assembly(app):
                 yield
         finally:
             restore()
@@ -89,7 +89,7 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
             await worker.close()
             await asyncio.to_thread(services.wait)
             await asyncio.to_thread(services.writer.close)
-            await asyncio.to_thread(services.teller.close, within_s=settings.shutdown_s / 4)
+            await asyncio.to_thread(services.exporter.close, within_s=settings.shutdown_s / 4)
             services.ledger.close()
             services.log.write("stopped")
 
@@ -122,9 +122,9 @@ def stop(services: Services) -> None:
     services.hub.close()
 
 
-def _hear_the_end(services: Services) -> Any:
-    """Handle SIGTERM before the web server starts waiting for its connections: open streams would
-    keep it waiting. Returns a function that restores the previous handlers.
+def _handle_signals(services: Services) -> Any:
+    """Close streams on SIGTERM and SIGINT, before the web server starts waiting for its
+    connections. Returns a function that restores the previous handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None

@@ -1,9 +1,10 @@
 """Authentication and authorisation.
 
-A bearer token names one project and some scopes. It comes in a header; from a browser that logged
-in, in a cookie, which counts for a request that changes something only where a page of this server
-sent it. Every request needs a token, unless the server was started to let this machine in and the
-request comes from this machine, addresses it by its own name, and did not come through a proxy.
+A bearer token names one project and some scopes. It comes in a header, or in the cookie of a
+browser that logged in; for a request that changes something, the cookie counts only if a page of
+this server sent it. Every request needs a token, unless the server was started to let this machine
+in and the request comes from this machine, addresses it as the loopback host, and did not come
+through a proxy.
 """
 
 from __future__ import annotations
@@ -84,11 +85,13 @@ class Gatekeeper:
         """The principal of a request. Raises a problem without a valid token or beyond the rate
         limit.
         """
-        given = header(request, "authorization")
-        given = _of_cookie(request) if given is None else given
-        found = self._anonymous(request) if given is None else await self._of_token(given)
-        if found is None:
-            what = "a token is needed." if given is None else "this token is not valid."
+        credentials = header(request, "authorization")
+        credentials = _of_cookie(request) if credentials is None else credentials
+        principal = (
+            self._anonymous(request) if credentials is None else await self._of_token(credentials)
+        )
+        if principal is None:
+            what = "a token is needed." if credentials is None else "this token is not valid."
             raise Problem(
                 401,
                 what,
@@ -97,7 +100,7 @@ class Gatekeeper:
                 headers=_CHALLENGE,
             )
         if self._limit is not None:
-            wait = self._limit.wait_s(found.token, time.monotonic())
+            wait = self._limit.wait_s(principal.token, time.monotonic())
             if wait:
                 raise Problem(
                     429,
@@ -105,7 +108,7 @@ class Gatekeeper:
                     fix="Wait, then try again.",
                     headers={"Retry-After": str(max(1, round(wait + 0.5)))},
                 )
-        return found
+        return principal
 
     async def known(self, token: str) -> Principal | None:
         """The principal of a token; None if the token is not valid."""
@@ -127,8 +130,8 @@ class Gatekeeper:
             return None
         return Principal("", settings.anonymous_project, frozenset(SCOPES))
 
-    async def _of_token(self, given: str) -> Principal | None:
-        scheme, _, text = given.partition(" ")
+    async def _of_token(self, credentials: str) -> Principal | None:
+        scheme, _, text = credentials.partition(" ")
         text = text.strip()
         if scheme.lower() != "bearer" or not text.isascii() or len(text) > 200:
             return None
@@ -139,15 +142,15 @@ class Gatekeeper:
         if known is not None and known[1] > now:
             return known[0]
         token = await asyncio.to_thread(find_token, self._database, text)
-        found = (
+        principal = (
             None
             if token is None
             else Principal(token.id, token.project, frozenset(token.scopes), token.name)
         )
         if len(self._known) > MAX_CACHED:
             self._known.clear()
-        self._known[mark] = (found, now + self._settings.token_cache_s)
-        return found
+        self._known[mark] = (principal, now + self._settings.token_cache_s)
+        return principal
 
 
 def _of_cookie(request: Request) -> str | None:
@@ -160,8 +163,8 @@ def _of_cookie(request: Request) -> str | None:
     ):
         return None
     wanted = cookie_name(request)
-    for one in cookies.split(";"):
-        name, _, value = one.strip().partition("=")
+    for cookie in cookies.split(";"):
+        name, _, value = cookie.strip().partition("=")
         if name == wanted and value:
             return f"Bearer {value}"
     return None
@@ -212,16 +215,16 @@ def _needs(scope: str) -> Callable[[Request], Awaitable[Principal]]:
 async def admit(request: Request, scope: str) -> Principal:
     """The principal of a request, or a problem."""
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
-    found = await gatekeeper.principal(request)
-    if scope not in found.scopes:
+    principal = await gatekeeper.principal(request)
+    if scope not in principal.scopes:
         raise Problem(
             403,
             f"this token lacks the scope '{scope}'.",
             where="Authorization",
             fix=f"Make one with `assay token create --scope {scope}`.",
         )
-    request.scope["assay.principal"] = found
-    return found
+    request.scope["assay.principal"] = principal
+    return principal
 
 
 READ, ADMIN = (Depends(_needs(scope)) for scope in ("read", "admin"))

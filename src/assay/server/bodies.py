@@ -39,22 +39,22 @@ def header(request: Request, name: str) -> str | None:
     """A header by its lower-case name; the first, if it was sent twice. Headers are read once for
     each request, because searching the list is slow.
     """
-    found: dict[str, str] | None = request.scope.get("assay.headers")
-    if found is None:
-        found = {
+    headers: dict[str, str] | None = request.scope.get("assay.headers")
+    if headers is None:
+        headers = {
             key.decode("latin-1"): value.decode("latin-1")
             for key, value in reversed(request.scope["headers"])
         }
-        request.scope["assay.headers"] = found
-    return found.get(name)
+        request.scope["assay.headers"] = headers
+    return headers.get(name)
 
 
 def media_type(request: Request, *allowed: str) -> str:
     """The media type of the body, one of those allowed."""
-    given = header(request, "content-type") or ""
-    if given == allowed[0]:
-        return given
-    name, _, rest = given.partition(";")
+    stated = header(request, "content-type") or ""
+    if stated == allowed[0]:
+        return stated
+    name, _, rest = stated.partition(";")
     name = name.strip().lower()
     if name not in allowed:
         raise Problem(
@@ -141,7 +141,7 @@ def _too_large(limit: int) -> Problem:
     )
 
 
-async def whole(request: Request, settings: ServerSettings) -> bytes:
+async def content(request: Request, settings: ServerSettings) -> bytes:
     """The whole body."""
     parts = [part async for part in chunks(request, settings, limit=settings.max_body_bytes)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -164,12 +164,12 @@ def parsed(data: bytes) -> Any:
 async def tree(request: Request, settings: ServerSettings) -> Any:
     """A JSON body as a tree."""
     media_type(request, JSON)
-    return parsed(await whole(request, settings))
+    return parsed(await content(request, settings))
 
 
-def document(found: Any, *, at: str = "") -> Document:
+def document(tree: Any, *, at: str = "") -> Document:
     """A part of a body, ready to be read as a record."""
-    return Document(found, _NAME, at=at)
+    return Document(tree, _NAME, at=at)
 
 
 async def read(request: Request, settings: ServerSettings, kind: type[B]) -> B:
@@ -177,11 +177,11 @@ async def read(request: Request, settings: ServerSettings, kind: type[B]) -> B:
     return shaped(await tree(request, settings), kind)
 
 
-def shaped(found: Any, kind: type[B]) -> B:
+def shaped(tree: Any, kind: type[B]) -> B:
     """A tree as what `requests` declares."""
-    if isinstance(found, dict):
-        found = {name: value for name, value in found.items() if value is not None}
-    return read_record(document(found), kind, "SRV-422")
+    if isinstance(tree, dict):
+        tree = {name: value for name, value in tree.items() if value is not None}
+    return read_record(document(tree), kind, "SRV-422")
 
 
 # --- and back
@@ -245,5 +245,5 @@ def answer(
 def created(request: Request, stored: Stored, path: str, **more: Any) -> Response:
     """The response for a stored record: where it is, whether it is new, and more about it."""
     address = f"/api/v1/{path}/{stored.digest}"
-    found = {**stored._asdict(), "location": address, **more}
-    return answer(request, found, status=201, headers={"Location": address})
+    body = {**stored._asdict(), "location": address, **more}
+    return answer(request, body, status=201, headers={"Location": address})

@@ -1,8 +1,8 @@
-"""The process in which a workflow runs, from the server's side: starting it, reading what it
-reports, and ending it with all its children.
+"""The server's side of the process in which a workflow runs: starts it, reads what it reports, and
+ends it with all its children.
 
-The other end is `running.child`. Its standard input stays open while it is wanted; it reports in
-lines. Every wait has a time limit, and the whole process group is killed at the end.
+The other side is `running.child`. Closing its standard input asks it to end; it reports in lines.
+Every wait has a time limit, and the whole process group is killed at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Take = Callable[[Sequence[Message]], Awaitable[None]]
 COMMAND = (sys.executable, "-P", "-m", "assay.running.child")
 KINDS = ("workflow_start", "step_start", "step_end", "workflow_end")
 MAX_LINE = 2 * MAX_RUN
-"""Bytes of one line: evidence has its own limit, and a head may contain a large sample."""
+"""Bytes in one line: evidence has its own limit, and a head may contain a large sample."""
 AT_ONCE = 200
 """Messages that are recorded together."""
 WAITING = 2000
@@ -91,9 +91,8 @@ class WorkflowProcess:
 
     async def run(self, request: bytes, take: Take, *, stopped: Callable[[], bool]) -> Ended:
         """Start it, pass on its messages in order, and return how it ended."""
-        environment = {
-            name: value for name, value in os.environ.items() if name != VARIABLE
-        }  # which holds the address of the database
+        # VARIABLE contains the address of the database.
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *COMMAND,
@@ -151,7 +150,7 @@ class WorkflowProcess:
                 while self._waiting > ROOM:
                     self._room.clear()
                     await self._room.wait()
-        except ValueError:  # a line beyond the limit: nothing after it can be told apart
+        except ValueError:  # a line beyond the limit: the lines after it can't be found
             kill(process)
         await self._queue.put(None)
 
@@ -172,9 +171,8 @@ class WorkflowProcess:
             await self._gone(process, GRACE_S + 1)
         kill(process)
         await asyncio.sleep(GRACE_S)
-        with suppress(
-            asyncio.QueueFull
-        ):  # somebody who left the group holds the other end: what it says is not waited for
+        # A process that left the group may still have the pipe open; its output is not awaited.
+        with suppress(asyncio.QueueFull):
             self._queue.put_nowait(None)
 
     async def _gone(self, process: asyncio.subprocess.Process, seconds: float = GRACE_S) -> None:
@@ -221,13 +219,13 @@ class WorkflowProcess:
 
 
 def _parsed(lines: Sequence[bytes]) -> list[Message]:
-    found = []
+    messages = []
     for line in lines:
-        with suppress(ValueError):  # a line that was torn when the process died
+        with suppress(ValueError):  # a line that was cut off when the process died
             tree = parse_json(line)
             if isinstance(tree, dict):
-                found.append(tree)
-    return found
+                messages.append(tree)
+    return messages
 
 
 def kill(process: asyncio.subprocess.Process) -> None:

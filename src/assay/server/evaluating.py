@@ -1,5 +1,5 @@
-"""The evaluation of a run that was posted while it ran: assemble it from its events, grade it,
-store it, and notify its watchers.
+"""Evaluates a run that was posted while it ran: assembles it from its events, grades it, stores it,
+and notifies its watchers.
 
 A server that dies in between leaves the run as `evaluating`; the next one to start finishes it.
 Only the first server to finish a run sends its last event.
@@ -15,7 +15,7 @@ from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
 from assay.server.bodies import encode
-from assay.server.grading import Made, make
+from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.server.streams import Key
@@ -41,19 +41,19 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
     steps: list[tuple[int, int, dict[str, Any]]] = []
     calls: list[dict[str, Any]] = []
     position = 0
-    while found := stored_events.after(database, project, live.run_id, position):
-        for one in found:
-            position = one.position
-            body = parse_json(one.body)
-            if one.kind == "workflow_start":  # started again: earlier events don't count
+    while page := stored_events.after(database, project, live.run_id, position):
+        for event in page:
+            position = event.position
+            body = parse_json(event.body)
+            if event.kind == "workflow_start":  # started again: earlier events don't count
                 steps, calls = [], []
-            elif one.kind == "step_end":
+            elif event.kind == "step_end":
                 step = dict(body["step"])
-                steps.append((step.pop("index"), one.position, step))
+                steps.append((step.pop("index"), event.position, step))
                 calls += body["tool_calls"]
-            elif one.kind == "workflow_end":
+            elif event.kind == "workflow_end":
                 run.setdefault("finished_at", body["at"])
-    run["steps"] = [step for _, _, step in sorted(steps, key=lambda found: found[:2])]
+    run["steps"] = [step for _, _, step in sorted(steps, key=lambda page: page[:2])]
     if calls:
         run["tool_calls"] = calls
     return run
@@ -93,7 +93,7 @@ def internal_error(error: Exception) -> AssayError:
     return AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")
 
 
-def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
+def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> DraftedGrade:
     """The grade. An unexpected error is reported too, so a run that can't be graded isn't retried
     forever.
     """
@@ -118,7 +118,7 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     still = (stored_events.EVALUATING,)
 
     async def add(
-        made: list[Event],
+        new_events: list[Event],
         *,
         state: str | None = None,
         digest: str | None = None,
@@ -129,31 +129,31 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
             database,
             project,
             key,
-            made,
+            new_events,
             of=still,
             state=state,
             digest=digest,
             after=after,
         )
         if count is not None:
-            services.hub.told((project, key), count)
+            services.hub.update((project, key), count)
 
     try:
         grader = services.grader(project)
-        made = await services.at_once(project, lambda: _graded(tree, grader, live.author))
-        begun = events.begin_fields(made.payload)
+        graded = await services.at_once(project, lambda: _graded(tree, grader, live.author))
+        begun = events.begin_fields(graded.payload)
         last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
-        if not last or last[-1].kind != "evaluation_start":  # a server that died may have said it
+        if not last or last[-1].kind != "evaluation_start":  # a dead server may have sent it
             await add(
                 [("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))],
                 after=live.events,
             )
-        kept = (await services.store(project, [made]))[0]
+        kept = (await services.store(project, [graded]))[0]
     except AssayError as error:
-        if not is_away(error):  # else it is still to be graded, when the database is back
+        if not is_away(error):  # otherwise it is graded when the database is back
             await add(problem_events(run_id, error), state=stored_events.FAILED)
         raise
-    complete = events.evaluation_fields(made.payload, kept.grade.digest)
+    complete = events.evaluation_fields(graded.payload, kept.grade.digest)
     end: list[Event] = [
         ("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))
     ]
@@ -186,9 +186,9 @@ async def take_up(services: Services, owner: str, *, since_ms: int = 0) -> int:
                 await evaluate(services, project, key)
             except (AssayError, Problem) as error:
                 services.log.write("take_up", level="warning", run=key, message=str(error))
-            except Exception as error:  # one run must not keep the others from being graded
+            except Exception as error:  # one run must not stop the others from being graded
                 services.log.fault("take_up", error, run=key)
 
-    # no project waits for another's
+    # all projects at the same time, so that none waits for another
     await asyncio.gather(*map(of_project, {project for project, _ in claimed}))
     return len(claimed)

@@ -35,7 +35,7 @@ AT_ONCE = 2
 """Executions that one process of the server works on at the same time."""
 IDLE_S = 0.5
 LOOK_S = 0.1
-"""How often a client's wait looks for the end of an execution."""
+"""How often a waiting request checks whether the execution has ended."""
 BEAT_S = 1.0
 IDLE_CRASHES = 2
 """How often the process may die before any run has begun."""
@@ -126,7 +126,7 @@ class ExecutionWork:
         return bool(self._why)
 
     def stop(self, why: str) -> None:
-        """Stop: the execution was cancelled or taken over, or the server shuts down."""
+        """Stop work: the execution was cancelled or taken over, or the server shuts down."""
         self._why = self._why or why
         if self._child is not None:
             self._child.stop()
@@ -174,13 +174,13 @@ class ExecutionWork:
         evaluation.
         """
         placed = await self._runs.in_states(*STATES)
-        made = await asyncio.to_thread(_evaluation_draft, self._services, self._job, placed)
-        if made is None:
+        drafted = await asyncio.to_thread(_evaluation_draft, self._services, self._job, placed)
+        if drafted is None:
             self._services.log.write(
                 "evaluation", level="warning", execution=self._job.id, message="runs are missing"
             )
             return
-        await self._services.writer.put(self._job.project, [made])
+        await self._services.writer.put(self._job.project, [drafted])
 
     async def _report(
         self, progress: Mapping[str, Any] | None = None, *, state: str | None = None
@@ -209,9 +209,9 @@ class ExecutionWork:
 
     async def _execute(self) -> AssayError | None:
         """Run the remaining samples. Returns the fault that stopped the execution, if any."""
-        asked = self._job.request()
+        accepted = self._job.request()
         try:
-            request = await asyncio.to_thread(self._request, asked)
+            request = await asyncio.to_thread(self._request, accepted)
         except AssayError as error:
             return error
         suspects: dict[str, str] = {}
@@ -221,7 +221,7 @@ class ExecutionWork:
             if not left:
                 return None
             alone = sorted(left & suspects.keys())
-            chosen, width = (alone, 1) if alone else (sorted(left), asked["concurrency"])
+            chosen, width = (alone, 1) if alone else (sorted(left), accepted["concurrency"])
             crashed = {name: suspects[name] for name in alone}
             ended = await self._in_child(
                 {**request, "left": chosen, "concurrency": width, "crashed": crashed},
@@ -236,7 +236,7 @@ class ExecutionWork:
                 return InputError(
                     "RUN-004",
                     f"the process that runs the workflow {ended.how} before any run began.",
-                    where=asked["workflow"]["id"],
+                    where=accepted["workflow"]["id"],
                 )
             reason = f"the process that ran it {ended.how}"
             if len(ended.under_way) == 1 or width == 1:
@@ -245,12 +245,12 @@ class ExecutionWork:
                 suspects.update(dict.fromkeys(ended.under_way, reason))
         return None
 
-    def _request(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _request(self, accepted: Mapping[str, Any]) -> dict[str, Any]:
         """The instructions for the process. Files are looked up here, by the ids that were
         accepted.
         """
         assert self._offered is not None
-        workflow, dataset = asked["workflow"], asked["dataset"]
+        workflow, dataset = accepted["workflow"], accepted["dataset"]
         source: dict[str, Any] = {
             "id": dataset["id"],
             "version": dataset["version"],
@@ -265,7 +265,7 @@ class ExecutionWork:
             "dataset": source,
             "dataset_digest": dataset["digest"],
             "memory_bytes": self._services.settings.run_memory_bytes,
-            **{name: asked[name] for name in ("name", "repeat", "timeout_s", "retries")},
+            **{name: accepted[name] for name in ("name", "repeat", "timeout_s", "retries")},
         }
 
     async def _in_child(self, request: dict[str, Any], chosen: frozenset[str]) -> Ended:
@@ -280,13 +280,13 @@ class ExecutionWork:
 
 
 def _evaluation_draft(services: Services, job: Job, placed: Sequence[Placed]) -> Draft | None:
-    """The evaluation of the runs of an execution; None if one of them left no evidence, because
-    totals without it would be too good.
+    """The evaluation of the runs of an execution; None if one of them left no evidence, because the
+    totals would be better than they should be.
     """
     digests = [one.digest for one in placed if one.digest is not None]
     if not digests or len(digests) < len(placed):
         return None
-    ledger, asked = services.ledger, job.request()
+    ledger, accepted = services.ledger, job.request()
     listed = grades_of(ledger.database, job.project, digests)
     newest = {name: found[-1].digest for name, found in listed.items() if found}
     items = ledger.get_many({*digests, *newest.values()}, project=job.project)
@@ -298,15 +298,15 @@ def _evaluation_draft(services: Services, job: Job, placed: Sequence[Placed]) ->
         return None
     started, finished = group.span(datetime.now(UTC))
     builder = EvaluationBuilder(
-        name=asked["name"],
+        name=accepted["name"],
         workflow=group.workflow,
         dataset=group.dataset,
         settings={
             "execution": job.id,
-            "workflow": asked["workflow"]["digest"],
-            "dataset": asked["dataset"]["digest"],
+            "workflow": accepted["workflow"]["digest"],
+            "dataset": accepted["dataset"]["digest"],
             "policy": services.settings.policy,
-            **{name: asked[name] for name in ("repeat", "timeout_s", "retries")},
+            **{name: accepted[name] for name in ("repeat", "timeout_s", "retries")},
         },
         started=started,
     )

@@ -15,7 +15,7 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.server.bodies import encode
 from assay.server.evaluating import evaluate, problem_events, unfinished
-from assay.server.grading import Made, make
+from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import events as stored_events
@@ -45,7 +45,7 @@ class EndedRun(NamedTuple):
     key: str
     run: dict[str, Any]
     events: int
-    """How many events it has by now."""
+    """How many events it has so far."""
     size: int
 
 
@@ -75,7 +75,7 @@ class ExecutionRuns:
 
     async def _record(self, updates: Sequence[RunUpdate]) -> dict[str, int]:
         """Record updates and wake the watchers. Returns each updated run's number of events."""
-        found: dict[str, int] = {}
+        totals: dict[str, int] = {}
         for start in range(0, len(updates), _PART):
             part = updates[start : start + _PART]
             counts = await asyncio.to_thread(
@@ -84,9 +84,9 @@ class ExecutionRuns:
             if counts is None:
                 raise ExecutionLost
             for key, count in counts.items():
-                self._services.hub.told((self._job.project, key), count)
-            found |= counts
-        return found
+                self._services.hub.update((self._job.project, key), count)
+            totals |= counts
+        return totals
 
     async def _end(self, of: tuple[str, ...], fault: AssayError, state: str) -> None:
         """End the runs in these states without evidence."""
@@ -110,7 +110,7 @@ class ExecutionRuns:
             except ExecutionLost:  # the new owner grades them
                 pass
             except Exception as error:
-                # one at a time, so that a run that cannot be graded costs no other its grade
+                # one at a time, so that a run that can't be graded doesn't affect the others
                 self._warn(message=str(error))
                 for one in batch:
                     await self._evaluate(one.key)
@@ -141,7 +141,7 @@ class ExecutionRuns:
             )
         await self._record(updates)
 
-    def _made(self, batch: Sequence[EndedRun]) -> list[Made]:
+    def _made(self, batch: Sequence[EndedRun]) -> list[DraftedGrade]:
         grader = self._services.grader(self._job.project)
         return [make(Document(one.run, "run"), grader, author=self._job.author) for one in batch]
 
@@ -175,7 +175,7 @@ class ExecutionRuns:
         )
         await self._end((EVALUATING,), fault, FAILED)
 
-    # --- ends that the workflow did not report
+    # --- runs whose end the workflow did not report
 
     async def record_unfinished(self, run_ids: Sequence[str], status: str, reason: str) -> None:
         """Record runs that began and won't end: their status, with the steps so far."""
@@ -192,7 +192,7 @@ class ExecutionRuns:
         await self.evaluate_rest()
 
     async def cancel(self) -> None:
-        """Runs that had begun are recorded as cancelled; the others are only counted."""
+        """Record the runs that had begun as cancelled; the others are only counted."""
         begun = [one.run_id for one in await self.in_states(EXECUTING)]
         await self.record_unfinished(begun, "cancelled", "the execution was cancelled")
         fault = InputError(
@@ -208,20 +208,20 @@ class ExecutionRuns:
 
 
 def _updates(messages: Sequence[Mapping[str, Any]]) -> list[RunUpdate]:
-    """What a process reported, run by run."""
-    found: dict[str, RunUpdate] = {}
-    for one in messages:
-        kind, run_id = one["kind"], one["run_id"]
+    """The reports of a process as one update for each run."""
+    updates: dict[str, RunUpdate] = {}
+    for message in messages:
+        kind, run_id = message["kind"], message["run_id"]
         key = index_key(run_id)
-        made = (kind, events.event(kind, run_id, one["at"], one["fields"]))
+        event = (kind, events.event(kind, run_id, message["at"], message["fields"]))
         begins = kind == "workflow_start"
-        known = found.get(key) or RunUpdate(
+        known = updates.get(key) or RunUpdate(
             key, [], (QUEUED, EXECUTING) if begins else (EXECUTING,)
         )
-        known = known._replace(events=[*known.events, made])
+        known = known._replace(events=[*known.events, event])
         if begins:
-            known = known._replace(state=EXECUTING, head=encode(one["head"]))
+            known = known._replace(state=EXECUTING, head=encode(message["head"]))
         elif kind == "workflow_end":
-            known = known._replace(state=EVALUATING, head=encode(one["run"]))
-        found[key] = known
-    return list(found.values())
+            known = known._replace(state=EVALUATING, head=encode(message["run"]))
+        updates[key] = known
+    return list(updates.values())

@@ -1,5 +1,5 @@
-"""Sends grades as OpenTelemetry events in the background: no request waits for it or fails because
-of it.
+"""Sends grades as OpenTelemetry events in the background: no request waits for that, or fails
+because of it.
 
 Grades wait in a bounded queue, and one thread sends them. Those that can't be sent, or find the
 queue full, are dropped, counted and logged. Shutdown empties the queue within a time limit. The
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from assay.files.json_files import parse_json
-from assay.server.grading import Made
+from assay.server.grading import DraftedGrade
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.views.exporting import OtlpTarget, send, send_refusal
@@ -24,7 +24,7 @@ from assay.views.telemetry import Origin, origin_of
 MAX_WAITING = 10_000
 """Grades that may wait."""
 MAX_BYTES = 64 * 1024 * 1024
-"""Bytes of what waits."""
+"""Bytes of grades that may wait."""
 TOGETHER = 100
 """Grades that are sent together."""
 PAUSE_S = 1.0
@@ -71,16 +71,16 @@ class GradeExporter:
         """After shutdown has begun: the deadline for sending what waits."""
         self._lost = 0
         """Dropped grades that are not logged yet."""
-        self._told_at = float("-inf")
+        self._logged_at = float("-inf")
 
-    def graded(self, made: Made) -> None:
+    def graded(self, grade: DraftedGrade) -> None:
         """Queue a stored grade to be sent."""
         if self._exporter is not None:
-            run = made.evidence.body
-            self._put(_StoredGrade(made.grade.body, run if b'"otel"' in run else None))
+            run = grade.evidence.body
+            self._put(_StoredGrade(grade.grade.body, run if b'"otel"' in run else None))
 
     def refused(self, run_id: str, code: str, message: str) -> None:
-        """Queue the news that a run could not be graded."""
+        """Queue a report that a run could not be graded."""
         if self._exporter is not None:
             self._put(_Refusal(run_id, code, message))
 
@@ -99,15 +99,15 @@ class GradeExporter:
 
     # --- the queue
 
-    def _put(self, one: _StoredGrade | _Refusal) -> None:
+    def _put(self, entry: _StoredGrade | _Refusal) -> None:
         with self._ready:
-            full = len(self._queue) >= MAX_WAITING or self._bytes + one.size > MAX_BYTES
+            full = len(self._queue) >= MAX_WAITING or self._bytes + entry.size > MAX_BYTES
             if not full and self._until is None:
-                self._queue.append(one)
-                self._bytes += one.size
+                self._queue.append(entry)
+                self._bytes += entry.size
                 if self._thread is None:
                     self._thread = threading.Thread(
-                        target=self._run, name="assay-teller", daemon=True
+                        target=self._run, name="assay-exporter", daemon=True
                     )
                     self._thread.start()
                 self._ready.notify()
@@ -119,8 +119,8 @@ class GradeExporter:
         self._metrics.count("otlp_grades_dropped", count)
         self._lost += count
         now = time.monotonic()
-        if now - self._told_at >= QUIET_S or self._until is not None:
-            lost, self._lost, self._told_at = self._lost, 0, now
+        if now - self._logged_at >= QUIET_S or self._until is not None:
+            lost, self._lost, self._logged_at = self._lost, 0, now
             self._log.write(
                 "telemetry",
                 level="warning",
@@ -129,7 +129,7 @@ class GradeExporter:
             )
 
     def _take(self) -> list[_StoredGrade | _Refusal] | None:
-        """What is to be sent next; None at the end."""
+        """The next batch to send; None at the end."""
         with self._ready:
             while not self._queue:
                 if self._until is not None:
@@ -147,16 +147,12 @@ class GradeExporter:
         while (batch := self._take()) is not None:
             try:
                 warning = self._send(batch)
-            except Exception as error:  # the thread goes on whatever happens
+            except Exception as error:  # the thread must continue
                 self._log.fault("telemetry", error)
                 warning = "internal error"
             if warning is not None:
                 self._drop(len(batch), warning.rstrip("."))
-                with (
-                    self._ready
-                    # leave a receiver that can't be reached alone for a while; shutdown doesn't
-                    # wait
-                ):
+                with self._ready:  # give an unreachable receiver a pause, unless we shut down
                     self._ready.wait_for(lambda: self._until is not None, PAUSE_S)
             else:
                 self._metrics.count("otlp_grades_sent", len(batch))
@@ -171,14 +167,14 @@ class GradeExporter:
         grades: list[dict[str, Any]] = []
         origins: dict[str, Origin] = {}
         warning = None
-        for one in batch:
-            if isinstance(one, _Refusal):
-                warning = send_refusal(one.run_id, one.code, one.message, to) or warning
+        for entry in batch:
+            if isinstance(entry, _Refusal):
+                warning = send_refusal(entry.run_id, entry.code, entry.message, to) or warning
                 continue
-            grade: dict[str, Any] = parse_json(one.body)
+            grade: dict[str, Any] = parse_json(entry.body)
             grades.append(grade)
-            if one.run is not None:
-                origins[grade["run_id"]] = origin_of(parse_json(one.run))
+            if entry.run is not None:
+                origins[grade["run_id"]] = origin_of(parse_json(entry.run))
         if grades:
             warning = send(grades, to, origins=origins).warning or warning
         return warning

@@ -1,5 +1,5 @@
-"""What both sides of a decision are graded by on a server whose project has an assay.yaml: its
-profile, rubric, policy and scorers, for the pages and for the API.
+"""Applies the assay.yaml of a server's project to decisions: its profile, rubric, policy and
+scorers, for the pages and for the API.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _KINDS = {"profile": "profiles", "rubric": "rubrics", "policy": "policies"}
 _FIELDS = {"profile": "profile", "rubric": "rubric", "policy": "grading_policy"}
 
 
-def with_configured(services: Services, given: Mapping[str, str]) -> dict[str, str]:
+def with_configured(services: Services, named: Mapping[str, str]) -> dict[str, str]:
     """What a request names to grade by, completed from assay.yaml. A request can't deviate from the
     file: it would set its own bar.
     """
     own = services.settings.release
-    for kind, name in given.items():
+    for kind, name in named.items():
         wanted = own.graded_by.get(kind)
         if kind == "policy" and own.config is not None:
-            wanted = own.grading_policy  # a file that names none grades by the default
+            wanted = own.grading_policy  # the default if the file names none
         if wanted is None or name == wanted:
             continue
         shelf = services.shelf
@@ -38,12 +38,12 @@ def with_configured(services: Services, given: Mapping[str, str]) -> dict[str, s
                 where=_FIELDS[kind],
                 fix=f"Leave `{_FIELDS[kind]}` out.",
             )
-    return {**given, **own.graded_by}
+    return {**named, **own.graded_by}
 
 
 def check_additions(services: Services, choice: EvaluationChoice) -> None:
-    """Refuse sides that were made without the scorers of assay.yaml, which are never left out, and
-    a profile that evaluations bring with them and that requires less than the file's.
+    """Refuse sides that were made without the scorers of assay.yaml, and a profile that evaluations
+    bring with them if it requires less than the file's.
     """
     own = services.settings.release
     needs_profile = choice.own is not None and own.profile is not None

@@ -1,5 +1,5 @@
-"""From a document to a stored grade: what the routes for runs and scorecards, live runs, traces,
-executions and jobs share.
+"""Makes stored grades from documents, for the routes of runs and scorecards, live runs, traces,
+executions and jobs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BasedGrader(Grader):
     basis: Basis = NO_BASIS
 
 
-class Made(NamedTuple):
+class DraftedGrade(NamedTuple):
     """A grade, and the records to store with it: judge cards, evidence, scorecard, grade."""
 
     payload: dict[str, Any]
@@ -42,13 +42,13 @@ class Made(NamedTuple):
 class StoredGrade(NamedTuple):
     """A grade that is stored, and where its records are."""
 
-    made: Made
+    made: DraftedGrade
     evidence: Stored
     grade: Stored
 
     def result(self, *, address: str = "/api/v1/runs") -> dict[str, Any]:
-        """What a client gets: where the evidence is, whether it is new, and the whole grade, byte
-        for byte as it is stored.
+        """The answer to a client: where the evidence is, whether it is new, and the grade, byte for
+        byte as stored.
         """
         return {
             "run_id": self.made.payload["run_id"],
@@ -68,7 +68,7 @@ def make(
     author: str | None,
     reason: str | None = None,
     links: Sequence[Link] = (),
-) -> Made:
+) -> DraftedGrade:
     """Grade one document, storing nothing yet. Raises an error for a faulty document."""
     graded = grader.grade(settled(document))
     evidence = evidence_draft(graded.evidence, author=author, reason=reason)
@@ -87,7 +87,7 @@ def make_again(
     author: str | None,
     reason: str,
     links: Sequence[Link] = (),
-) -> Made:
+) -> DraftedGrade:
     """Grade a stored scorecard as it is under other rules: nothing is scored again, and no gate is
     added.
     """
@@ -109,9 +109,9 @@ def _made(
     author: str | None,
     reason: str | None,
     links: Sequence[Link],
-) -> Made:
+) -> DraftedGrade:
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
     drafts = graded_drafts(
         evidence, card, payload, author=author, reason=reason, links=(*basis.links, *links)
     )
-    return Made(payload, [*basis.drafts, *drafts], drafts[0])
+    return DraftedGrade(payload, [*basis.drafts, *drafts], drafts[0])

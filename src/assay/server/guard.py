@@ -33,7 +33,7 @@ _PAGE_HEADERS = {
         b"default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self';"
         b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
-    # a form must say where it came from, which it does not without a referrer
+    # a form must state its origin, which needs a referrer
     b"referrer-policy": b"same-origin",
 }
 _NO_STORE = (b"cache-control", b"no-store")
@@ -68,7 +68,7 @@ class Guard:
                     headers.append(_NO_STORE)
                 headers += _HEADERS if page_of(scope) is None else _of_page(headers)
                 if status >= 400 and BODY_READ not in scope and _has_body(scope):
-                    headers.append(_CLOSE)  # nobody waits for a client that trickles the rest
+                    headers.append(_CLOSE)  # don't wait for a client that trickles the rest
                 headers.append((b"x-request-id", request_id.encode()))
             try:
                 await send(message)
@@ -79,21 +79,21 @@ class Guard:
         try:
             await self.app(scope, receive, sending)
         except Exception as error:
-            if gone:  # the client went away: nobody is left to answer, and nothing is wrong
+            if gone:  # the client went away, which is not an error
                 await asyncio.sleep(0)
                 return
             self.services.log.fault("fault", error, request_id=request_id)
             if status:
-                raise  # the answer has begun: all that can be done is to break it off
+                raise  # the answer has begun, so it can only be aborted
             problem = Problem(
                 500, "internal error.", fix=f"Report it with the request id {request_id}."
             )
             page = page_of(scope)
             await (problem.response() if page is None else page(problem))(scope, receive, sending)
         finally:
-            self._tell(scope, status, time.perf_counter() - began, request_id)
+            self._record(scope, status, time.perf_counter() - began, request_id)
 
-    def _tell(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route: Any = scope.get("route")
         pattern = getattr(route, "path", "none")
         self.services.metrics.request(
@@ -123,11 +123,11 @@ def _has_body(scope: Scope) -> bool:
 
 
 def _of_page(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers of a page, with the page's own content security policy if it has one, as pictures
-    do.
+    """The headers of a page, except those that the response sets itself, as pictures do with their
+    content security policy.
     """
-    said = {name for name, _ in headers}
-    return [one for one in _PAGE_HEADERS.items() if one[0] not in said]
+    own = {name for name, _ in headers}
+    return [header for header in _PAGE_HEADERS.items() if header[0] not in own]
 
 
 def page_of(scope: Scope) -> Callable[[Problem], Response] | None:

@@ -1,5 +1,5 @@
-"""Idempotency keys: the same key with the same request gets the same answer, also from another
-server and after a restart.
+"""Idempotency keys: the same key with the same request gets the same answer, even from another
+server or after a restart.
 
 A record is identified by its digest, so even without a key nothing is stored twice; the key makes
 the answer the same as well. Errors are not stored, so a fixed request can succeed.
@@ -41,25 +41,27 @@ async def answered_once(
             "an idempotency key is up to 200 printable ASCII characters.",
             where="Idempotency-Key",
         )
-    asked = sha256(
+    request_digest = sha256(
         f"{request.method} {request.url.path}?{request.url.query}\n".encode() + data
     ).hexdigest()
     database = services.ledger.database
     known = await asyncio.to_thread(find_answer, database, principal.project, key)
     if known is None:
-        made = await work()
-        if made.status_code >= 300:
-            return made
+        response = await work()
+        if response.status_code >= 300:
+            return response
         plain = (
-            zlib.decompress(bytes(made.body), 31)
-            if made.headers.get("content-encoding") == "gzip"
-            else bytes(made.body)
+            zlib.decompress(bytes(response.body), 31)
+            if response.headers.get("content-encoding") == "gzip"
+            else bytes(response.body)
         )
-        first = StoredAnswer(asked, made.status_code, made.headers.get("location"), plain)
+        first = StoredAnswer(
+            request_digest, response.status_code, response.headers.get("location"), plain
+        )
         known = await asyncio.to_thread(keep_answer, database, principal.project, key, first)
         if known is first:
-            return made
-    if known.request != asked:
+            return response
+    if known.request != request_digest:
         raise Problem(
             409,
             "this idempotency key was used for another request.",

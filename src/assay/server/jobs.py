@@ -1,8 +1,8 @@
 """Runs jobs in the background of every server, a page at a time; one server works on each job.
 
-A job that is interrupted by the end of its server goes back into the queue with the place it had
-reached; one whose server was killed is taken up by another. A grade that comes out the same is the
-same record, so nothing is stored twice.
+When a server shuts down, its job goes back into the queue with the place it had reached; when a
+server is killed, another one takes its job over. An unchanged grade is the same record, so nothing
+is stored twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from assay.store.listing import grades_of, runs_behind
 PAGE = 50
 IDLE_S = 0.5
 LOOK_S = 30.0
-"""How often to look for runs whose evaluation nobody finished."""
+"""How often to look for runs whose evaluation was not finished."""
 BEAT_S = 15.0
 MAX_FAULTS = 100
 
@@ -80,7 +80,7 @@ class JobWorker:
 
     async def _report(self, job: Job, progress: dict[str, Any], state: str | None = None) -> bool:
         """Record the progress of a job; False if another server has it now."""
-        found = await asyncio.to_thread(
+        reported = await asyncio.to_thread(
             stored_jobs.report,
             self._services.ledger.database,
             job,
@@ -88,7 +88,7 @@ class JobWorker:
             progress,
             state=state,
         )
-        return found is not None
+        return reported is not None
 
     async def _work(self, job: Job) -> None:
         services, progress = self._services, dict(job.progress)
@@ -118,22 +118,22 @@ class JobWorker:
                     )
                     return
             await self._report(job, progress, stored_jobs.QUEUED)
-        except Problem:  # the server ends
+        except Problem:  # the server is shutting down
             await self._report(job, progress, stored_jobs.QUEUED)
         except AssayError as error:
             if is_away(error):
-                # where even this fails, this owner claims the job again
+                # if even this fails, this owner claims the job again
                 await self._report(job, progress, stored_jobs.QUEUED)
                 raise
             progress["faults"] = [*progress["faults"], _fault(error.where, error)][-MAX_FAULTS:]
             await self._report(job, progress, stored_jobs.FAILED)
 
     async def _page(self, job: Job, cursor: int | None) -> Page:
-        asked = job.request()
+        request = job.request()
         return await asyncio.to_thread(
             self._services.ledger.find,
-            "run" if asked["kind"] == "rescore" else "scorecard",
-            asked.get("filters") or {},
+            "run" if request["kind"] == "rescore" else "scorecard",
+            request.get("filters") or {},
             project=job.project,
             after=cursor,
             limit=PAGE,
@@ -142,8 +142,8 @@ class JobWorker:
     async def _beating(
         self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]
     ) -> list[Draft] | None:
-        """Work on a page with a heartbeat now and then: a slow server must not look dead, or two
-        servers would take the job from each other forever. None if another server took the job.
+        """Work on a page and send heartbeats meanwhile: if a slow server looked dead, two servers
+        would take the job from each other forever. None if another server took the job.
         """
         task = asyncio.ensure_future(work)
         while not (await asyncio.wait({task}, timeout=BEAT_S))[0]:
@@ -154,49 +154,49 @@ class JobWorker:
 
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
         """Grade a page again; only differences are stored."""
-        asked = job.request()
+        request = job.request()
         grader = self._services.grader(
             job.project,
-            policy=asked.get("policy"),
-            profile=asked.get("profile"),
-            rubric=asked.get("rubric"),
+            policy=request.get("policy"),
+            profile=request.get("profile"),
+            rubric=request.get("rubric"),
         )
         ledger = self._services.ledger
         before = grades_of(ledger.database, job.project, [item.digest for item in items])
         behind = self._runs(job.project, items)
-        why = asked.get("reason") or f"{asked['kind']} job {job.id}"
-        found: list[Draft] = []
+        why = request.get("reason") or f"{request['kind']} job {job.id}"
+        drafts: list[Draft] = []
         for item in items:
             progress["seen"] += 1
             if item.body is None:
                 continue
             known = before.get(item.digest, [])
             if item.kind == "scorecard" and not known:
-                continue  # the scorecard of a run under another profile, which nobody graded
+                continue  # the scorecard of a run under another profile, which has no grade
             notes: Any = {
                 "author": job.author,
                 "reason": why,
                 "links": [Link("supersedes", known[-1].digest)] if known else [],
             }
             try:
-                made = (
+                graded = (
                     make(Document(item.tree(), item.digest), grader, **notes)
                     if item.kind == "run"
                     else make_again(item, behind.get(item.digest), grader, **notes)
                 )
             except ContractEnding:
                 raise
-            except Exception as error:  # a run that cannot be graded is named, and the job goes on
+            except Exception as error:  # the run is reported as a fault, and the job continues
                 if len(progress["faults"]) < MAX_FAULTS:
                     fault = _fault(item.digest, internal_error(error))
                     progress["faults"] = [*progress["faults"], fault]
                 continue
-            if any(one.digest == made.grade.name for one in known):
+            if any(one.digest == graded.grade.name for one in known):
                 progress["unchanged"] += 1
                 continue
-            found += made.drafts
+            drafts += graded.drafts
             progress["written"] += 1
-        return found
+        return drafts
 
     def _runs(self, project: str, items: tuple[Item, ...]) -> dict[str, Item]:
         """The run behind each scorecard that has one."""

@@ -21,7 +21,7 @@ _SECRETS = re.compile(
 )
 
 
-_SIGNS = (b"assay_", b"://", b"bearer")
+_MARKERS = (b"assay_", b"://", b"bearer")
 """Every secret contains one of these, in lower case; a text without any needs no search."""
 
 
@@ -48,7 +48,7 @@ def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
             }
         )
     low = data.lower()
-    if any(sign in low for sign in _SIGNS):
+    if any(marker in low for marker in _MARKERS):
         data = redact(data.decode()).encode()
     return data + b"\n"
 

@@ -17,7 +17,7 @@ from assay.store.listing import GradeOf, evidence_of, grades_of
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_SIDE = 20_000
-"""Records of one side of a decision."""
+"""How many records one side of a decision may have."""
 
 
 def absent(what: str, name: str) -> Problem:
@@ -54,8 +54,8 @@ class RunWithGrades(NamedTuple):
 
 
 def run_with_grades(services: Services, project: str, name: str) -> RunWithGrades:
-    """The run of an address: by its id (the newest one counts) or by a digest: of the run, of a
-    scorecard, or of one of its grades, which is then the one that is shown.
+    """The run of an address: by its id (the newest run with it) or by the digest of the run, of a
+    scorecard, or of one of its grades, which is then the one shown.
     """
     if not DIGEST.fullmatch(name):
         item = run(services, project, name)
@@ -83,21 +83,21 @@ def evaluation(services: Services, project: str, name: str) -> StoredEvaluation:
         if item.body is None:
             raise absent("evaluation", name)
         return read_evaluation(item)
-    found = find_evaluation(services.ledger, name, project=project)
-    if found is None:
+    stored = find_evaluation(services.ledger, name, project=project)
+    if stored is None:
         raise absent("evaluation", name)
-    return found
+    return stored
 
 
 def newest_grade(services: Services, project: str, evidence: Item) -> Item | None:
     """The newest grade of a run or scorecard."""
-    found = grades_of(services.ledger.database, project, [evidence.digest]).get(evidence.digest)
-    return services.ledger.get(found[-1].digest, project=project) if found else None
+    grades = grades_of(services.ledger.database, project, [evidence.digest]).get(evidence.digest)
+    return services.ledger.get(grades[-1].digest, project=project) if grades else None
 
 
 def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
     """A record with its metadata. The record itself is the stored bytes."""
-    made: dict[str, Any] = {
+    document: dict[str, Any] = {
         "digest": item.digest,
         "seq": item.seq,
         "kind": item.kind,
@@ -109,8 +109,8 @@ def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
         "record": None if item.body is None else Raw(item.body),
     }
     if grades is not None:
-        made["grades"] = [one._asdict() for one in grades]
-    return made
+        document["grades"] = [one._asdict() for one in grades]
+    return document
 
 
 def cursor(text: str | None) -> int | None:

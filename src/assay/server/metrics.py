@@ -1,10 +1,10 @@
 """Counters for Prometheus. With several workers, any one of them reports the sums of all.
 
 prometheus-client keeps the counters of each worker in a file of the folder that the parent made
-(see `workers`): they survive the worker's death. A gauge counts living workers only.
+(see `workers`), so they survive the worker's death. A gauge counts living workers only.
 
-No label ever contains what a client sent: routes appear as their pattern, so that a stranger cannot
-fill memory with names.
+No label ever contains text from a client: routes appear as their pattern, so that requests can't
+fill the memory with names.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Metrics:
         if folder is None:
             return generate_latest(self._registry)
         for _ in range(_TRIES):
-            # A worker that starts has an empty file for a moment, and another scrape may remove the
-            # file of a dead worker first.
+            # The file of a starting worker is empty for a moment, and another scrape may have
+            # removed the file of a dead worker.
             with suppress(FileNotFoundError, struct.error):
                 return self._of_all(folder)
             time.sleep(_PAUSE_S)

@@ -1,8 +1,8 @@
 """Access to `assay view`: one browser of one user gets in, through an address that works once.
 
-Everything else is refused before the application sees it: another name of this machine, which a
-page elsewhere could point here; a request without the session's cookie; a form that no page of this
-server sent; and, where the kernel says whose a connection is, any other user of this machine. A
+Everything else is refused before the application sees it: another host name, which a page elsewhere
+could point to this machine; a request without the session's cookie; a form that no page of this
+server sent; and, if the kernel shows who owns a connection, any other user of this machine. A
 browser sends a cookie to every port of a machine, so the cookie alone would not keep them out.
 """
 
@@ -45,7 +45,7 @@ class OneVisitor:
         self._page = page
         self._port = port
         self._host = f"{HOST}:{port}"
-        self._cookie = f"assay_view_{port}"  # two of them must not take each other's
+        self._cookie = f"assay_view_{port}"  # by port: several may run at once
         self._session = secrets.token_urlsafe(32)
         self._secret = secrets.token_urlsafe(32)
         self._is_new = True
@@ -78,22 +78,22 @@ class OneVisitor:
         return None
 
     def _welcome(self, request: Request) -> Response:
-        """Lead to the first page. After a click on another site, the browser would follow a
-        redirect without the cookie, so in that case a page with a link is sent instead.
+        """Go to the first page. After a click on another site, the browser would follow a redirect
+        without the cookie, so a page with a link is sent instead.
         """
-        made: Response
+        response: Response
         if request.headers.get("sec-fetch-site") in ("none", "same-origin"):
-            made = RedirectResponse(self._page, 303, headers=_HEADERS)
+            response = RedirectResponse(self._page, 303, headers=_HEADERS)
         else:
             page = escape(self._page)
-            made = HTMLResponse(
+            response = HTMLResponse(
                 f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Assay</title>'
                 f'<meta http-equiv="refresh" content="0; url={page}">'
                 f'<p><a href="{page}">Open the results</a></p></html>',
                 headers=_HEADERS,
             )
-        made.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
-        return made
+        response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
+        return response
 
     def _is_same(self, request: Request) -> bool:
         """Whether a page of this server sent a request."""
@@ -104,14 +104,14 @@ class OneVisitor:
 
 
 def _is_own(client: Address | None, port: int) -> bool:
-    """Whether a connection to `port` is this user's or root's. Where the kernel lists connections,
-    one that it doesn't list is refused; where it has no such list, the secret decides.
+    """Whether a connection to `port` is this user's or root's. If the kernel lists connections, one
+    that it doesn't list is refused; if there is no list, the secret decides.
     """
     try:
         owner = None if client is None else _owner_of(client.host, client.port, port)
     except (FileNotFoundError, PermissionError):
         return True
-    except OSError:  # such as too many open files, which another user can bring about
+    except OSError:  # such as too many open files, which another user can cause
         return False
     return owner in (os.getuid(), 0)
 

@@ -1,5 +1,5 @@
-"""What the OpenAPI document says of bodies and answers. The records are described by their own
-published schemas, never by hand.
+"""The bodies and answers in the OpenAPI document. Records are described by their published schemas,
+never by hand.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ SCORECARD = inlined(Scorecard)
 
 
 def body(schema: Any, *, lines: bool = False) -> dict[str, Any]:
-    """What a route reads: a JSON Schema, or a kind of `requests`; perhaps also as lines."""
+    """The request body of a route: a JSON Schema, or a class of `requests`; with `lines`, also as
+    lines.
+    """
     content: dict[str, Any] = {
         JSON: {"schema": schema if isinstance(schema, dict) else inlined(schema)}
     }

@@ -1,4 +1,4 @@
-"""Who works on a job: a name for this process, and whether the process of another name is dead.
+"""The owners of jobs: a name for this process, and whether the process of another name is dead.
 
 On the same machine a dead process can be detected, so a restarted server takes its jobs over at
 once. On other machines a job is free when its owner has been silent for long enough.
@@ -29,9 +29,7 @@ def is_dead(owner: str) -> bool:
 
 
 def _place() -> str:
-    """The machine since its start, and the part of it whose processes are numbered separately (the
-    PID namespace); '' if unknown.
-    """
+    """The machine's boot id and the PID namespace; '' if unknown."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()}:{os.readlink('/proc/self/ns/pid')}"

@@ -16,12 +16,12 @@ from assay.files.json_files import Unread, parse_line
 from assay.pipeline.grading import Grader
 from assay.server import bodies
 from assay.server.auth import Principal
-from assay.server.grading import Made, make
+from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem, problem_of
 from assay.server.state import Services
 
 BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
-"""What the answer to a stream of lines has of each grade."""
+"""The fields of each grade in the answer to a stream of lines."""
 BLOCK = 128
 """Lines that are graded and stored together."""
 MAX_LIST = 5000
@@ -38,18 +38,23 @@ async def post_one(
     address: str,
     large: bool = False,
 ) -> Response:
-    """Grade and store one document of a kind; a large one in a thread, so that others are answered
+    """Grade and store one document; a large one in a thread, so that other requests are answered
     meanwhile.
     """
     compute = services.in_turn if large else services.at_once
-    made = await compute(principal.project, lambda: _made(tree, grader, principal, kind))
-    found = (await services.store(principal.project, [made]))[0].result(address=address)
+    graded = await compute(principal.project, lambda: _made(tree, grader, principal, kind))
+    result = (await services.store(principal.project, [graded]))[0].result(address=address)
     return bodies.answer(
-        request, found, status=201 if found["new"] else 200, headers={"Location": found["location"]}
+        request,
+        result,
+        status=201 if result["new"] else 200,
+        headers={"Location": result["location"]},
     )
 
 
-def _made(tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str = "") -> Made:
+def _made(
+    tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str = ""
+) -> DraftedGrade:
     if isinstance(tree, dict) and tree.get("schema") not in (None, kind):
         raise Problem(
             422,
@@ -64,7 +69,7 @@ def _made(tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str
 async def post_list(
     request: Request, services: Services, principal: Principal, grader: Grader, trees: list[Any]
 ) -> Response:
-    """All of a list or nothing of it."""
+    """Grade and store a list of runs, all of them or none."""
     if not trees:
         raise Problem(422, "the list is empty.", code="FIL-005", where="body")
     if len(trees) > MAX_LIST:
@@ -73,10 +78,10 @@ async def post_list(
             f"the list has {len(trees):,} runs; the limit is {MAX_LIST:,}.",
             fix="Send lines (application/x-ndjson).",
         )
-    made, faults = [], []
+    graded, faults = [], []
     for index, tree in enumerate(trees):
         try:
-            made.append(
+            graded.append(
                 await services.at_once(
                     principal.project,
                     partial(_made, tree, grader, principal, "assay.run/1", at=f"[{index}]"),
@@ -85,7 +90,7 @@ async def post_list(
         except (AssayError, Problem) as error:
             faults.append((index, error if isinstance(error, Problem) else problem_of(error)))
         if index % 32 == 31:
-            await asyncio.sleep(0)  # others want to be answered too
+            await asyncio.sleep(0)  # let other requests run
     if faults:
         index, first = faults[0]
         listed = [
@@ -102,7 +107,7 @@ async def post_list(
             where=f"[{index}]",
             faults=listed,
         )
-    results = [kept.result() for kept in await services.store(principal.project, made)]
+    results = [kept.result() for kept in await services.store(principal.project, graded)]
     new = sum(found["new"] for found in results)
     counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
     return bodies.answer(
@@ -113,24 +118,24 @@ async def post_list(
 async def post_lines(
     request: Request, services: Services, principal: Principal, grader: Grader
 ) -> Response:
-    """A stream of lines, stored block by block as it comes. Good lines are kept; where any was at
-    fault the answer is a 422 that lists them.
+    """Grade and store a stream of lines, block by block as it arrives. Valid lines are kept; if any
+    is invalid, the answer is a 422 that lists the faults.
     """
     results: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
-    block: list[tuple[int, Made]] = []
+    block: list[tuple[int, DraftedGrade]] = []
     number, rest, limit = 0, b"", services.settings.max_body_bytes
 
     async def flush() -> None:
-        kept = await services.store(principal.project, [made for _, made in block])
-        for (line, made), one in zip(block, kept, strict=True):
+        kept = await services.store(principal.project, [graded for _, graded in block])
+        for (line, graded), stored in zip(block, kept, strict=True):
             results.append(
                 {
                     "line": line,
-                    "digest": one.evidence.digest,
-                    "grade_digest": one.grade.digest,
-                    "new": one.evidence.new,
-                    **{key: made.payload[key] for key in BRIEF},
+                    "digest": stored.evidence.digest,
+                    "grade_digest": stored.grade.digest,
+                    "new": stored.evidence.new,
+                    **{key: graded.payload[key] for key in BRIEF},
                 }
             )
         block.clear()

@@ -69,7 +69,7 @@ class Problem(Exception):  # named as the standard names it
 
     def document(self) -> dict[str, Any]:
         """The members of the standard, then ours."""
-        made: dict[str, Any] = {
+        document: dict[str, Any] = {
             "type": f"urn:assay:error:{self.code}",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
@@ -79,8 +79,8 @@ class Problem(Exception):  # named as the standard names it
             "fix": printable(self.fix),
         }
         if self.faults:
-            made["faults"] = list(self.faults[:MAX_FAULTS])
-        return {**made, **(self.extra or {})}
+            document["faults"] = list(self.faults[:MAX_FAULTS])
+        return {**document, **(self.extra or {})}
 
     def response(self) -> Response:
         """The answer."""
@@ -93,9 +93,7 @@ class Problem(Exception):  # named as the standard names it
 
 
 def safe(document: Any) -> bytes:
-    """JSON, even of text with half of a surrogate pair: an error about such text must not fail on
-    it.
-    """
+    """JSON, even of text with a lone surrogate: an error about such text must not fail itself."""
     try:
         return _encode(document)
     except UnicodeEncodeError:
@@ -126,8 +124,8 @@ def misfit(reasons: Sequence[str]) -> Problem:
 
 
 def answer_to(error: AssayError) -> Problem:
-    """One of our errors as the answer of the API: as `problem_of` has it, but for a full disk,
-    which is a 507.
+    """One of our errors as the answer of the API: the result of `problem_of`, except that a full
+    disk is a 507.
 
     OTLP exporters retry after a 503 and drop spans after a 507, so their routes use `problem_of`
     for a full disk too.
@@ -139,13 +137,7 @@ def answer_to(error: AssayError) -> Problem:
 
 def problem_of(error: AssayError) -> Problem:
     """One of our errors as a problem."""
-    if error.code in (
-        "STO-001",
-        "STO-002",
-        "STO-003",
-        "FIL-001",
-        "FIL-008",
-    ):  # no client names a file: what is kept cannot be read or written
+    if error.code in _UNAVAILABLE:
         return Problem(
             503,
             error.message,
@@ -162,7 +154,7 @@ def problem_of(error: AssayError) -> Problem:
             fix=error.fix,
         )
     if isinstance(error, InputError):
-        if getattr(error, "of_shelf", False):  # a file of ours is at fault, not what was sent
+        if getattr(error, "of_shelf", False):  # a file of the server is at fault, not the request
             return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
         faults = [fault.as_dict() for fault in error.faults[:MAX_FAULTS]]
         where = error.where
@@ -188,11 +180,13 @@ _OF_RECORDS = {"STO-007": 500, "STO-008": 404, "STO-009": 409}
 """What can be wrong with a stored record: changed from outside, forgotten, forgotten and sent
 again.
 """
+_UNAVAILABLE = ("STO-001", "STO-002", "STO-003", "FIL-001", "FIL-008")
+"""The server can't read or write its own files: clients never name one."""
 _MALFORMED = frozenset({"FIL-002", "FIL-003", "FIL-004", "FIL-005"})
 
 
 def install(app: FastAPI) -> None:
-    """Every error of the application goes out as a problem."""
+    """Make the application answer every error with a problem."""
 
     async def ours(_request: Request, error: Exception) -> Response:
         assert isinstance(error, AssayError)

@@ -1,5 +1,5 @@
-"""The bodies that clients post, each declared once: reading checks by it, and the OpenAPI document
-shows it. An unknown key is refused with its near miss.
+"""The bodies that clients post. Each is declared once, for reading and for the OpenAPI document. An
+unknown key is refused with its near miss.
 
 Runs, scorecards and judge cards are records and have their own published schemas.
 """
@@ -14,7 +14,7 @@ MAX_REPEAT, MAX_RETRIES = 1000, 20
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}"
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Objects = Annotated[list[Any], Meta(extra_json_schema={"items": {"type": "object"}})]
-"""Documents that are read one by one, so that each fault says which document it is in."""
+"""Documents that are read one by one, so that each fault names its document."""
 Filters = dict[str, str | bool]
 
 

@@ -1,5 +1,5 @@
 """Pages of runs with their newest grade. Every page costs the same: it reads a bounded number of
-rows, and `next` leads to the one after.
+rows, and `next` is the cursor of the following one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from assay.store.facets import moment_key
 from assay.store.listing import GradeOf, evidence_of, grades_of
 
 LOOKED_AT = 2000
-"""Rows that are examined for one page."""
+"""How many rows are examined for one page."""
 AT_ONCE = 100
 """The smallest number of grades read at once."""
 
@@ -68,13 +68,12 @@ def run_page(
             grades_of(services.ledger.database, project, [run.digest for run in runs_here]),
             page.next_cursor,
         )
-    found: dict[str, Item] = {}
+    fitting_runs: dict[str, Item] = {}
     newest: dict[str, list[GradeOf]] = {}
     looked = 0
     cursor = after
-    at_once = max(
-        limit, AT_ONCE if gate is None else LOOKED_AT // 4
-    )  # most grades have not failed the gate
+    # With a gate, more at once: few grades have failed it.
+    at_once = max(limit, AT_ONCE if gate is None else LOOKED_AT // 4)
     while True:
         page = services.ledger.find(
             "grade",
@@ -102,22 +101,22 @@ def run_page(
         cursor = page.next_cursor
         for index, item in enumerate(fitting):
             run = runs.get(behind.get(item.digest, ""))
-            # only the newest grade of a run says what it is now
+            # only the newest grade of a run counts
             if (
                 run is not None
                 and run.kind == "run"
-                and run.digest not in found
+                and run.digest not in fitting_runs
                 and _fits(run, run_only)
             ):
                 grades = graded.get(run.digest)
                 if grades and grades[-1].digest == item.digest:
-                    found[run.digest] = run
+                    fitting_runs[run.digest] = run
                     newest[run.digest] = grades
-            if len(found) == limit and index + 1 < len(fitting):
+            if len(fitting_runs) == limit and index + 1 < len(fitting):
                 cursor = item.seq
                 break
-        if cursor is None or len(found) >= limit or looked >= LOOKED_AT:
-            return briefly(list(found.values()), newest, cursor)
+        if cursor is None or len(fitting_runs) >= limit or looked >= LOOKED_AT:
+            return briefly(list(fitting_runs.values()), newest, cursor)
 
 
 def _fits(run: Item, wanted: dict[str, Any]) -> bool:

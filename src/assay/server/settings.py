@@ -1,8 +1,7 @@
-"""What a server is started with. Every limit is here with its unit; nothing is read from elsewhere
+"""The settings of a server. Every limit is here with its unit; nothing is read from elsewhere
 later.
 
-With several workers each process is given the same settings through its environment, so they must
-survive JSON.
+With several workers, each process gets the same settings as JSON in its environment.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     datasets: str | None = None
     """A folder of datasets that clients may choose for these workflows."""
     run_concurrency: int = 8
-    """Runs of one execution at the same time, whatever a client asks for."""
+    """How many runs of one execution run at the same time, whatever a client requests."""
     run_samples: int = 10_000
-    """Runs of one execution."""
+    """How many runs one execution may have."""
     run_queue: int = 100
-    """Unfinished executions of one project."""
+    """How many unfinished executions one project may have."""
     run_memory_bytes: int | None = 8 * 1024 * 1024 * 1024
     """Memory limit of the process that runs a workflow."""
     cards: tuple[str, ...] = ()
@@ -53,12 +52,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     max_body_bytes: int = 16 * 1024 * 1024
     max_stream_bytes: int = 1024 * 1024 * 1024
-    """For bodies of lines, which are never held in memory as a whole."""
+    """For bodies of lines, which are never in memory as a whole."""
     body_timeout_s: float = 30.0
     """The longest pause between two parts of a body; a whole body may take ten times as long."""
     rate_per_s: float = 2000.0
-    """Per token and worker: several workers share what the operator allows, so that together they
-    never allow more.
+    """Per token and worker. The operator's limit is divided among the workers, so that together
+    they never allow more.
     """
     rate_burst: int = 4000
     heartbeat_s: float = 15.0
@@ -78,15 +77,15 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_keep_s: float = 7 * 24 * 3600.0
     """How long the spans of a failed trace are kept."""
     otlp_endpoint: str | None = None
-    """Where grades are sent as events; without it, where the environment says."""
+    """Where grades are sent as events; by default, the endpoint in the environment."""
     log_requests: bool = True
     shared: str | None = None
     """The folder that several workers share."""
 
 
 def to_environment(settings: ServerSettings) -> None:
-    """Put the settings where worker processes find them. A password in the database's address is
-    only ever in the environment.
+    """Put the settings where worker processes find them: in the environment, because the address of
+    the database may contain a password.
     """
     os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
 
@@ -112,7 +111,7 @@ def is_loopback(host: str | None) -> bool:
 
 @lru_cache(maxsize=256)
 def _is_loopback(host: str) -> bool:
-    import ipaddress  # only where somebody asks to be let in without a token
+    import ipaddress  # needed only for requests without a token
 
     if host == "localhost":
         return True

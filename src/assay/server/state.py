@@ -1,5 +1,5 @@
-"""What the routes share: ledger, shelf, graders, writer, gatekeeper, hub, metrics, log. Made once
-for a process and handed on, never global.
+"""What the routes share: ledger, shelf, graders, writer, gatekeeper, hub, metrics, log. It is
+created once for each process and passed on, never global.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.library.shelf import Shelf
 from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
 from assay.server.grade_events import GradeExporter
-from assay.server.grading import BasedGrader, Made, StoredGrade
+from assay.server.grading import BasedGrader, DraftedGrade, StoredGrade
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
@@ -39,9 +39,9 @@ R = TypeVar("R")
 
 MAX_GRADERS = 64
 LARGE = 1024 * 1024
-"""Bodies above this are graded in a thread, so that others are answered meanwhile."""
+"""Larger bodies are graded in a thread, so that other requests are answered meanwhile."""
 GRADING_THREADS = 4
-"""Projects whose evidence is graded in threads at once. Other threaded work of a server has its own
+"""How many projects are graded in threads at once. Other threaded work of a server has its own
 threads and never waits for these.
 """
 CARDS_S = 10.0
@@ -65,7 +65,7 @@ class Services:
         self.gatekeeper = Gatekeeper(settings, self.ledger.database)
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
-        self.teller = GradeExporter(configured(settings.otlp_endpoint), self.metrics, self.log)
+        self.exporter = GradeExporter(configured(settings.otlp_endpoint), self.metrics, self.log)
         self.stopping = False
         self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -81,8 +81,8 @@ class Services:
         own: Mapping[str, Any] | None = None,
         stored_cards: bool = True,
     ) -> BasedGrader:
-        """A grader for what a request names. Names are looked up on the shelf: no request opens a
-        file. `own` is a profile that stored evaluations bring with them. Without `stored_cards`
+        """A grader for the names in a request. They are looked up on the shelf: no request opens a
+        file. `own` is a profile that stored evaluations bring with them. Without `stored_cards`,
         only the cards that the server was started with count.
         """
         names = (policy or self.settings.policy, profile, rubric)
@@ -99,24 +99,24 @@ class Services:
         now = time.monotonic()
         if known is not None and known[1] > now:
             return known[0]
-        made = BasedGrader(shelf, policy=names[0], profile=names[1], rubric=rubric)
+        grader = BasedGrader(shelf, policy=names[0], profile=names[1], rubric=rubric)
         until = float("inf")
-        if made.rules.judge_terms is not None:  # cards grow old and new ones come in
+        if grader.rules.judge_terms is not None:  # cards grow old and new ones come in
             cards, moment = [*self.cards], datetime.now(UTC)
             cards += self._stored_cards(project) if stored_cards else []
-            made = BasedGrader(
+            grader = BasedGrader(
                 shelf, policy=names[0], profile=names[1], rubric=rubric, cards=cards, now=moment
             )
-            made.basis = basis_of(cards, moment)
+            grader.basis = basis_of(cards, moment)
             until = now + CARDS_S
         if len(self._graders) >= MAX_GRADERS:
             self._graders.clear()
-        self._graders[key] = (made, until)
-        return made
+        self._graders[key] = (grader, until)
+        return grader
 
     async def at_once(self, project: str, work: Callable[[], R]) -> R:
-        """Grade at once; in turn where a JSON Schema has no cheap bound and others would wait for
-        it.
+        """Grade at once; or in turn, if the cost of a JSON Schema has no low bound and other
+        requests would wait for it.
         """
         try:
             with cheap_only():
@@ -125,8 +125,8 @@ class Services:
             return await self.in_turn(project, work)
 
     async def in_turn(self, project: str, work: Callable[[], R]) -> R:
-        """Grade in a thread, one piece of work at a time for each project: evidence that takes its
-        whole budget keeps no other project waiting.
+        """Grade in a thread, one piece of work at a time for each project, so that slow evidence
+        doesn't keep other projects waiting.
         """
         try:
             async with self._turns[project]:
@@ -137,7 +137,7 @@ class Services:
             ) from None
 
     def close(self) -> None:
-        """End the processes that evaluate schemas: evidence that waits for one is neither stored
+        """End the processes that evaluate schemas. Evidence that waits for one is neither stored
         nor reported as failed.
         """
         end_processes()
@@ -147,18 +147,18 @@ class Services:
         self._threads.shutdown()
         begin()
 
-    async def store(self, project: str, made: Sequence[Made]) -> list[StoredGrade]:
+    async def store(self, project: str, grades: Sequence[DraftedGrade]) -> list[StoredGrade]:
         """Store grades, all or none. Return once they are stored, counted and queued for export."""
         stored = iter(
-            await self.writer.put(project, [draft for one in made for draft in one.drafts])
+            await self.writer.put(project, [draft for grade in grades for draft in grade.drafts])
         )
         kept = []
-        for one in made:
-            rows = {row.digest: row for row in (next(stored) for _ in one.drafts)}
-            kept.append(StoredGrade(one, rows[one.evidence.name], rows[one.grade.name]))
-            self.metrics.letter(one.payload["grade"])
+        for grade in grades:
+            rows = {row.digest: row for row in (next(stored) for _ in grade.drafts)}
+            kept.append(StoredGrade(grade, rows[grade.evidence.name], rows[grade.grade.name]))
+            self.metrics.letter(grade.payload["grade"])
             if kept[-1].grade.new:
-                self.teller.graded(one)
+                self.exporter.graded(grade)
         return kept
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
-"""Watching runs in progress: one hub for a process, and a stream that stays open until the
+"""Watches runs in progress: one hub for each process, and streams that stay open until the
 evaluation is over.
 
-An idle stream costs one coroutine and one future: no task, timer or queue. Events
-are read from the database, so that a runner may post to one server and a watcher listen to another;
-events of this process wake its watchers at once, others within the polling time.
+An idle stream costs one coroutine and one future: no task, timer or queue. Events are read from the
+database, so that a runner may post to one server and a watcher listen to another; events of this
+process wake its watchers at once, others within the polling time.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from assay.views.event_schema import LAST
 from assay.views.events import HEARTBEAT, frame
 
 KEPT = 200
-"""Events of a watched run that are kept in memory."""
+"""How many events of a watched run are kept in memory."""
 AT_ONCE = 400
-"""Runs asked about in one query; also the streams that get their heartbeat in one go."""
+"""How many runs one query covers; also how many streams get their heartbeat in one go."""
 TICK_S = 0.05
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -98,8 +98,8 @@ class Hub:
         if not self._watchers[key]:
             del self._watchers[key], self._channels[key]
 
-    def told(self, key: Key, count: int) -> None:
-        """Note how many events a run has now, and wake its watchers."""
+    def update(self, key: Key, count: int) -> None:
+        """Record how many events a run has now, and wake its watchers."""
         channel = self._channels.get(key)
         if channel is not None and count > channel.count:
             channel.count = count
@@ -113,16 +113,16 @@ class Hub:
             and tail[-1].position >= max(channel.count, position + 1)
             and tail[0].position <= position + 1
         ):
-            return [one for one in tail if one.position > position]
-        found = await asyncio.to_thread(
+            return [event for event in tail if event.position > position]
+        events = await asyncio.to_thread(
             stored_events.after, self._database, key[0], key[1], position
         )
-        for one in found:
-            if not tail or one.position == tail[-1].position + 1:
-                tail.append(one)
-        if found:
-            channel.count = max(channel.count, found[-1].position)
-        return found
+        for event in events:
+            if not tail or event.position == tail[-1].position + 1:
+                tail.append(event)
+        if events:
+            channel.count = max(channel.count, events[-1].position)
+        return events
 
     async def wait(self, channel: Channel) -> bool:
         """Wait for something new; False if it is time for a heartbeat."""
@@ -158,13 +158,13 @@ class Hub:
             for start in range(0, len(keys), AT_ONCE):
                 try:
                     counts = await asyncio.to_thread(self._counts, keys[start : start + AT_ONCE])
-                except Exception:  # the database is away for a moment; the streams wait for it  # noqa: S112
+                except Exception:  # the database is unavailable: the streams wait for it  # noqa: S112
                     continue
                 for key, count in counts.items():
-                    self.told(key, count)
+                    self.update(key, count)
 
     def _counts(self, keys: Sequence[Key]) -> dict[Key, int]:
-        found: dict[Key, int] = {}
+        counts: dict[Key, int] = {}
         for project in {key[0] for key in keys}:
             ids = [key[1] for key in keys if key[0] == project]
             query = select(live_runs.c.run_id, live_runs.c.events).where(
@@ -173,8 +173,8 @@ class Hub:
             rows = self._database.read(
                 lambda connection, query=query: connection.execute(query).all(),  # type: ignore[misc]
             )
-            found |= {(project, row[0]): row[1] for row in rows}
-        return found
+            counts |= {(project, row[0]): row[1] for row in rows}
+        return counts
 
 
 class LiveStream:
@@ -197,7 +197,7 @@ class LiveStream:
             while not hub.closed:
                 if fresh or channel.count > position:
                     try:
-                        found = await hub.after(key, channel, position)
+                        events = await hub.after(key, channel, position)
                     except AssayError:  # the database is unavailable: the watcher waits for it
                         if await hub.pause() or _gone(receive):
                             break
@@ -206,16 +206,16 @@ class LiveStream:
                         )
                         continue
                     fresh = False
-                    if found:
+                    if events:
                         await send(
                             {
                                 "type": "http.response.body",
-                                "body": b"".join([frame(*one) for one in found]),
+                                "body": b"".join([frame(*one) for one in events]),
                                 "more_body": True,
                             }
                         )
-                        position = found[-1].position
-                        if found[-1].kind in LAST:
+                        position = events[-1].position
+                        if events[-1].kind in LAST:
                             break
                         continue
                 if not await hub.wait(channel):
@@ -229,12 +229,12 @@ class LiveStream:
 
 def _gone(receive: Receive) -> bool:
     """Whether the client has closed the connection, without waiting for it to."""
-    asked = receive()
+    receiving = receive()
     try:
-        asked.send(None)  # type: ignore[attr-defined]
-    except StopIteration as said:
-        return bool(said.value["type"] == "http.disconnect")
+        receiving.send(None)  # type: ignore[attr-defined]
+    except StopIteration as stop:
+        return bool(stop.value["type"] == "http.disconnect")
     except RuntimeError:
         return False
-    asked.close()  # type: ignore[attr-defined]
+    receiving.close()  # type: ignore[attr-defined]
     return False

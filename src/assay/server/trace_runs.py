@@ -32,7 +32,7 @@ from assay.tracing.spans import Span
 
 IDLE_S = 0.25
 SWEEP_S = 3600.0
-"""How often spans that nobody needs any more are deleted."""
+"""How often old spans are deleted."""
 STALE_MS = 30_000
 """How long a silent server may keep a trace."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -45,18 +45,18 @@ def packed(span: Span) -> bytes:
 
 def unpacked(data: bytes) -> Span:
     """A span from its stored form."""
-    found: list[Any] = parse_json(data)
-    found[7] = [(name, attributes) for name, attributes in found[7]]
-    return Span(*found)
+    fields: list[Any] = parse_json(data)
+    fields[7] = [(name, attributes) for name, attributes in fields[7]]
+    return Span(*fields)
 
 
 def asked(wanted: Wanted) -> bytes:
-    """What a request states about runs whose spans don't state it."""
+    """The names that a request gives to runs whose spans have none, in their stored form."""
     return _encode([wanted.workflow, wanted.family, wanted.dataset])
 
 
 def wanted_of(data: bytes) -> Wanted:
-    """The same, read back."""
+    """The names from their stored form."""
     workflow, family, dataset = parse_json(data)
     return Wanted(
         None if workflow is None else NameVersion(*workflow),
@@ -65,8 +65,8 @@ def wanted_of(data: bytes) -> Wanted:
     )
 
 
-class Gatherer:
-    """The background of one server."""
+class TraceBuilder:
+    """The background task of one server."""
 
     def __init__(
         self, services: Services, *, grace_s: float, limit_s: float, keep_s: float
@@ -126,10 +126,10 @@ class Gatherer:
                 )
                 return
             document, grader = Document(run, f"trace {due.trace_id}"), services.grader(due.project)
-            made = await services.at_once(
+            graded = await services.at_once(
                 due.project, lambda: make(document, grader, author=due.author)
             )
-            kept = (await services.store(due.project, [made]))[0]
+            kept = (await services.store(due.project, [graded]))[0]
         except AssayError as error:
             if is_away(error):
                 raise  # the trace is claimed again when the database is back
@@ -137,14 +137,14 @@ class Gatherer:
             await self._close(
                 due, state=stored.FAILED, reason=f"{error.message} {error.fix}".strip()[:2000]
             )
-            services.teller.refused(due.trace_id, error.code, error.message)
+            services.exporter.refused(due.trace_id, error.code, error.message)
             return
         except Problem as problem:
             services.log.write("trace", level="warning", trace=due.trace_id, message=problem.detail)
-            return  # too much waits to be stored: it is claimed again
+            return  # too many records wait to be stored: the trace is claimed again
         services.metrics.count("otlp_runs")
         await self._close(
-            due, state=stored.DONE, run_id=made.payload["run_id"], digest=kept.evidence.digest
+            due, state=stored.DONE, run_id=graded.payload["run_id"], digest=kept.evidence.digest
         )
 
     def _run_of(self, due: Due) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
 """What the workers of one server share: the library as it was at the start, and their counters.
 
 A worker that dies is started again. It must grade by the same library as the others, even if a file
-of the library was edited meanwhile, and what its predecessor counted must be kept (see `metrics`).
-Both live in a folder that the parent makes. A single worker needs none.
+of the library was edited meanwhile, and keep the counts of its predecessor (see `metrics`). Both
+are in a folder that the parent creates. A single worker needs none.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def library_of(settings: ServerSettings) -> HeldLibrary:
         with open(path, "rb") as stream:
             return msgspec.msgpack.decode(stream.read(), type=HeldLibrary)
     except OSError as error:
-        # Reading the library's files instead could give one name two texts.
+        # Reading the library's files instead could give one name two meanings.
         raise UsageError(
             "FIL-001",
             f"the folder that the server's workers share can't be read: {error.strerror}.",

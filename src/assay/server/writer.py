@@ -78,7 +78,7 @@ class Writer:
                     headers={"Retry-After": "1"},
                 )
             if not self._queue:
-                # Behind the requests that are ready by now: they come into the same transaction.
+                # After the requests that are ready now, which then share the transaction.
                 self._loop.call_soon(self._wake)
             self._queue.append(WriteOrder(project, drafts, stored))
             self._records += len(drafts)
@@ -101,7 +101,7 @@ class Writer:
             self._metrics.count("records_sent", sum(len(order.drafts) for order in batch))
 
     def _next(self) -> list[WriteOrder]:
-        """What goes into the next transaction; empty at the end."""
+        """The orders of the next transaction; empty at the end."""
         batch: list[WriteOrder] = []
         size = 0
         with self._ready:
@@ -120,14 +120,13 @@ class Writer:
             if len(batch) == 1:
                 return [error]
             return [result for order in batch for result in self._commit([order])]
-        except Exception as error:  # the thread must go on: a request without an answer hangs
+        except Exception as error:  # the thread must continue, or requests would hang
             if not isinstance(error, AssayError):
                 self._log.fault("store", error)
             return [error] * len(batch)
 
     def _together(self, batch: Sequence[WriteOrder]) -> list[list[Stored]]:
-        # Projects in order: two servers that lock the heads of the same projects never wait for
-        # each other in a circle.
+        # Projects in order, so that two servers that lock the same heads never deadlock.
         drafts: dict[str, list[Draft]] = {
             name: [] for name in sorted(order.project for order in batch)
         }

@@ -62,7 +62,7 @@ PAGES = (
     charts,
     files,
 )
-"""Every file with pages. An address that fits two belongs to the one that comes first."""
+"""Every file with pages. If an address matches two, the first one serves it."""
 router = APIRouter(include_in_schema=False)
 for _module in PAGES:
     router.include_router(_module.router)

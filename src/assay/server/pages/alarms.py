@@ -1,6 +1,6 @@
-"""Alarms: what needs attention in a project, and how the first page words it.
+"""Alarms: what needs attention in a project, and the sentences about it on the first page.
 
-Every question reads a bounded number of rows from the end of an index.
+Every query reads a bounded number of rows from the end of an index.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
 
 
 def alarms_of_workflows(states: Iterable[WorkflowState]) -> list[Alarm]:
-    """Lines for each workflow whose newest evaluation is worse than what it is compared with, lost
-    samples of it, has runs that did not pass, or can't be trusted.
+    """Alarms for each workflow whose newest evaluation is worse than what it is compared with,
+    lacks samples of it, has runs that did not pass, or can't be trusted.
     """
     return [alarm for state in states for alarm in _of_workflow(state)]
 
@@ -153,10 +153,10 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
                 address("evaluations", evaluation.id, show="failed"),
                 evaluation.started,
             )
-        if said := unchecked(evaluation):
+        if note := unchecked(evaluation):
             yield Alarm(
                 "open",
-                f"{name}: {said} in the newest evaluation.",
+                f"{name}: {note} in the newest evaluation.",
                 address("evaluations", evaluation.id),
                 evaluation.started,
             )
@@ -190,26 +190,32 @@ def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
 
 
 def _fault(job: jobs.Job) -> str:
-    """What ended a job, as a sentence without a full stop."""
+    """Why a job failed, as a sentence without a full stop."""
     last = next(iter(reversed(job.progress.get("faults") or [])), None)
-    found = last.get("message") if isinstance(last, dict) else None
-    return clip(found, 200, absent_as="no reason given").removesuffix(".")
+    message = last.get("message") if isinstance(last, dict) else None
+    return clip(message, 200, absent_as="no reason given").removesuffix(".")
 
 
 def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
-    """The newest decision of each kind, where it opens nothing; older ones are history."""
-    known = [one for one in decided if (one.status, one.passed, one.policy) != (None, None, None)]
-    newest = {one.schema: one for one in reversed(known)}  # without those that were forgotten
+    """The newest decision of each kind, if it didn't pass; older ones are ignored."""
+    known = [
+        decision
+        for decision in decided
+        if (decision.status, decision.passed, decision.policy) != (None, None, None)
+    ]
+    newest = {
+        decision.schema: decision for decision in reversed(known)
+    }  # without those that were forgotten
     for schema, words in DECISIONS.items():
-        one = newest.get(schema)
-        if one is None or one.status == "promote" or one.passed is True:
+        decision = newest.get(schema)
+        if decision is None or decision.status == "promote" or decision.passed is True:
             continue
-        outcome = decided_as(one.status, one.passed).partition(" ")[2]
+        outcome = decided_as(decision.status, decision.passed).partition(" ")[2]
         yield Alarm(
-            "open" if one.status in ("hold", "not_enough_evidence") else "bad",
+            "open" if decision.status in ("hold", "not_enough_evidence") else "bad",
             f"{words} {outcome}.",
-            address("decisions", one.digest),
-            one.created_at,
+            address("decisions", decision.digest),
+            decision.created_at,
         )
 
 

@@ -1,5 +1,5 @@
-"""Pictures of charts, each at its own address: `.svg` for pages, `.png` to take away, and
-`.json`, the specification that Vega draws in a browser with scripts.
+"""Pictures of charts, each at its own address: `.svg` for pages, `.png` for download, and `.json`,
+the specification that Vega draws in a browser with scripts.
 
 A page shows the sentence and the table at once and leaves the picture to a second request, so that
 drawing never delays it. A browser asks again each time and gets a 304 if nothing has changed.
@@ -44,8 +44,8 @@ OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {
     "judges": judge_chart,
     "workflows": workflow_chart,
 }
-"""What makes the charts of a stored record, by the first part of its page's address: from services,
-project, digest and the name of the chart.
+"""The function for the charts of a stored record, by the first part of its page's address. It takes
+the services, the project, the digest and the name of the chart.
 """
 
 
@@ -99,11 +99,11 @@ def get_record_chart(
     principal: Principal = READER,
 ) -> Response:
     """A chart of a stored decision, exam or card."""
-    found = (
+    chart = (
         OF_RECORD[kind](request.app.state.services, principal.project, digest, name)
         if kind in OF_RECORD
         else None
     )
-    if found is None:
+    if chart is None:
         raise lookup.absent("chart", name)
-    return picture(request, found, ending)
+    return picture(request, chart, ending)

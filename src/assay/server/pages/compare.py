@@ -1,5 +1,5 @@
-"""Compare evaluations sample by sample, with the decision between two of them: the one that
-`assay gate` would make. A button stores it.
+"""Compares evaluations sample by sample, with the decision that `assay gate` would make between two
+of them. A button stores it.
 
     /compare?of=nightly-41&of=nightly-42
 
@@ -76,7 +76,7 @@ from assay.views.sample_query import page_of
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 100
 FEW = 500
-"""Up to this many rows in all, answers are compared without a request."""
+"""Up to this many rows in all, answers are always compared."""
 LEAD = "Evaluations side by side, sample by sample, and whether the last may replace the first."
 Given = Annotated[str, Query(max_length=500)]
 Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(max_length=20)]
@@ -88,7 +88,7 @@ class _NamedVersion(msgspec.Struct, frozen=True):
 
 
 class _Listed(msgspec.Struct):
-    """What the form says of an evaluation."""
+    """The fields of an evaluation that the form shows."""
 
     name: str = ""
     workflow: _NamedVersion = _NamedVersion()
@@ -171,11 +171,11 @@ def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
 
 
 def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
-    """Evaluations by name, with what tells one from another; by digest where a newer one has the
-    name.
+    """Evaluations by name, with a label that tells one from another; by digest if a newer one has
+    the name.
     """
     names: set[str] = set()
-    # One by one: a record is as large as its evaluation has runs.
+    # One by one: a record lists all runs of its evaluation.
     for item in services.ledger.each("evaluation", project=project, at_once=1, newest_first=True):
         listed = _listed(item.body or b"")
         key = item.digest if listed.name in names else listed.name
@@ -186,13 +186,13 @@ def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
 
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
     """The newest of each stored baseline of runs."""
-    found: dict[str, str] = {}
-    for one in islice(list_baselines(services.ledger, project=project), OFFERED):
-        if one.kept is not None and one.kept.record.get("kind", "runs") == "runs":
-            name, made_at = one.kept.record.get("name"), one.kept.record.get("made_at")
+    baselines: dict[str, str] = {}
+    for listed in islice(list_baselines(services.ledger, project=project), OFFERED):
+        if listed.kept is not None and listed.kept.record.get("kind", "runs") == "runs":
+            name, made_at = listed.kept.record.get("name"), listed.kept.record.get("made_at")
             day = f" · {made_at[:10]}" if isinstance(made_at, str) else ""
-            found.setdefault(f"{BASELINE}{name}", f"baseline {name}{day}")
-    return list(found.items())
+            baselines.setdefault(f"{BASELINE}{name}", f"baseline {name}{day}")
+    return list(baselines.items())
 
 
 # --- what is compared
@@ -217,7 +217,7 @@ def _parts(
 
 
 def _judged(sides: Sequence[ComparedSide], query: CompareQuery) -> int:
-    """The place of the candidate: the last, or the one that is named."""
+    """The position of the candidate: the last, or the one that the query names."""
     if not query.candidate:
         return len(sides) - 1
     for place, one in enumerate(sides[1:], 1):
@@ -248,9 +248,9 @@ def _samples(
         rows = [with_texts(services.ledger, one, project=project) for one in rows]
     samples = compare_samples(rows, judged)
     selected = select_compared(samples, query)
-    found = page_of([one.any for one in selected], query.page, on_a_page=ON_A_PAGE)
-    start = max(0, found.first - 1)
-    part = selected[start : start + len(found.rows)]
+    shown = page_of([one.any for one in selected], query.page, on_a_page=ON_A_PAGE)
+    start = max(0, shown.first - 1)
+    part = selected[start : start + len(shown.rows)]
     versions = [one.version for one in sides]
     counts = count_movements(samples)
     if not texts:
@@ -265,8 +265,8 @@ def _samples(
                 else movement_chips(counts, len(samples), query),
                 order_hint(len(selected), query),
                 search_box(query),
-                samples_table(found, _with_texts(services, project, part), versions, query),
-                page_links(found, query),
+                samples_table(shown, _with_texts(services, project, part), versions, query),
+                page_links(shown, query),
             ],
         ),
     )
@@ -297,8 +297,8 @@ async def store_decision(request: Request) -> Response:
     principal = await admit(request, "write")
     services: Services = request.app.state.services
     drafts = await services.in_turn(principal.project, lambda: _drafts(services, principal, sent))
-    made = drafts[-1].name
-    if made != sent.get("decision"):
+    digest = drafts[-1].name
+    if digest != sent.get("decision"):
         raise Problem(
             409,
             "the decision has changed since this page was loaded.",
@@ -327,7 +327,7 @@ def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -
         take=lambda group: drafts.update((one.digest, one) for one in group),
         author=principal.author,
     )
-    made = decision_drafts(
+    decision = decision_drafts(
         decided.decision, decided.candidate, decided.baseline, author=principal.author
     )
-    return [*drafts.values(), *made]
+    return [*drafts.values(), *decision]

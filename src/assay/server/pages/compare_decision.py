@@ -36,8 +36,8 @@ def decision_section(
     baseline: ComparedSide,
     query: CompareQuery,
 ) -> tuple[Section, str]:
-    """Whether the candidate may replace the baseline, by the rules that the command decides by; and
-    why stored scores don't show what moved, a name of UNMOVED, where they don't.
+    """Whether the candidate may replace the baseline, by the rules of the command; and, if stored
+    scores don't show what moved, the reason as a key of UNMOVED.
     """
     project, ours, theirs = principal.project, candidate.side, baseline.side
     command = Verbatim(gate_command(services, project, ours, theirs, query.policy))

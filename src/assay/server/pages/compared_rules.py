@@ -29,13 +29,13 @@ class PageRules(NamedTuple):
     policy: str
     """The policy as a command names it."""
     text: str
-    """The policy and every number that was set otherwise."""
+    """The policy, and every number of it that assay.yaml changes."""
     project: str = ""
-    """The rules that assay.yaml asks for, where they are others."""
+    """The rules of assay.yaml, if these are different ones."""
 
 
 def rules_for(services: Services, policy: str) -> PageRules:
-    """The project's rules; with another policy where one is named."""
+    """The project's rules, or those of another policy if one is named."""
     own = services.settings.release
     project = _page_rules(services, own.policy)
     chosen = _page_rules(services, check_name(policy)) if policy else project
@@ -68,13 +68,11 @@ def choice_for(
 
 
 def _graded_by(services: Services, candidate: ReleaseSide, baseline: ReleaseSide) -> list[str]:
-    """The options that name what both sides are graded by, as far as a command that reads no
-    assay.yaml would not find it out.
-    """
+    """The options for what both sides are graded by that a command without assay.yaml needs."""
     settings, own = services.settings, services.settings.release
     try:
         choice = choice_for(services, candidate, baseline)
-    except AssayError:  # then there is no decision
+    except AssayError:  # there is no decision in this case
         return []
     words = []
     if choice.own is None:  # a profile that is named would replace it
@@ -100,7 +98,7 @@ def gate_command(
     words += ["--project", project] if project != "default" else []
     address = settings.db
     is_file = address.startswith("sqlite:") or "://" not in address
-    # the address of another database may have a password in it: $ASSAY_DB or the file has it there
+    # the address of another database may contain a password: it comes from $ASSAY_DB or the file
     kept = own.config is not None and (own.only_command or not is_file)
     words += ["--config", str(own.config)] if kept else ["--no-config"]
     return shlex.join([*words, "--store", *([address] if is_file else [])])

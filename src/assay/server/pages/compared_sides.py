@@ -30,7 +30,7 @@ from assay.views.samples import SampleRow
 
 BASELINE = "baseline:"
 MOST = 2000
-"""Runs of one side that a page decides on; grading more takes longer than a page may."""
+"""How many runs of a side a page decides on; grading more takes too long for a page."""
 MAX_COMPARED = 5
 
 
@@ -50,18 +50,18 @@ def find_sides(services: Services, project: str, names: Sequence[str]) -> list[C
             where="of",
             fix="Leave some of them out.",
         )
-    found: list[ComparedSide] = []
+    sides: list[ComparedSide] = []
     for place, name in enumerate(names):
-        one = _find(services, project, name, first=place == 0)
-        if any(one.side.digest == other.side.digest for other in found):
+        compared = _find(services, project, name, first=place == 0)
+        if any(compared.side.digest == other.side.digest for other in sides):
             raise InputError(
                 "REL-002",
-                f"{one.version.name} would be compared with itself, which shows nothing.",
+                f"{compared.version.name} would be compared with itself, which shows nothing.",
                 where="of",
                 fix="Choose another evaluation.",
             )
-        found.append(one)
-    return found
+        sides.append(compared)
+    return sides
 
 
 def _find(services: Services, project: str, name: str, *, first: bool) -> ComparedSide:
@@ -110,8 +110,8 @@ def _baseline(services: Services, project: str, name: str, *, first: bool) -> Co
 
 
 def rows_of_side(services: Services, project: str, side: ReleaseSide) -> list[SampleRow]:
-    """The samples of a side with their stored grades, without texts; of a baseline's runs, their
-    newest.
+    """The samples of a side with their stored grades, without texts; for the runs of a baseline,
+    their newest grades.
     """
     ledger = services.ledger
     if side.stored is not None:
@@ -130,15 +130,15 @@ def rows_of_side(services: Services, project: str, side: ReleaseSide) -> list[Sa
 
 
 def graded_alike(services: Services, project: str, sides: Sequence[ReleaseSide]) -> bool:
-    """Whether all of them were stored with grades by the same rules, by the first grade of each."""
+    """Whether all sides were stored with grades by the same rules, judging by their first grade."""
     first: Mapping[str, Any] | None = None
     for side in sides:
         if side.stored is not None:
-            found = [run.grade for run in side.stored.evaluation.runs if run.grade is not None]
+            graded = [run.grade for run in side.stored.evaluation.runs if run.grade is not None]
         else:
             grades = grades_of(services.ledger.database, project, side.evidence[:1])
-            found = [stored[-1].digest for stored in grades.values() if stored]
-        item = services.ledger.get(found[0], project=project) if found else None
+            graded = [stored[-1].digest for stored in grades.values() if stored]
+        item = services.ledger.get(graded[0], project=project) if graded else None
         if item is None or item.body is None:
             continue
         tree = item.tree()
@@ -166,7 +166,7 @@ def decide_between(
         profile=None if choice.own is not None else choice.profile,
         rubric=choice.rubric,
         own=choice.own,
-        stored_cards=False,  # the command counts only those that it is given
+        stored_cards=False,  # the command uses only the cards it is given
     )
     return decide_stored(
         services.ledger,

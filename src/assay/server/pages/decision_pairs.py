@@ -22,7 +22,7 @@ from assay.views.charts.decisions import ScorePair
 from assay.views.pieces import address
 
 MOST = 1000
-"""Runs of one side that are read to show every pair."""
+"""Up to this many runs of a side, every pair is shown."""
 
 
 class _Grade(msgspec.Struct):
@@ -41,27 +41,27 @@ class Pairs(NamedTuple):
     pairs: Sequence[ScorePair] | None
     """None if there are too many, or no evidence is stored."""
     runs: dict[str, str]
-    """Of the candidate."""
+    """The addresses of the candidate's runs, by sample."""
     before: dict[str, str]
-    """Of the baseline."""
+    """The addresses of the baseline's runs, by sample."""
 
 
 def pairs_of(
     services: Services,
     project: str,
-    found: DecisionEvidence,
+    decided_on: DecisionEvidence,
     decision: Decision,
     *,
     within: Mapping[str, str | None] | None = None,
 ) -> Pairs:
-    """Every pair of a decision. `within` names the evaluation of each side, where it has one."""
-    sides = {"candidate": found.candidate, "baseline": found.baseline}
+    """Every pair of a decision. `within` names the evaluation of each side, if it has one."""
+    sides = {"candidate": decided_on.candidate, "baseline": decided_on.baseline}
     runs: dict[str, dict[str, str]] = {name: {} for name in sides}
     if not all(sides.values()) or any(len(one) > MOST for one in sides.values()):
         return Pairs(None, {}, {})
     scores: dict[str, dict[str, list[float]]] = {}
     for name, evidence in sides.items():
-        for digest, grade in _grades(services, project, evidence, set(found.decided)):
+        for digest, grade in _grades(services, project, evidence, set(decided_on.decided)):
             sample = _sample(grade)
             if exact.is_number(grade.weighted_score):
                 scores.setdefault(sample, {}).setdefault(name, []).append(
@@ -69,13 +69,13 @@ def pairs_of(
                 )
             runs[name][sample] = address("runs", digest, in_=(within or {}).get(name))
     means = {
-        sample: {name: sum(values) / len(values) for name, values in found.items()}
-        for sample, found in scores.items()
+        sample: {name: sum(values) / len(values) for name, values in by_side.items()}
+        for sample, by_side in scores.items()
         if sample not in decision.missing.quarantined
     }
     pairs = [
-        ScorePair(sample, found.get("candidate"), found.get("baseline"))
-        for sample, found in means.items()
+        ScorePair(sample, by_side.get("candidate"), by_side.get("baseline"))
+        for sample, by_side in means.items()
     ]
     return Pairs(pairs, runs["candidate"], runs["baseline"])
 

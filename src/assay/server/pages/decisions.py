@@ -81,8 +81,8 @@ class _Side(msgspec.Struct):
     n: Any = None
 
 
-class _Said(msgspec.Struct):
-    """What a list says of a decision."""
+class _DecisionBrief(msgspec.Struct):
+    """The fields of a decision that a list shows."""
 
     schema: Any = None
     outcome: Any = None
@@ -96,7 +96,7 @@ class _Said(msgspec.Struct):
     results: Any = None
 
 
-_said = msgspec.json.Decoder(_Said).decode
+_read_brief = msgspec.json.Decoder(_DecisionBrief).decode
 
 
 class Line(NamedTuple):
@@ -119,17 +119,17 @@ def list_decisions(
 ) -> Response:
     """Decisions, the newest first."""
     services: Services = request.app.state.services
-    asked = {"outcome": (outcome or "").strip() or None, "policy": (policy or "").strip() or None}
-    wanted: dict[str, Any] = {"policy": asked["policy"]} if asked["policy"] else {}
-    if asked["outcome"] in _GATES:
-        wanted["passed"] = _GATES[asked["outcome"]]
-    elif asked["outcome"]:
-        wanted["status"] = asked["outcome"]
-    found = listed(
+    query = {"outcome": (outcome or "").strip() or None, "policy": (policy or "").strip() or None}
+    wanted: dict[str, Any] = {"policy": query["policy"]} if query["policy"] else {}
+    if query["outcome"] in _GATES:
+        wanted["passed"] = _GATES[query["outcome"]]
+    elif query["outcome"]:
+        wanted["status"] = query["outcome"]
+    records = listed(
         services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE
     )
     compare = Paragraph(phrase(link("Compare evaluations", "/compare"), " to make a decision."))
-    if not found.items and not wanted and not after and not before:
+    if not records.items and not wanted and not after and not before:
         nothing = Empty(
             "No decision is stored in this project yet. To decide whether the latest"
             " evaluation may replace the one before it:",
@@ -150,16 +150,16 @@ def list_decisions(
                 Field("outcome", "Outcome", "select", CHOICES),
                 Field("policy", "Policy", choices=names),
             ],
-            asked,
+            query,
         ),
         Table(
             "Decisions, the newest first",
             COLUMNS,
-            rows_of_decisions(services, principal.project, found.items),
+            rows_of_decisions(services, principal.project, records.items),
             kind="stack runs",
             absent="No decision matches this filter.",
         ),
-        ways("decisions", asked, found, what="decision", paged=bool(after or before)),
+        ways("decisions", query, records, what="decision", paged=bool(after or before)),
         nav="/decisions",
         lead=f"{count(tally.n, 'decision')} stored, the newest first.",
     )
@@ -172,10 +172,10 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
 
 
 def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
-    said = _said(item.body) if item.body is not None else None
+    decision = _read_brief(item.body) if item.body is not None else None
     line = (
-        _line(said, sides)
-        if said is not None
+        _line(decision, sides)
+        if decision is not None
         else Line(
             "forgotten decision",
             verdict("none", "forgotten"),
@@ -183,7 +183,7 @@ def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
             "not known",
         )
     )
-    policy = shown(said.policy if said is not None else None)
+    policy = shown(decision.policy if decision is not None else None)
     return [
         link(clip(line.name, 120), address("decisions", item.digest)),
         line.outcome,
@@ -194,18 +194,18 @@ def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
     ]
 
 
-def _line(said: _Said, sides: dict[str, SideWorkflows]) -> Line:
-    kind = NAMED.get(str(said.schema), "of an unknown kind")
-    if said.schema == EXAM_GATE:
-        score = mapped(said.capstone)
+def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
+    kind = NAMED.get(str(decision.schema), "of an unknown kind")
+    if decision.schema == EXAM_GATE:
+        score = mapped(decision.capstone)
         return Line(
             f"Exam gate, score {plain(score.get('score'))} of {plain(score.get('n'))} items",
-            gate_parts.passed(said.passed),
-            "; ".join(texts(said.reasons)) or "no reason given",
+            gate_parts.passed(decision.passed),
+            "; ".join(texts(decision.reasons)) or "no reason given",
             kind,
         )
-    if said.schema == SCHEMA_GATE:
-        results = rows_of(said.results)
+    if decision.schema == SCHEMA_GATE:
+        results = rows_of(decision.results)
         names = (
             str(results[0].get("subject"))
             + (f" and {len(results) - 1} more" if len(results) > 1 else "")
@@ -214,17 +214,19 @@ def _line(said: _Said, sides: dict[str, SideWorkflows]) -> Line:
         )
         return Line(
             f"Production gate of {names}",
-            gate_parts.schema_outcome({"passed": said.passed, "results": results}),
+            gate_parts.schema_outcome({"passed": decision.passed, "results": results}),
             gate_parts.first_reason(results),
             kind,
         )
-    name = " against ".join(side_name(sides.get(side), getattr(said, side), side) for side in SIDES)
-    return Line(name, verdict(said.outcome), str(said.reason or "no reason given"), kind)
+    name = " against ".join(
+        side_name(sides.get(side), getattr(decision, side), side) for side in SIDES
+    )
+    return Line(name, verdict(decision.outcome), str(decision.reason or "no reason given"), kind)
 
 
 def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> str:
-    """A side by its workflows; by the name it has in the decision where its evidence is not stored,
-    or is of no workflow.
+    """A side by its workflows; by its name in the decision if its evidence is not stored or names
+    no workflow.
     """
     if not named:
         return str(summary.name) if summary is not None and summary.name else side
@@ -246,7 +248,7 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
         item.seq, {}
     )
-    line = _line(_said(item.body or b"{}"), sides)
+    line = _line(_read_brief(item.body or b"{}"), sides)
     parts = _parts(services, principal.project, item)
     return page(request, line.name[:200], *parts, _stored(item), nav="/decisions")
 
@@ -270,8 +272,8 @@ def _release_parts(services: Services, project: str, item: Item, release: Decisi
     evidence = evidence_of_decision(ledger, item.digest, project=project)
     names: dict[str, str | None] = {}
     for side in SIDES:
-        found = evaluation_of_runs(ledger, getattr(evidence, side), project=project)
-        names[side] = None if found is None else evaluation_label(ledger, found, project=project)
+        stored = evaluation_of_runs(ledger, getattr(evidence, side), project=project)
+        names[side] = None if stored is None else evaluation_label(ledger, stored, project=project)
     pairs = pairs_of(services, project, evidence, release, within=names)
     url = address("charts", "decisions", item.digest)
     head, *rest = decision_view(
@@ -281,7 +283,7 @@ def _release_parts(services: Services, project: str, item: Item, release: Decisi
 
 
 def _compared(names: Mapping[str, str | None]) -> Part:
-    """The evaluations of both sides, and the way to lay them side by side."""
+    """The evaluations of both sides, and a link to their comparison."""
     candidate, baseline = (names[side] for side in SIDES)
     parts = [
         phrase(f"{side.capitalize()}: ", link(name, address("evaluations", name)))

@@ -33,7 +33,7 @@ from assay.views.sample_table import SampleLinks, criterion_columns
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OVERRIDES = 5
-"""Runs with an override that are linked."""
+"""How many runs with an override are linked."""
 
 
 class _Outcome(Struct):
@@ -56,19 +56,19 @@ def get_evaluation(
     stored = lookup.evaluation(services, project, name)
     evaluation = stored.evaluation
     if name.startswith(LATEST) or "~" in name:
-        # An address with a view is passed on: tomorrow's `latest` is another evaluation.
+        # People share the address of a view, and tomorrow `latest` is another evaluation.
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(address("evaluations", evaluation.id) + query, 303)
-    asked = read_query(request.query_params.getlist)
-    view = view_samples(services.ledger, stored, asked, project=project)
+    view_query = read_query(request.query_params.getlist)
+    view = view_samples(services.ledger, stored, view_query, project=project)
     counts = count_samples(view.rows, view.baseline, missing=len(view.missing))
-    shown = page_of(view.chosen, asked.page)
-    if not asked.needs_texts:
+    shown = page_of(view.chosen, view_query.page)
+    if not view_query.needs_texts:
         shown = shown._replace(rows=with_texts(services.ledger, shown.rows, project=project))
     links = SampleLinks(name, criteria)
     region = samples_region(
         shown,
-        asked,
+        view_query,
         counts,
         links,
         criterion_columns(view.rows),
@@ -119,22 +119,22 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
 
 def _people(services: Services, project: str, stored: StoredEvaluation, view: SampleView) -> str:
     """How many verdicts people gave on these runs, with links; empty if there are none."""
-    found = labels_of_evaluation(services.ledger, stored.digest, project=project)
+    labels = labels_of_evaluation(services.ledger, stored.digest, project=project)
     parts = []
-    if found.labels:
-        on = f" on {count(found.items, 'run')} by {count(found.raters, 'rater')}"
-        parts.append(phrase(link(count(found.labels, "label"), "/label"), on))
-    if found.overrides:
+    if labels.labels:
+        on = f" on {count(labels.items, 'run')} by {count(labels.raters, 'rater')}"
+        parts.append(phrase(link(count(labels.labels, "label"), "/label"), on))
+    if labels.overrides:
         names = {run.digest: row.sample for row in view.rows for run in row.runs}
         runs = [
             link(clip(names.get(run, run), 60), address("runs", run, in_=stored.evaluation.id))
-            for run in found.overridden[:OVERRIDES]
+            for run in labels.overridden[:OVERRIDES]
         ]
-        more = found.overrides - len(runs)
+        more = labels.overrides - len(runs)
         parts.append(
             phrase(
-                f"overrides on {count(found.overrides, 'run')} ({found.to_pass:,} pass,"
-                f" {found.to_fail:,} fail): ",
+                f"overrides on {count(labels.overrides, 'run')} ({labels.to_pass:,} pass,"
+                f" {labels.to_fail:,} fail): ",
                 listed(runs),
                 f" and {more:,} more" if more else "",
             )

@@ -21,7 +21,7 @@ from assay.views.pieces import address
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 25
 OFFERED = 200
-"""Names that a field offers."""
+"""How many names a field offers."""
 FIRST = "assay init --example rag && assay run\nassay import results.json"
 """How to get a first evaluation into a ledger."""
 
@@ -39,18 +39,18 @@ def get_evaluations(
     """Evaluations, the newest first."""
     services: Services = request.app.state.services
     project = principal.project
-    asked = {
+    query = {
         name: (value or "").strip() or None
         for name, value in (("workflow", workflow), ("dataset", dataset), ("label", label))
     }
-    filters = {name: value for name, value in asked.items() if value and name != "label"}
-    if asked["label"]:
-        filters["tag"] = f"label:{asked['label']}"
-    found = listed(
+    filters = {name: value for name, value in query.items() if value and name != "label"}
+    if query["label"]:
+        filters["tag"] = f"label:{query['label']}"
+    records = listed(
         services, project, "evaluation", filters, after=after, before=before, limit=ON_A_PAGE
     )
-    stored = [read_brief(item) for item in found.items if item.body is not None]
-    if not found.items and not filters and not after and not before:
+    stored = [read_brief(item) for item in records.items if item.body is not None]
+    if not records.items and not filters and not after and not before:
         empty = Empty(
             "No evaluation is stored in this project yet. Run your workflow or the"
             " example, or import results of another tool:",
@@ -65,9 +65,9 @@ def get_evaluations(
     return page(
         request,
         "Evaluations",
-        Filters("/evaluations", _fields(services, project), asked),
+        Filters("/evaluations", _fields(services, project), query),
         table,
-        ways("evaluations", asked, found, what="evaluation", paged=bool(after or before)),
+        ways("evaluations", query, records, what="evaluation", paged=bool(after or before)),
         nav="/evaluations",
         lead=f"{count(tally.n, 'evaluation')} stored, the newest first.",
     )

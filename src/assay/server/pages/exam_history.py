@@ -1,5 +1,5 @@
-"""The results of one exam over time, and the distribution that is stored for it: the baseline of
-the system in production.
+"""The results of one exam over time, and its stored baseline: the result of the system in
+production.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from assay.views.exam import ExamPoint, exam_name
 from assay.views.exam_page import HistoryView
 
 LOOKED_AT = 200
-"""Results that are searched for others of the same exam."""
+"""How many results are searched for those of the same exam."""
 BASELINES = 50
 
 
 class SameExam(NamedTuple):
-    """What results must share to be in one history: the questions with their expectations, by
-    their digest, and what the exam is for.
+    """What the results of one history share: the digest of the questions with their expectations,
+    and the set.
     """
 
     exam: str
@@ -31,7 +31,7 @@ class SameExam(NamedTuple):
 
 
 class ExamBrief(msgspec.Struct):
-    """What a list shows of a graded exam."""
+    """The fields of a graded exam that a list shows."""
 
     rubric: str
     score: Number
@@ -45,7 +45,7 @@ class ExamBrief(msgspec.Struct):
 
     @property
     def same(self) -> SameExam:
-        """What makes two results of one exam."""
+        """The key of the exam's history."""
         return SameExam(self.digests.exam, self.set)
 
     @property
@@ -90,8 +90,8 @@ def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam 
 def history_of(
     services: Services, project: str, exam: SameExam, stored: StoredExam | None, name: str = ""
 ) -> HistoryView:
-    """Every stored result of an exam among the newest; with the exam's `name`, also how many of
-    that name have other questions: an exam that was made easier keeps its name.
+    """The results of an exam among the newest of all exams; with the exam's `name`, also how many
+    results of that name have other questions: an exam that was made easier keeps its name.
     """
     page = services.ledger.find("exam", project=project, limit=LOOKED_AT, newest_first=True)
     points, others = [], 0

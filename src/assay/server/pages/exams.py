@@ -64,12 +64,12 @@ def list_exams(
 ) -> Response:
     """Graded exams, the newest first."""
     services: Services = request.app.state.services
-    asked = {"policy": (policy or "").strip() or None}
-    wanted = {key: value for key, value in asked.items() if value}
-    found = listed(
+    query = {"policy": (policy or "").strip() or None}
+    wanted = {key: value for key, value in query.items() if value}
+    records = listed(
         services, principal.project, "exam", wanted, after=after, before=before, limit=ON_A_PAGE
     )
-    if not found.items and not wanted and not after and not before:
+    if not records.items and not wanted and not after and not before:
         nothing = Empty(
             "No graded exam is stored in this project yet. To grade the answers to the example"
             " exam and store the result:",
@@ -81,7 +81,7 @@ def list_exams(
     table = Table(
         "Graded exams, the newest first",
         COLUMNS,
-        [_row(item, rules) for item in found.items],
+        [_row(item, rules) for item in records.items],
         kind="stack runs",
         absent="No exam matches this filter.",
     )
@@ -89,9 +89,9 @@ def list_exams(
     return page(
         request,
         "Exams",
-        Filters("/exams", [Field("policy", "Policy", choices=list(rules))], asked),
+        Filters("/exams", [Field("policy", "Policy", choices=list(rules))], query),
         table,
-        ways("exams", asked, found, what="exam", paged=bool(after or before)),
+        ways("exams", query, records, what="exam", paged=bool(after or before)),
         nav="/exams",
         lead=f"{count(tally.n, 'graded exam')} stored, the newest first.",
     )
@@ -111,31 +111,31 @@ def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
     if item.body is None:
         gone = link("forgotten exam", address("exams", item.digest))
         return [gone, *[absent("forgotten")] * 6, moment(item.created_at)]
-    one = brief(item.body)
+    exam = brief(item.body)
     return [
-        link(one.name, address("exams", item.digest)),
-        number(one.score, n=one.n, digits=4),
-        _gate(one, rules.get(one.policy)),
-        one.set,
-        f"{len(one.missing):,}",
-        one.rubric,
-        shown(one.policy),
+        link(exam.name, address("exams", item.digest)),
+        number(exam.score, n=exam.n, digits=4),
+        _gate(exam, rules.get(exam.policy)),
+        exam.set,
+        f"{len(exam.missing):,}",
+        exam.rubric,
+        shown(exam.policy),
         moment(item.created_at),
     ]
 
 
-def _gate(one: ExamBrief, rules: ExamRules | None) -> str:
-    """Whether the hard gate passed. The mean is made from the counts of each score: the score in a
-    result is rounded.
+def _gate(exam: ExamBrief, rules: ExamRules | None) -> str:
+    """Whether the hard gate passed. The mean is computed from the counts of each score, because the
+    score in a result is rounded.
     """
-    if one.set == "regression":
+    if exam.set == "regression":
         return verdict("none", "not for a regression set")
-    if rules is None or rules.digest != one.digests.policy:
+    if rules is None or rules.digest != exam.digests.policy:
         return verdict("undetermined", "its policy is not on the shelf")
-    total = sum(part.items for part in one.distribution)
+    total = sum(part.items for part in exam.distribution)
     if not total:
         return verdict("undetermined", "cannot be judged")
-    mean = sum(fraction(part.score) * part.items for part in one.distribution) / Fraction(total)
+    mean = sum(fraction(part.score) * part.items for part in exam.distribution) / Fraction(total)
     return verdict("passed" if opens(mean, rules) else "failed")
 
 
@@ -175,7 +175,7 @@ def show_exam(
 
 
 def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
-    """The questions and answers that a result was made of; empty if they are not stored."""
+    """The questions and answers of a result; empty if they are not stored."""
     sources = services.ledger.made_of(digest, project=project)[:50]
     for item in services.ledger.get_many(sources, project=project).values():
         if item.body is not None and item.schema == EVIDENCE:
@@ -185,8 +185,8 @@ def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
 
 
 def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> list[LostMark]:
-    """What was expected and given where a mark was lost; nothing if the shelf has another rubric,
-    or none.
+    """What was expected and answered where a mark was lost; empty if the shelf doesn't have the
+    rubric of the result.
     """
     marking = on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
     if isinstance(marking, str) or not evidence:
@@ -215,8 +215,8 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
         return charts.axes(result, weighted=name == "axes")
     if name == "exam-history":
         same = SameExam(result.digests.exam, result.set)
-        found = history_of(services, project, same, baseline_of(services, project, same))
+        past = history_of(services, project, same, baseline_of(services, project, same))
         limit = gates(services, result, digest, None).limit
-        return exam_history.history(found.points, found.distribution, limit=limit)
-    made = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
-    return None if made is None else made(result)
+        return exam_history.history(past.points, past.distribution, limit=limit)
+    draw = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
+    return None if draw is None else draw(result)

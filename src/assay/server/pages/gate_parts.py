@@ -1,5 +1,5 @@
-"""The gates of exams and of tool schemas, as decisions: which of their rules hold, and what they
-were decided on.
+"""The gates of exams and tool schemas, shown as decisions: which rules hold, and what was decided
+on.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def _head(outcome: str, policy: Any, reason: str) -> Decided:
 
 
 def passed(value: Any) -> Piece:
-    """Whether a gate passed; one that does not state it failed."""
+    """Whether a gate passed; without a statement, it failed."""
     return verdict("passed" if value is True else "failed")
 
 
 # --- exams
 
 
-def held(found: Any, absent_as: str) -> Piece:
-    """Whether a limit is kept, or that it was not asked for."""
-    if not isinstance(found, dict):
+def held(limit: Any, absent_as: str) -> Piece:
+    """Whether a limit holds; `absent_as` if it was not checked."""
+    if not isinstance(limit, dict):
         return verdict("none", absent_as)
-    return verdict("holds") if found.get("holds") is True else verdict("fails", "does not hold")
+    return verdict("holds") if limit.get("holds") is True else verdict("fails", "does not hold")
 
 
 def exam(services: Services, project: str, item: Item, decision: Tree) -> list[Part]:

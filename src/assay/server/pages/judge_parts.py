@@ -23,7 +23,7 @@ from assay.views.judge_card import DriftView, age_text, estimate
 from assay.views.pieces import address, digest, link, moment, number, phrase, shown, verdict
 
 CARDS = 200
-"""Cards that are searched for others of the same judge."""
+"""How many cards are searched for those of the same judge."""
 
 
 class StoredCard(NamedTuple):
@@ -34,29 +34,29 @@ class StoredCard(NamedTuple):
 
 
 def policies(services: Services) -> dict[str, JudgeTerms]:
-    """The policies on the shelf that have terms for judges, that of the server first."""
-    found: dict[str, JudgeTerms] = {}
+    """The policies on the shelf that have terms for judges, the server's own first."""
+    by_policy: dict[str, JudgeTerms] = {}
     for name in dict.fromkeys(
         [services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))]
     ):
         loaded = services.shelf.load("policies", name)
         terms = make_rules(loaded).judge_terms if isinstance(loaded, Policy) else None
         if terms is not None:
-            found[loaded.id] = terms
-    return found
+            by_policy[loaded.id] = terms
+    return by_policy
 
 
 def admissions(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list[CardAdmission]:
-    """Whether a judge may gate now, under each policy that asks for something."""
+    """Whether a judge may gate now, under each policy with terms."""
     return [
         CardAdmission(
-            found.may_gate,
+            admission.may_gate,
             policy,
-            found.reason,
-            [CardTerm(term.id, term.holds, term.sentence) for term in found.terms],
+            admission.reason,
+            [CardTerm(term.id, term.holds, term.sentence) for term in admission.terms],
         )
-        for policy, asked in terms.items()
-        for found in [admit(card, asked, now=now)]
+        for policy, required in terms.items()
+        for admission in [admit(card, required, now=now)]
     ]
 
 
@@ -73,8 +73,8 @@ def stored_card(item: Item) -> StoredCard | None:
 
 def cards_of(services: Services, project: str, model: str) -> list[StoredCard]:
     """The stored cards of one judge among the newest, the newest first."""
-    found = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
-    cards = [one for one in map(stored_card, found) if one is not None and one.card.model == model]
+    items = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
+    cards = [one for one in map(stored_card, items) if one is not None and one.card.model == model]
     return sorted(cards, key=lambda one: one.card.made_at, reverse=True)
 
 
@@ -91,49 +91,49 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
     """How the judge has drifted: its cards over time, and whether its answers have changed."""
     rows = [
         [
-            phrase(digest(one.item.digest), " this one")
-            if one.item.digest == shown_card.item.digest
-            else link(digest(one.item.digest), address("judges", one.item.digest)),
-            moment(one.card.made_at),
-            estimate(one.card.kappa, one.card.n_labelled),
-            shown(one.card.prompt_version, "none"),
+            phrase(digest(stored.item.digest), " this one")
+            if stored.item.digest == shown_card.item.digest
+            else link(digest(stored.item.digest), address("judges", stored.item.digest)),
+            moment(stored.card.made_at),
+            estimate(stored.card.kappa, stored.card.n_labelled),
+            shown(stored.card.prompt_version, "none"),
         ]
-        for one in cards
+        for stored in cards
     ]
     outcome, reason = _drifted(shown_card, cards)
-    for made_at in filter(None, {one.card.made_at for one in cards}):
+    for made_at in filter(None, {stored.card.made_at for stored in cards}):
         reason = reason.replace(made_at, str(moment(made_at)))
     return DriftView(outcome, reason, trends.drift(drift_points(cards)), rows)
 
 
 USED = 20
 LOOKED_AT = 200
-"""Evaluations that are searched for those of one judge."""
+"""How many evaluations are searched for those of one judge."""
 
 
 def used_section(services: Services, project: str, card: JudgeCard) -> Section:
     """The newest evaluations that asked this judge."""
-    found = services.ledger.find("evaluation", project=project, limit=LOOKED_AT, newest_first=True)
+    page = services.ledger.find("evaluation", project=project, limit=LOOKED_AT, newest_first=True)
     rows = []
-    for item in found.items:
-        one = read_brief(item).evaluation if item.body is not None else None
-        judge = None if one is None else one.settings.get("judge")
+    for item in page.items:
+        evaluation = read_brief(item).evaluation if item.body is not None else None
+        judge = None if evaluation is None else evaluation.settings.get("judge")
         named = (judge.get("model"), judge.get("name")) if isinstance(judge, dict) else ()
-        if one is None or card.model not in named:
+        if evaluation is None or card.model not in named:
             continue
-        totals = one.totals
+        totals = evaluation.totals
         rows.append(
             [
-                link(one.name, address("evaluations", one.name)),
-                versioned(one.workflow),
-                versioned(one.dataset),
+                link(evaluation.name, address("evaluations", evaluation.name)),
+                versioned(evaluation.workflow),
+                versioned(evaluation.dataset),
                 number(totals.pass_rate.value, interval=totals.pass_rate, n=totals.n, percent=True),
-                moment(one.started),
+                moment(evaluation.started),
             ]
         )
     absent = (
         f"None of the newest {LOOKED_AT} evaluations asked this judge."
-        if found.next_cursor is not None
+        if page.next_cursor is not None
         else "No stored evaluation asked this judge."
     )
     columns = ("Evaluation", "Workflow", "Dataset", Column("Pass rate", "n"), "Started")
@@ -151,8 +151,8 @@ def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]
     if not past:
         return "", "There is no older card of this judge to compare this one with."
     try:
-        found = compare_cards(past, latest.item.tree())
+        drift = compare_cards(past, latest.item.tree())
     except AssayError as error:
-        found = {"alarm": None, "reason": error.message}
+        drift = {"alarm": None, "reason": error.message}
     words = {True: ("fails", "It has drifted"), False: ("holds", "No drift found")}
-    return verdict(*words.get(found["alarm"], ("undetermined", "Drift unknown"))), found["reason"]
+    return verdict(*words.get(drift["alarm"], ("undetermined", "Drift unknown"))), drift["reason"]

@@ -71,12 +71,12 @@ def list_judges(
     services: Services = request.app.state.services
     now = datetime.now(UTC)
     terms = parts.policies(services)
-    found = listed(
+    records = listed(
         services, principal.project, "card", {}, after=after, before=before, limit=ON_A_PAGE
     )
     first_page = not after and not before
-    given = [_given(services, terms, now)] if services.cards and first_page else []
-    if not found.items and first_page and not given:
+    started_with = [_started_with(services, terms, now)] if services.cards and first_page else []
+    if not records.items and first_page and not started_with:
         nothing = Empty(
             "No judge has a card in this project yet. Label samples, compare its verdicts with the"
             " labels, and make one:",
@@ -84,7 +84,7 @@ def list_judges(
             f"`assay judge audit` adds the biases. {WITHOUT_TERMS}",
         )
         return page(request, "Judges", nothing, nav="/judges")
-    cards = [(item, parts.stored_card(item)) for item in found.items]
+    cards = [(item, parts.stored_card(item)) for item in records.items]
     newest: dict[str, str] = {}
     for _, one in cards:
         if one is not None:
@@ -102,14 +102,14 @@ def list_judges(
         request,
         "Judges",
         shown_cards,
-        *given,
-        ways("judges", {}, found, what="card", paged=not first_page),
+        *started_with,
+        ways("judges", {}, records, what="card", paged=not first_page),
         nav="/judges",
-        lead=f"{count(tally.n, 'card')} stored. {_asked(terms)}",
+        lead=f"{count(tally.n, 'card')} stored. {_terms_text(terms)}",
     )
 
 
-def _asked(terms: dict[str, JudgeTerms]) -> str:
+def _terms_text(terms: dict[str, JudgeTerms]) -> str:
     if not terms:
         return NO_TERMS
     return f"Whether a judge may gate is decided as of now, by {', '.join(terms)}. {WITHOUT_TERMS}"
@@ -117,16 +117,16 @@ def _asked(terms: dict[str, JudgeTerms]) -> str:
 
 def _row(
     item: Item,
-    one: StoredCard | None,
+    stored: StoredCard | None,
     terms: dict[str, JudgeTerms],
     now: datetime,
     newest: dict[str, str],
 ) -> list[str]:
     here = address("judges", item.digest)
-    if one is None:
+    if stored is None:
         return [link("forgotten card", here), *[absent("forgotten")] * 4, moment(item.created_at)]
-    older = [small(" older card")] if one.card.made_at < newest[one.card.model] else []
-    return [phrase(link(one.card.model, here), *older), *_cells(one.card, terms, now)]
+    older = [small(" older card")] if stored.card.made_at < newest[stored.card.model] else []
+    return [phrase(link(stored.card.model, here), *older), *_cells(stored.card, terms, now)]
 
 
 def _cells(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list[str]:
@@ -139,7 +139,7 @@ def _cells(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list
     ]
 
 
-def _given(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> Section:
+def _started_with(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> Section:
     """Cards that the server was started with; they aren't in the ledger."""
     cards = [read_card(tree) for tree in services.cards]
     rows = [[card.model, *_cells(card, terms, now)] for card in cards]
@@ -167,17 +167,17 @@ def show_judge(request: Request, digest: str, principal: Principal = READER) -> 
         stored = phrase(short(digest), " stored ", moment(item.created_at), ". ", whole)
         record = section("Record", Paragraph(stored), id="record")
         return page(request, title[:200], Note(note), part, record, nav="/judges")
-    one = StoredCard(item, read_card(item.tree(), where=digest))
+    kept = StoredCard(item, read_card(item.tree(), where=digest))
     now = datetime.now(UTC)
-    cards = parts.cards_of(services, principal.project, one.card.model)
+    cards = parts.cards_of(services, principal.project, kept.card.model)
     view = judge_view(
-        one.card,
-        parts.admissions(one.card, parts.policies(services), now),
-        age=parts.age_of(one.card, now),
+        kept.card,
+        parts.admissions(kept.card, parts.policies(services), now),
+        age=parts.age_of(kept.card, now),
         url=url,
-        notes=[_newer(cards[0])] if cards and cards[0].card.made_at > one.card.made_at else [],
-        drift=parts.drift_view(one, cards),
-        used=[parts.used_section(services, principal.project, one.card)],
+        notes=[_newer(cards[0])] if cards and cards[0].card.made_at > kept.card.made_at else [],
+        drift=parts.drift_view(kept, cards),
+        used=[parts.used_section(services, principal.project, kept.card)],
         label_page="/label" if "/label" in request.app.state.page_paths else "",
         more=[
             ("Made of", _made_of(services, principal.project, digest)),
@@ -186,7 +186,7 @@ def show_judge(request: Request, digest: str, principal: Principal = READER) -> 
             ("By", shown(item.author)),
         ],
     )
-    return page(request, f"Judge {one.card.model}"[:200], *view, nav="/judges")
+    return page(request, f"Judge {kept.card.model}"[:200], *view, nav="/judges")
 
 
 def _newer(last: StoredCard) -> Note:
@@ -195,7 +195,7 @@ def _newer(last: StoredCard) -> Note:
 
 
 def _made_of(services: Services, project: str, digest: str) -> str:
-    """Links to the audit and the calibration of a card, where they are stored."""
+    """Links to the audit and the calibration of a card, if they are stored."""
     sources = services.ledger.made_of(digest, project=project)[:20]
     if not sources:
         return absent("not stored")
@@ -214,8 +214,8 @@ def _measured(item: Item, url: str) -> tuple[str, Section]:
     if item.kind == "audit":
         audit = convert(item.tree(), AuditRecord)
         return f"Audit of {audit.judge.get('model')}", bias_section(audit.biases, url=url)
-    found = convert(item.tree(), CalibrationRecord)
-    return "Calibration of a judge", agreement_section(found.agreement, found, url=url)
+    calibration = convert(item.tree(), CalibrationRecord)
+    return "Calibration of a judge", agreement_section(calibration.agreement, calibration, url=url)
 
 
 def judge_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
@@ -224,9 +224,12 @@ def judge_chart(services: Services, project: str, digest: str, name: str) -> Cha
     if item.kind == "audit":
         return charts.bias(convert(item.tree(), AuditRecord).biases) if name == "bias" else None
     if item.kind == "calibration":
-        found = convert(item.tree(), CalibrationRecord)
-        made = [reliability(found.agreement, found.n_labelled), charts.confusion(found.agreement)]
-        return next((chart for chart in made if chart.name == name), None)
+        calibration = convert(item.tree(), CalibrationRecord)
+        drawn = [
+            reliability(calibration.agreement, calibration.n_labelled),
+            charts.confusion(calibration.agreement),
+        ]
+        return next((chart for chart in drawn if chart.name == name), None)
     card = read_card(item.tree(), where=digest)
     if name == "drift":
         return trends.drift(parts.drift_points(parts.cards_of(services, project, card.model)))

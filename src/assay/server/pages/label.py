@@ -51,7 +51,7 @@ def _page(
 ) -> Response:
     services: Services = request.app.state.services
     ledger, project = services.ledger, principal.project
-    found = [
+    results = [
         results_of(one, labels_of_set(ledger, one.digest, project=project))
         for one in islice(list_sets(ledger, project=project), SHOWN)
     ]
@@ -59,17 +59,17 @@ def _page(
     newest = ledger.find("evaluation", project=project, limit=OFFERED, newest_first=True).items
     known = [_name_of(one.body) for one in newest if one.body is not None]
     names = list(dict.fromkeys(one.name for one in known))
-    # one sample was a try, seldom what people are asked about
+    # an evaluation of one sample was probably only a try
     usual = next((one.name for one in known if one.totals.n > 1), names[0] if names else "")
     parts: list[Part] = []
     if problem is not None:
         text = problem.detail[:1].upper() + problem.detail[1:]
-        # advice for a terminal is none on a page
+        # advice for the terminal doesn't help on a page
         typed = "--" in problem.fix or "`assay" in problem.fix
         fix = "Change the form below." if typed else problem.fix
         parts.append(Note(f"{text} {fix}".strip(), kind="bad"))
-    if found:
-        parts.append(sets_table(found, _address))
+    if results:
+        parts.append(sets_table(results, _address))
         if total > SHOWN:
             text = f"The newest {SHOWN} of {total:,} are shown; `assay label list` lists all."
             parts.append(Paragraph(text, "hint"))
@@ -105,8 +105,8 @@ def _fields(services: Services, names: list[str]) -> list[Field]:
     ]
 
 
-def _address(made: LabelSet) -> str:
-    return f"/label/{made.id}"
+def _address(label_set: LabelSet) -> str:
+    return f"/label/{label_set.id}"
 
 
 @router.post("/label/sets")
@@ -116,30 +116,30 @@ async def make_one(request: Request) -> Response:
     principal = await admit(request, "write")
     services: Services = request.app.state.services
     try:
-        made = await asyncio.to_thread(_made, services, principal.project, sent)
+        label_set = await asyncio.to_thread(_new_set, services, principal.project, sent)
     except (AssayError, Problem) as error:
         problem = error if isinstance(error, Problem) else problem_of(error)
         return await asyncio.to_thread(_page, request, principal, sent, problem=problem)
-    await services.writer.put(principal.project, [set_draft(made, author=principal.author)])
-    return RedirectResponse(_address(made), 303)
+    await services.writer.put(principal.project, [set_draft(label_set, author=principal.author)])
+    return RedirectResponse(_address(label_set), 303)
 
 
-def _made(services: Services, project: str, sent: Mapping[str, str]) -> LabelSet:
-    asked = {name: value.strip() for name, value in sent.items()}
-    n = asked.get("n") or str(DEFAULT_ITEMS)
+def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> LabelSet:
+    fields = {name: value.strip() for name, value in sent.items()}
+    n = fields.get("n") or str(DEFAULT_ITEMS)
     if not (n.isascii() and n.isdigit() and len(n) < 6):
         raise Problem(422, f"{n[:40]!r} is not a number of items.", where="n")
-    rubric = asked.get("rubric", "")
+    rubric = fields.get("rubric", "")
     if rubric:
         check_name(rubric)
-    evaluation = _evaluation(services, project, asked.get("evaluation", ""))
-    other = _evaluation(services, project, asked["pairs"]) if asked.get("pairs") else None
+    evaluation = _evaluation(services, project, fields.get("evaluation", ""))
+    other = _evaluation(services, project, fields["pairs"]) if fields.get("pairs") else None
     draw = SetRequest(
-        asked.get("draw") or "random",
+        fields.get("draw") or "random",
         int(n),
         rubric=rubric,
-        name=asked.get("name", ""),
-        expected=bool(asked.get("expected")),
+        name=fields.get("name", ""),
+        expected=bool(fields.get("expected")),
     )
     try:
         return make_set(services.ledger, services.shelf, evaluation, other, draw, project=project)

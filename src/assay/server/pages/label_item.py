@@ -1,9 +1,9 @@
 """One item of a label set at a time: what was asked and answered, and the form for the rater's own
 verdict. Also the results of a set's labels.
 
-The page shows no score, no grade, no version and no other rater's label. Of a pair it shows no
-names, and each rater's order is their own. A label is stored with each form, so a reload or the end
-of a session loses at most what is typed at that moment; the script of the page keeps that too.
+The page shows no score, no grade, no version and no other rater's label. It hides the names of a
+pair, and each rater gets a different order. Every form stores its label, so a reload or the end of
+a session loses at most what is being typed, which the page's script keeps too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from assay.views.pieces import link, listed, moment, phrase
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 NAV = "/label"
 SIDES = {"ab": {"first": "a", "second": "b"}, "ba": {"first": "b", "second": "a"}}
-"""Which answer of a pair the first and the second on the page are."""
+"""Which answers of a pair are the first and the second on the page."""
 
 
 class RaterPlace(NamedTuple):
@@ -54,12 +54,12 @@ class RaterPlace(NamedTuple):
     """Items with a run that was forgotten."""
 
     def at(self, number: int) -> int | None:
-        """Where an item of the set comes in the rater's order."""
+        """The place of an item in the rater's order, by its number in the set."""
         items = self.stored.set.items
         return self.order.index(items[number - 1]) if 1 <= number <= len(items) else None
 
     def address(self, place: int) -> str:
-        """The address of an item by its place in the rater's order."""
+        """The address of an item, by its place in the rater's order."""
         number = self.stored.set.items.index(self.order[place]) + 1
         return f"/label/{self.stored.set.id}?item={number}"
 
@@ -72,10 +72,10 @@ class RaterPlace(NamedTuple):
 
 
 def _set(services: Services, project: str, name: str) -> StoredSet:
-    found = find_set(services.ledger, name, project=project)
-    if found is None:
+    stored = find_set(services.ledger, name, project=project)
+    if stored is None:
         raise absent("label set", name)
-    return found
+    return stored
 
 
 def _place(services: Services, project: str, stored: StoredSet, rater: Rater) -> RaterPlace:
@@ -98,7 +98,7 @@ def show_item(
     item: Annotated[int | None, Query(ge=1)] = None,
     saved: str = "",
 ) -> Response:
-    """An item: the one that is asked for, else the first without a label."""
+    """The requested item, or the first one without a label."""
     services: Services = request.app.state.services
     stored = _set(services, principal.project, name)
     rater = rater_of(request, principal)
@@ -124,7 +124,7 @@ def _item_page(
     problem: str = "",
     saved: str = "",
 ) -> Response:
-    made, item = place.stored.set, place.order[at]
+    label_set, item = place.stored.set, place.order[at]
     wanted = [item.run, *([item.other] if item.other else [])]
     records = services.ledger.get_many(wanted, project=principal.project)
     runs = [
@@ -137,7 +137,7 @@ def _item_page(
     if order == "ba":
         runs.reverse()
     known = place.own.get(item.run)
-    number = made.items.index(item) + 1
+    number = label_set.items.index(item) + 1
     parts = [Note(problem, kind="bad")] if problem else []
     if known is not None and not problem:
         rule = (
@@ -154,7 +154,7 @@ def _item_page(
         status=422 if problem else 200,
         scripts=("label.js",),
         template="label_item.html",
-        set=made,
+        set=label_set,
         number=number,
         saved=saved if saved.isascii() and saved.isdigit() else "",
         runs=[] if is_gone else runs,
@@ -164,7 +164,7 @@ def _item_page(
         values=_values(place, item, known) if sent is None else sent,
         done=len(place.own),
         rater=place.rater,
-        drafts=f"{made.id}/{place.rater.by}/{place.rater.id or place.rater.name}",
+        drafts=f"{label_set.id}/{place.rater.by}/{place.rater.id or place.rater.name}",
         previous=place.address(at - 1) if at else "",
         following=place.address(at + 1) if at + 1 < len(place.order) else "",
         can_write="write" in principal.scopes,
@@ -177,20 +177,20 @@ def _item_page(
 
 
 def _values(place: RaterPlace, item: LabelItem, known: StoredLabel | None) -> dict[str, str]:
-    """The rater's label as its form sends it."""
+    """The rater's label as the fields of its form."""
     if known is None:
         return {}
-    found = {"comment": known.label.comment}
+    values = {"comment": known.label.comment}
     if known.label.pair is not None:
         sides = SIDES[side_order(place.stored, place.rater, item)]
-        found["choice"] = next(
+        values["choice"] = next(
             (side for side, which in sides.items() if which == known.label.pair.choice), "tie"
         )
     rubric = place.stored.set.rubric
     for index, one in enumerate(rubric.criteria if rubric else ()):
         if one.name in (known.label.scores or {}):
-            found[f"c{index}"] = str((known.label.scores or {})[one.name])
-    return found
+            values[f"c{index}"] = str((known.label.scores or {})[one.name])
+    return values
 
 
 @router.post("/label/{name}")
@@ -243,7 +243,7 @@ async def save_item(request: Request, name: str) -> Response:
 
 
 _NEW: StoredLabel = None  # type: ignore[assignment]
-"""Replaces a label that was stored just now."""
+"""A placeholder for the label that was just stored."""
 
 
 @router.get("/label/{name}/results")
@@ -258,27 +258,27 @@ def show_results(
     labels = labels_of_set(services.ledger, stored.digest, project=principal.project)
     rater = rater_of(request, principal)
     seen = {one.label.run for one in labels if one.label.rater == rater}
-    made = stored.set
-    numbers = {item.run: number for number, item in enumerate(made.items, 1)}
+    label_set = stored.set
+    numbers = {item.run: number for number, item in enumerate(label_set.items, 1)}
     parts = results_view(
         results_of(stored, labels),
         seen=seen,
-        href=lambda item: f"/label/{made.id}?item={numbers[item.run]}",
+        href=lambda item: f"/label/{label_set.id}?item={numbers[item.run]}",
     )
     notes = []
-    if done and len(seen) >= len(made.items):
+    if done and len(seen) >= len(label_set.items):
         notes.append(Note("You have labelled every item of this set. Thank you.", kind="good"))
-    left = len(made.items) - len(seen)
+    left = len(label_set.items) - len(seen)
     ways = [link("Label sets", "/label")]
     if left:
-        ways.insert(0, link(f"Label ({left:,} left for you)", f"/label/{made.id}"))
+        ways.insert(0, link(f"Label ({left:,} left for you)", f"/label/{label_set.id}"))
     return page(
         request,
-        made.name,
+        label_set.name,
         Paragraph(listed(ways, " · ")),
         *notes,
         *parts,
-        use_section(made),
+        use_section(label_set),
         nav=NAV,
-        lead=f"{'Pairs' if made.other else 'Scores'} of {drawn_from(made)}",
+        lead=f"{'Pairs' if label_set.other else 'Scores'} of {drawn_from(label_set)}",
     )

@@ -31,17 +31,17 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 Given = Annotated[str, Query(max_length=2000)]
 
 
-def people_table(found: RunLabels) -> Table:
+def people_table(labels: RunLabels) -> Table:
     """The verdicts people gave on a run, for its page."""
-    names = rater_names(one.label.rater for one in (*found.overrides, *found.labels))
+    names = rater_names(stored.label.rater for stored in (*labels.overrides, *labels.labels))
     rows = [
         [
-            names[one.label.rater],
-            says(one.label),
-            clip(one.label.comment, 1000, absent_as="none"),
-            moment(one.at),
+            names[stored.label.rater],
+            says(stored.label),
+            clip(stored.label.comment, 1000, absent_as="none"),
+            moment(stored.at),
         ]
-        for one in (*found.overrides, *found.labels)
+        for stored in (*labels.overrides, *labels.labels)
     ]
     columns = ("Rater", Column("Says", "wide"), Column("Comment", "wide"), "When")
     return Table("People's verdicts", columns, rows, absent="No verdicts yet.", kind="stack")
@@ -85,10 +85,10 @@ def _form(
     verdict: str = "",
 ) -> Response:
     item, _ = _run(services, principal.project, run, within)
-    found = labels_of_run(services.ledger, item.digest, project=principal.project)
+    labels = labels_of_run(services.ledger, item.digest, project=principal.project)
     parts: list[Part] = [Note(problem, kind="bad")] if problem else []
-    if found.overrides:
-        parts.append(people_table(found._replace(labels=())))
+    if labels.overrides:
+        parts.append(people_table(labels._replace(labels=())))
     return page(
         request,
         f"Override {item.tree()['run_id']}",

@@ -1,5 +1,5 @@
-"""Who labels: a token, or the name that a person typed on this machine. A typed name is another
-rater than a token of the same name, so nobody can pose as one.
+"""Who labels: the owner of a token, or a person who typed a name on this machine. A typed name and
+a token with the same name are different raters, so nobody can pose as the token's owner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rater_of(request: Request, principal: Principal) -> Rater | None:
 
 
 def ask_name(request: Request) -> Response:
-    """The form for the name of a person who came in without a token; it leads back here."""
+    """The form for the name of a person without a token; it leads back to this page."""
     query = f"?{request.url.query}" if request.url.query else ""
     return page(
         request,
@@ -63,13 +63,13 @@ def sentence(error: UsageError) -> str:
 
 
 def _tidy(name: str) -> str:
-    kept = " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())
+    kept = " ".join("".join(char if char.isprintable() else " " for char in name).split())
     return kept[:MAX_RATER]
 
 
 @router.post("/label/rater")
 async def name_rater(request: Request) -> Response:
-    """Keep the name of a person who came in without a token, in their browser."""
+    """Store the name of a person without a token in a cookie of their browser."""
     sent = await form(request)
     principal = await admit(request, "write")
     if principal.token:
@@ -77,8 +77,8 @@ async def name_rater(request: Request) -> Response:
     name = _tidy(sent.get("name", ""))
     if not name:
         raise Problem(422, "a name is missing.", where="name", fix="Go back and type yours.")
-    made = RedirectResponse(local(sent.get("next")), 303)
-    made.set_cookie(
+    response = RedirectResponse(local(sent.get("next")), 303)
+    response.set_cookie(
         _cookie(request), quote(name), httponly=True, samesite="strict", path="/", max_age=31536000
     )
-    return made
+    return response

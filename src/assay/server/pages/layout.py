@@ -1,9 +1,9 @@
-"""The frame around every page: its title, the menu, who is logged in, and what it shows.
+"""The frame around every page: its title, the menu, who is logged in, and its content.
 
     return page(request, "Runs", section("Newest", Table("Runs", columns, rows)), nav="/runs")
 
-What a page shows is made of the blocks and pieces of `views`; the markup is in `views/templates`.
-No page has an inline style or script: they are files in `server/static`.
+The content consists of the blocks and pieces of `views`; the markup is in `views/templates`. No
+page has an inline style or script: they are files in `server/static`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from assay.views.render import TEMPLATES, html
 from assay.views.values import json_text
 
 MAX_TEXT = 8_000
-"""Characters of one text on a page; the record itself has them all."""
+"""How many characters of a text a page shows; the record has all of them."""
 STATIC = Path(__file__).parent.parent / "static"
 FILES = {
     path.name: path

@@ -1,8 +1,8 @@
 """The shelf: profiles, policies and rubrics with their versions and digests, and the gates,
 measures and formulas they use.
 
-A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: it is
-scored and graded as if it had been posted, and nothing is stored. Faults are shown with their
+A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: the run
+is scored and graded as if it had been posted, and nothing is stored. Faults are shown with their
 lines.
 """
 
@@ -64,7 +64,7 @@ TITLES = {
     "formulas": ("Formulas", "How a raw score becomes a number from 0 to 1."),
 }
 MAX_SAMPLE = 200_000
-"""Characters of a sample that the page shows again."""
+"""How many characters of a sample the page shows again."""
 
 
 def _singular(kind: str) -> str:
@@ -103,17 +103,17 @@ def list_library(request: Request, principal: Principal = READER) -> Response:
 
 
 def _on_shelf(services: Services, kind: str) -> list[Part]:
-    """The items of a kind by the family they are for: the newest version of each name, and those
-    before it folded.
+    """The items of a kind by their family: the newest version of each name, with older ones
+    folded.
     """
     names: dict[tuple[str, str], list[ShelfFile]] = {}
     for entry in services.shelf.entries(kind):
         family = getattr(services.shelf.load(entry.kind, entry.id), "family", None) or WORKFLOW
         names.setdefault((family, entry.name), []).append(entry)
     newest, older = [], []
-    for (family, _), found in sorted(names.items()):
-        found.sort(key=lambda one: version_key(one.version), reverse=True)
-        rows = [_shelf_row(services, entry, family) for entry in found]
+    for (family, _), entries in sorted(names.items()):
+        entries.sort(key=lambda one: version_key(one.version), reverse=True)
+        rows = [_shelf_row(services, entry, family) for entry in entries]
         newest.append(rows[0])
         older += rows[1:]
     columns = ("Name", "For", Column("Title", "wide"), "From")
@@ -162,10 +162,10 @@ def show_item(request: Request, kind: str, name: str, principal: Principal = REA
 
 
 def _sheet(request: Request, services: Services, kind: str, name: str) -> Response:
-    found = REGISTRIES[kind].get(name)
-    if found is None:
+    item = REGISTRIES[kind].get(name)
+    if item is None:
         raise lookup.absent(_singular(kind), name)
-    sheet: dict[str, Any] = found.sheet()
+    sheet: dict[str, Any] = item.sheet()
     short_ones = [
         (key.replace("_", " ").capitalize(), say(value, "none"))
         for key, value in sheet.items()
@@ -206,19 +206,19 @@ def _item(
     versions = [
         [
             link(
-                one.id,
-                address("library", entry.kind, one.id),
-                aria_current="true" if one.id == entry.id else "",
+                other.id,
+                address("library", entry.kind, other.id),
+                aria_current="true" if other.id == entry.id else "",
             ),
-            origin_of(services, one),
-            code(_digest(services, one)),
+            origin_of(services, other),
+            code(_digest(services, other)),
         ]
-        for one in sorted(
+        for other in sorted(
             services.shelf.entries(entry.kind),
-            key=lambda one: version_key(one.version),
+            key=lambda other: version_key(other.version),
             reverse=True,
         )
-        if one.name == entry.name
+        if other.name == entry.name
     ]
     source = services.shelf.read(entry.path).decode("utf-8", "replace")
     grading = services.shelf.policy(services.settings.policy)
@@ -249,14 +249,14 @@ def _item(
         )
     )
     title = getattr(loaded, "title", None) or ""
-    said = (
+    lead = (
         f"{_singular(entry.kind).capitalize()}: {title}."
         if title
         else _singular(entry.kind).capitalize()
     )
     more = [Paragraph(loaded.description)] if getattr(loaded, "description", None) else []
     crumb = Paragraph(link(f"All {entry.kind}", f"/library#{entry.kind}"), "hint")
-    return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
+    return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=lead, status=status)
 
 
 # --- trying it out

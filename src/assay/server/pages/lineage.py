@@ -1,5 +1,5 @@
-"""The lineage of a run on its page: its grades, the records it is linked to, what made the grade
-that is shown, every digest, and the button that replays it.
+"""The lineage of a run on its page: its grades, the records it is linked to, what the shown grade
+was made by, every digest, and the button that replays it.
 """
 
 from __future__ import annotations
@@ -51,30 +51,32 @@ RELATIONS = {
 
 
 def lineage(
-    services: Services, project: str, found: RunWithGrades, result: dict[str, Any] | None
+    services: Services, project: str, graded_run: RunWithGrades, result: dict[str, Any] | None
 ) -> Part:
-    """Where a run and its grade come from, and what was made from them."""
+    """What a run and its grade come from, and what was made from them."""
     grades = [
         [
             link(
-                short(one.digest),
-                address("runs", one.digest),
+                short(grade.digest),
+                address("runs", grade.digest),
                 aria_current=(
-                    "true" if found.grade is not None and one.digest == found.grade.digest else ""
+                    "true"
+                    if graded_run.grade is not None and grade.digest == graded_run.grade.digest
+                    else ""
                 ),
             ),
-            letter(one.grade, one.policy),
-            outcome(one.passed),
-            say(one.profile, "none"),
+            letter(grade.grade, grade.policy),
+            outcome(grade.passed),
+            say(grade.profile, "none"),
             (
                 "shown here"
-                if found.grade is not None and one.digest == found.grade.digest
+                if graded_run.grade is not None and grade.digest == graded_run.grade.digest
                 else "the newest"
-                if one is found.grades[-1]
+                if grade is graded_run.grades[-1]
                 else "earlier"
             ),
         ]
-        for one in found.grades[::-1][:SHOWN]
+        for grade in graded_run.grades[::-1][:SHOWN]
     ]
     parts: list[Part] = [
         Heading("Grades of this evidence"),
@@ -87,8 +89,8 @@ def lineage(
     ]
     parts += [
         Heading("Linked records"),
-        _links(services, project, found),
-        *_same_id(services, project, found),
+        _links(services, project, graded_run),
+        *_same_id(services, project, graded_run),
     ]
     if result is not None:
         made_by = [
@@ -127,10 +129,12 @@ def lineage(
                 ]
             ),
         )
-        for item in (found.item, found.grade)
+        for item in (graded_run.item, graded_run.grade)
         if item is not None
     ]
-    return section("Lineage", *parts, Facts(records, kind="small"), *_button(found), id="lineage")
+    return section(
+        "Lineage", *parts, Facts(records, kind="small"), *_button(graded_run), id="lineage"
+    )
 
 
 def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -148,43 +152,47 @@ def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     ]
 
 
-def _button(found: RunWithGrades) -> list[Part]:
-    if found.grade is None or found.grade.body is None:
+def _button(graded_run: RunWithGrades) -> list[Part]:
+    if graded_run.grade is None or graded_run.grade.body is None:
         return []
     text = (
         "Replay recomputes this grade from the stored evidence, with the versions recorded in it,"
         " and compares the bytes. Nothing is stored."
     )
-    action = address("runs", found.grade.digest, "replay")
+    action = address("runs", graded_run.grade.digest, "replay")
     return [
         Heading("Replay"),
         Paragraph(text, "hint"),
-        Button("Replay this grade", action, {"grade": found.grade.digest}),
+        Button("Replay this grade", action, {"grade": graded_run.grade.digest}),
     ]
 
 
-def _links(services: Services, project: str, found: RunWithGrades) -> Part:
-    """What the run and its grade are linked to, in words."""
-    own = [item.digest for item in (found.item, found.grade) if item is not None]
+def _links(services: Services, project: str, graded_run: RunWithGrades) -> Part:
+    """The records that the run and its grade are linked to, with the relation in words."""
+    own = [item.digest for item in (graded_run.item, graded_run.grade) if item is not None]
     listed: list[tuple[str, Link]] = []
     for digest in dict.fromkeys(own):
         listed += [
-            (digest, one) for one in services.ledger.links_of(digest, project=project, limit=SHOWN)
+            (digest, linked)
+            for linked in services.ledger.links_of(digest, project=project, limit=SHOWN)
         ]
-    others = {one.target if one.source == digest else str(one.source) for digest, one in listed}
+    others = {
+        linked.target if linked.source == digest else str(linked.source)
+        for digest, linked in listed
+    }
     kinds = {
         digest: item.kind
         for digest, item in services.ledger.get_many(others, project=project).items()
     }
     rows = []
-    for digest, one in listed[: 2 * SHOWN]:
-        other = one.target if one.source == digest else str(one.source)
+    for digest, linked in listed[: 2 * SHOWN]:
+        other = linked.target if linked.source == digest else str(linked.source)
         kind = kinds.get(
             digest,
             (
-                found.grade.kind
-                if found.grade is not None and digest == found.grade.digest
-                else found.item.kind
+                graded_run.grade.kind
+                if graded_run.grade is not None and digest == graded_run.grade.digest
+                else graded_run.item.kind
             ),
         )
         where = PAGE_OF.get(kinds.get(other, ""), "")
@@ -192,7 +200,7 @@ def _links(services: Services, project: str, found: RunWithGrades) -> Part:
         rows.append(
             [
                 f"This {kind}",
-                RELATIONS.get((one.relation, one.source == digest), one.relation),
+                RELATIONS.get((linked.relation, linked.source == digest), linked.relation),
                 phrase(*[kinds.get(other, "record"), " ", short(other, href)]),
             ]
         )
@@ -204,9 +212,11 @@ def _links(services: Services, project: str, found: RunWithGrades) -> Part:
     )
 
 
-def _same_id(services: Services, project: str, found: RunWithGrades) -> list[Part]:
-    """Other runs of the same id: an id may be given twice."""
-    tree = (found.item if found.item.body is not None else found.grade) or found.item
+def _same_id(services: Services, project: str, graded_run: RunWithGrades) -> list[Part]:
+    """Other runs with the same id: ids need not be unique."""
+    tree = (
+        graded_run.item if graded_run.item.body is not None else graded_run.grade
+    ) or graded_run.item
     if tree.body is None:
         return []
     run_id = str(tree.tree().get("run_id"))
@@ -221,7 +231,7 @@ def _same_id(services: Services, project: str, found: RunWithGrades) -> list[Par
             say(item.reason, "none"),
         ]
         for item in runs
-        if item.digest != found.item.digest
+        if item.digest != graded_run.item.digest
     ]
     return (
         [

@@ -1,6 +1,6 @@
-"""A run in progress, step by step. The page shows what has happened; a small script follows the
-event stream from there. Without the script the page has a link to reload it. Only the last `SHOWN`
-steps are shown: a run may have a hundred thousand events.
+"""A run in progress, step by step. The page shows what has happened so far; a small script follows
+the event stream from there, and without it there is a link to reload the page. Only the last
+`SHOWN` steps are shown: a run may have a hundred thousand events.
 """
 
 from __future__ import annotations
@@ -53,26 +53,24 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
     """What has happened so far, and what is happening now."""
     services: Services = request.app.state.services
     database = services.ledger.database
-    found = await asyncio.to_thread(events.find, database, principal.project, key(run_id))
-    if found is None:
+    live = await asyncio.to_thread(events.find, database, principal.project, key(run_id))
+    if live is None:
         item = await asyncio.to_thread(lookup.run, services, principal.project, run_id)
-        return RedirectResponse(
-            address("runs", item.digest), 303
-        )  # it is stored and was never watched
+        return RedirectResponse(address("runs", item.digest), 303)  # it was not posted live
     recent = await asyncio.to_thread(
         events.after,
         database,
         principal.project,
-        found.run_id,
-        max(0, found.events - LOOKED_AT),
+        live.run_id,
+        max(0, live.events - LOOKED_AT),
         limit=LOOKED_AT,
     )
-    head = parse_json(found.head)
+    head = parse_json(live.head)
     steps = section(
         "Steps",
         _steps(recent),
         id="steps",
-        hint=f"The last {SHOWN} steps are shown." if found.events > LOOKED_AT else "",
+        hint=f"The last {SHOWN} steps are shown." if live.events > LOOKED_AT else "",
     )
     evaluation = section("Evaluation", *_evaluation(recent), id="evaluation")
     return page(
@@ -81,40 +79,40 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
         steps,
         evaluation,
         nav="/runs",
-        lead="Recorded live; finished." if found.over else "Live",
-        scripts=[] if found.over else ["live.js"],
+        lead="Recorded live; finished." if live.over else "Live",
+        scripts=[] if live.over else ["live.js"],
         template="live.html",
-        over=found.over,
-        state=verdict(found.state, STATES.get(found.state, found.state)),
+        over=live.over,
+        state=verdict(live.state, STATES.get(live.state, live.state)),
         workflow=workflow_of(head),
         dataset=_dataset(head),
-        events=found.events,
+        events=live.events,
         stream=address("api", "v1", "runs", run_id, "events"),
-        seen=recent[-1].position if recent else found.events,
+        seen=recent[-1].position if recent else live.events,
         again=address("runs", run_id, "live"),
     )
 
 
 def _dataset(head: dict[str, Any]) -> str:
-    found = head.get("dataset")
+    dataset = head.get("dataset")
     return (
-        phrase(*[say(found.get("id")), " ", small(say(found.get("sample_id"), "no sample"))])
-        if isinstance(found, dict)
+        phrase(*[say(dataset.get("id")), " ", small(say(dataset.get("sample_id"), "no sample"))])
+        if isinstance(dataset, dict)
         else say(None)
     )
 
 
 def _steps(recent: Sequence[StoredEvent]) -> Part:
-    """A row for each step, as the script adds them."""
+    """A row for each step, in the form that the script adds them."""
     rows: dict[tuple[Any, Any], list[str]] = {}
-    for one in recent:
-        if one.kind == "workflow_start":  # started again: earlier events don't count
+    for event in recent:
+        if event.kind == "workflow_start":  # started again: earlier events don't count
             rows = {}
-        elif one.kind in ("step_start", "step_end"):
-            body = parse_json(one.body)
+        elif event.kind in ("step_start", "step_end"):
+            body = parse_json(event.body)
             step = body["step"]
             rows[step.get("index"), step.get("name")] = _row(
-                step, body.get("tool_calls") or (), ended=one.kind == "step_end"
+                step, body.get("tool_calls") or (), ended=event.kind == "step_end"
             )
     return Table("Steps", COLUMNS, list(rows.values())[-SHOWN:], keep=True)
 

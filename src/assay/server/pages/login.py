@@ -1,4 +1,4 @@
-"""Logging in and out: a token becomes a cookie that no script can read and that no other site can
+"""Login and logout: the token is stored in a cookie that no script can read and no other site can
 send.
 """
 
@@ -46,13 +46,13 @@ def local(path: str | None) -> str:
 def _shown(
     request: Request,
     to: str,
-    said: str = "",
+    problem: str = "",
     *,
     ended: bool = False,
     unsaved: bool = False,
     status: int = 200,
 ) -> Response:
-    parts = [Note(said, kind="bad")] if said else []
+    parts = [Note(problem, kind="bad")] if problem else []
     if ended:
         parts.append(
             Note("Log in again: this browser's token expired or was revoked.", kind="open")
@@ -95,21 +95,21 @@ async def log_in(request: Request) -> Response:
             "This token is not valid: it was mistyped, has expired or was revoked.",
             status=401,
         )
-    made = RedirectResponse(to, 303)
+    response = RedirectResponse(to, 303)
     secure = request.url.scheme == "https" or header(request, "x-forwarded-proto") == "https"
-    made.set_cookie(
+    response.set_cookie(
         cookie_name(request), token, httponly=True, samesite="strict", secure=secure, path="/"
     )
-    return made
+    return response
 
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
     """Delete the cookie; the token itself stays valid."""
     await form(request)
-    made = RedirectResponse("/login", 303)
-    made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
-    return made
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
+    return response
 
 
 @router.get("/logout")

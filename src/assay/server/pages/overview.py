@@ -1,7 +1,6 @@
 """The first page: what runs, what needs attention, and a card for each workflow.
 
-Nothing here counts what is stored: every question reads a bounded number of rows from the end of an
-index.
+Every query reads a bounded number of rows from the end of an index, however much is stored.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 CARDS = 8
 WATCHED = 24
-"""Workflows whose newest evaluations may need attention."""
+"""How many workflows are checked for what needs attention."""
 GRADES = 200
-"""Grades that the card of a workflow without evaluations is about."""
+"""How many grades the card of a workflow without evaluations summarises."""
 
 
 @router.get("/")
@@ -95,7 +94,7 @@ def overview(
 
 
 def _evaluations(watched: Sequence[WorkflowState], total: int) -> str:
-    """The newest evaluations that were looked at, in words; empty if there are none."""
+    """The newest evaluations that were checked, in words; empty if there are none."""
     n = sum(bool(state.evaluations) for state in watched)
     if not n:
         return ""
@@ -144,12 +143,12 @@ def _more(total: int, start: int, shown: int) -> list[Part]:
 
 def _card(services: Services, project: str, state: WorkflowState) -> Section:
     if not state.evaluations:
-        found = _grades(services, project, state.workflow.id)
+        grades = _grades(services, project, state.workflow.id)
         return runs_card(
             state.name,
             state.workflow.runs,
             state.workflow.versions,
-            found,
+            grades,
             changed=len(state.changed),
         )
     baseline, decision = state.baseline, state.decision

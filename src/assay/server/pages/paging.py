@@ -1,5 +1,5 @@
-"""A page of stored records, the newest first, from a place onwards or back from it. Every page
-costs the same, however far down the list.
+"""A page of stored records, the newest first, after or before a place. Every page costs the same,
+however far down the list it is.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from assay.views.blocks import Pager
 from assay.views.pieces import address
 
 LOOKED_AT = 2000
-"""Rows that each filter examines for one page."""
+"""How many rows each filter examines for one page."""
 Cursor = Annotated[str | None, Query(max_length=20)]
 Text = Annotated[str | None, Query(max_length=500)]
 
 
 class Listed(NamedTuple):
-    """Records, the newest first, and the places to go on from; None if that way ends."""
+    """Records, the newest first, and the cursors of the pages around them; None at an end."""
 
     items: tuple[Item, ...]
     newer: str | None
@@ -42,10 +42,10 @@ def listed(
     before: str | None,
     limit: int,
 ) -> Listed:
-    """The records after a place, or with `before` those that came just after it in time."""
+    """The records after a place in the list, or with `before` those just before it."""
     back, forth = lookup.cursor(after or None), lookup.cursor(before or None)
     newest_first = forth is None
-    found = services.ledger.find(
+    page = services.ledger.find(
         kind,
         dict(filters),
         project=project,
@@ -54,33 +54,31 @@ def listed(
         newest_first=newest_first,
         look_at=LOOKED_AT,
     )
-    more = None if found.next_cursor is None else str(found.next_cursor)
+    more = None if page.next_cursor is None else str(page.next_cursor)
     if newest_first:
         return Listed(
-            found.items, str(found.items[0].seq) if back is not None and found.items else None, more
+            page.items, str(page.items[0].seq) if back is not None and page.items else None, more
         )
-    items = found.items[::-1]
+    items = page.items[::-1]
     return Listed(items, more, str(items[-1].seq) if items else None)
 
 
 def ways(
-    path: str, query: Mapping[str, str | None], found: Listed, *, what: str, paged: bool
+    path: str, query: Mapping[str, str | None], listing: Listed, *, what: str, paged: bool
 ) -> Pager:
     """Links to the pages before and after."""
-    n = len(found.items)
+    n = len(listing.items)
     return Pager(
         newest=address(path, **query) if paged else "",
-        newer=address(path, **query, before=found.newer) if found.newer else "",
-        older=address(path, **query, after=found.older) if found.older else "",
+        newer=address(path, **query, before=listing.newer) if listing.newer else "",
+        older=address(path, **query, after=listing.older) if listing.older else "",
         summary=f"{count(n, what)} on this page." if n else "",
-        look_further=found.older is not None and not n,
+        look_further=listing.older is not None and not n,
     )
 
 
 def mapped(value: Any) -> dict[str, Any]:
-    """A mapping as it is, anything else as an empty one: a stored value may not have the expected
-    shape.
-    """
+    """A mapping, or an empty one for anything else: a stored value may have an unexpected shape."""
     return value if isinstance(value, dict) else {}
 
 

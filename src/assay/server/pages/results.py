@@ -43,7 +43,7 @@ from assay.views.pieces import shown as say
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 20
-"""Only a few, because the result of a large measure is large."""
+"""Few, because results can be large."""
 MAX_FACTS = 40
 MADE_OF = 20
 FIRST = "assay report summary latest --store"
@@ -56,10 +56,10 @@ def list_results(
 ) -> Response:
     """The results of a project, the newest first."""
     services: Services = request.app.state.services
-    found = listed(
+    records = listed(
         services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE
     )
-    if not found.items and not after and not before:
+    if not records.items and not after and not before:
         more = "`assay measure`, `assay report rank` and `assay judge drift` take `--store` too."
         return page(
             request,
@@ -75,7 +75,7 @@ def list_results(
     shown = Table(
         "Results, the newest first",
         COLUMNS,
-        [_row(item) for item in found.items],
+        [_row(item) for item in records.items],
         kind="stack runs",
         absent="No result is stored.",
     )
@@ -85,7 +85,7 @@ def list_results(
         request,
         "Results",
         shown,
-        ways("results", {}, found, what="result", paged=bool(after or before)),
+        ways("results", {}, records, what="result", paged=bool(after or before)),
         nav="/",
         lead=lead,
     )
@@ -128,7 +128,7 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
         else []
     )
     body = [
-        _said(document),
+        _in_short(document),
         section("Document", block("As stored", document, whole), id="document"),
         _made_of(services, principal.project, digest),
         section(
@@ -151,7 +151,7 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
     return page(request, name_of(item)[:200], *body, nav="/")
 
 
-def _said(document: dict[str, Any]) -> Part:
+def _in_short(document: dict[str, Any]) -> Part:
     """The top-level values of a document, those with an interval included. The whole document is
     shown below them.
     """

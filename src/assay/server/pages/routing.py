@@ -1,8 +1,8 @@
-"""How a page is asked for: who may, what a form may send, and what is shown when it goes wrong.
+"""Requests for pages: who may send them, what a form may contain, and how errors are shown.
 
 Every route of a page is a `PageRoute`: its errors are pages too, and users who aren't logged in are
-sent to `/login` and back. A page that changes or computes something takes a POST that came from a
-page of this server; `form` sees to that.
+sent to `/login` and back. A page that changes or computes something takes a POST from a page of
+this server, which `form` checks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_FIELDS = 500
 
 
 class PageRoute(APIRoute):
-    """A route whose answer is for a person, also when it is an error."""
+    """A route whose answers are pages, even its errors."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, with its errors turned into pages."""
@@ -46,7 +46,7 @@ class PageRoute(APIRoute):
 
 
 def mark(request: Request) -> None:
-    """Say that a request is for a page: `guard` then sends the headers of a page and shows errors
+    """Mark a request as one for a page: `guard` then sends the headers of a page and shows errors
     as pages.
     """
     request.scope["assay.page"] = lambda problem: problem_page(request, problem)
@@ -57,24 +57,22 @@ def refused(request: Request, error: Exception) -> Response:
     problem = _problem(error)
     if problem.status == 401:
         to = _way_back(request)
-        asked = [f"next={quote(to, safe='/')}"] if to != "/" else []
+        query = [f"next={quote(to, safe='/')}"] if to != "/" else []
         if request.method != "GET":
-            asked.append("unsaved=yes")
+            query.append("unsaved=yes")
         ended = cookie_name(request) in (header(request, "cookie") or "")
-        made = RedirectResponse(
-            f"/login{'?' if asked or ended else ''}{'&'.join(['ended=yes', *asked] if ended else asked)}",  # noqa: E501
+        response = RedirectResponse(
+            f"/login{'?' if query or ended else ''}{'&'.join(['ended=yes', *query] if ended else query)}",  # noqa: E501
             303,
         )
-        if (
-            ended
-        ):  # else this machine, where it may come in without a token, would be sent here for good
-            made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
-        return made
+        if ended:  # with the cookie, a user who needs no token would be sent here every time
+            response.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
+        return response
     return problem_page(request, problem)
 
 
 def _way_back(request: Request) -> str:
-    """Where a person goes on after logging in: here, or for a form the page that it was on."""
+    """Where a user continues after logging in: here, or on the page of the form."""
     if request.method == "GET":
         return request.url.path + (f"?{request.url.query}" if request.url.query else "")
     before = urlsplit(header(request, "referer") or "")
@@ -117,8 +115,8 @@ READER: Any = Depends(_read)
 
 
 async def form(request: Request) -> Mapping[str, str]:
-    """The fields of a form that a page of this server sent; the first of a name. One that comes
-    from elsewhere is refused.
+    """The fields of a form that a page of this server sent; the first of each name. A form from
+    elsewhere is refused.
     """
     if not is_same_origin(request):
         raise Problem(
@@ -128,14 +126,14 @@ async def form(request: Request) -> Mapping[str, str]:
             fix="Open the page here and send it again.",
         )
     bodies.media_type(request, FORM)
-    data = await bodies.whole(request, request.app.state.services.settings)
+    data = await bodies.content(request, request.app.state.services.settings)
     try:
         pairs = parse_qsl(
             data.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"
         )
     except ValueError:
         raise Problem(400, "the form cannot be read.", where="body") from None
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in pairs:
-        found.setdefault(name, value)
-    return found
+        fields.setdefault(name, value)
+    return fields

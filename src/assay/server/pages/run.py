@@ -1,5 +1,5 @@
-"""The page of one sample: what was asked, answered and expected under one line with the verdict,
-then everything behind it, down to digests; and a button that makes the grade again.
+"""The page of one sample: the verdict in one line, what was asked, answered and expected, then
+everything behind it, down to digests; and a button that recomputes the grade.
 """
 
 from __future__ import annotations
@@ -52,35 +52,35 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.post("/runs/{run_id:path}/replay")
 async def replay_grade(request: Request, run_id: str) -> Response:
-    """Make the stored grade again from its stored evidence, and say whether it is the same byte for
-    byte. Nothing is stored.
+    """Recompute the stored grade from its stored evidence, and show whether it is the same, byte
+    for byte. Nothing is stored.
     """
     await form(request)
     principal = await admit(request, "read")
     services: Services = request.app.state.services
-    found = await asyncio.to_thread(run_with_grades, services, principal.project, run_id)
-    if found.grade is None:
+    graded_run = await asyncio.to_thread(run_with_grades, services, principal.project, run_id)
+    if graded_run.grade is None:
         raise Problem(404, "this run has no grade to recompute.", where=run_id[:100])
-    grade = found.grade
-    said = await services.in_turn(
+    grade = graded_run.grade
+    replayed = await services.in_turn(
         principal.project, lambda: _replayed(services, principal.project, grade)
     )
     _, context = opened(services, principal.project, request, run_id)
     return await asyncio.to_thread(
-        _page, request, services, principal.project, found, context, said
+        _page, request, services, principal.project, graded_run, context, replayed
     )
 
 
 def _replayed(services: Services, project: str, grade: Item) -> Part:
     try:
-        made = replay(services.ledger, grade, services.shelf, project=project)
+        replayed = replay(services.ledger, grade, services.shelf, project=project)
     except AssayError as error:
         text = f"Replay: this grade cannot be recomputed. {error.message} {error.fix or ''}".strip()
         return Note(text, "bad")
-    if made.same:
+    if replayed.same:
         same = "Replay: recomputed from the stored evidence, the grade is the same, byte for byte. "
         return Note(phrase(same, short(grade.digest)), "good")
-    gap = made.difference
+    gap = replayed.difference
     failed = Note(verdict("fail", "Replay: recomputed, the grade is not the same."), "bad")
     if gap is None:
         return failed
@@ -96,10 +96,10 @@ def _replayed(services: Services, project: str, grade: Item) -> Part:
 def show_run(request: Request, run_id: str, principal: Principal = READER) -> Response:
     """A run, in the evaluation that `?in=` names or in the newest that has it."""
     services: Services = request.app.state.services
-    found, context = opened(services, principal.project, request, run_id)
-    if found is None:
-        found = _or_live(services, principal.project, run_id)
-    return _page(request, services, principal.project, found, context)
+    graded_run, context = opened(services, principal.project, request, run_id)
+    if graded_run is None:
+        graded_run = _or_live(services, principal.project, run_id)
+    return _page(request, services, principal.project, graded_run, context)
 
 
 def _or_live(services: Services, project: str, run_id: str) -> RunWithGrades:
@@ -123,19 +123,27 @@ def _page(
     request: Request,
     services: Services,
     project: str,
-    found: RunWithGrades,
+    graded_run: RunWithGrades,
     context: SampleContext,
-    said: Part = "",
+    replayed: Part = "",
 ) -> Response:
-    run = found.item.tree() if found.item.body is not None and found.item.kind == "run" else None
+    run = (
+        graded_run.item.tree()
+        if graded_run.item.body is not None and graded_run.item.kind == "run"
+        else None
+    )
     result = (
-        found.grade.tree() if found.grade is not None and found.grade.body is not None else None
+        graded_run.grade.tree()
+        if graded_run.grade is not None and graded_run.grade.body is not None
+        else None
     )
     tree = run or result or {}
-    url = address("charts", "grades", found.grade.digest) if found.grade is not None else ""
-    context = placed(services, project, found, context)
-    walk, beside = around(services, project, found, context)
-    digest = found.item.digest
+    url = (
+        address("charts", "grades", graded_run.grade.digest) if graded_run.grade is not None else ""
+    )
+    context = placed(services, project, graded_run, context)
+    walk, beside = around(services, project, graded_run, context)
+    digest = graded_run.item.digest
     sections: list[Part] = []
     if run is not None:
         sections += [*grounding(run, digest), *tool_calls(run, digest)]
@@ -144,15 +152,15 @@ def _page(
         sections.append(grade_section(result, url))
     if run is not None:
         sections.append(_people(services, project, digest, context))
-        sections += elsewhere(services, project, found, run, context)
+        sections += elsewhere(services, project, graded_run, run, context)
     sections.append(
         section(
             "Provenance",
-            _about(found, run, result),
+            _about(graded_run, run, result),
             Details(
                 "Grades, linked records, digests and replay",
-                [lineage(services, project, found, result)],
-                opened=said != "",
+                [lineage(services, project, graded_run, result)],
+                opened=replayed != "",
             ),
             id="provenance",
         )
@@ -164,8 +172,8 @@ def _page(
         str((context.stored and (title or sample)) or tree.get("run_id") or digest),
         *([walk] if walk else []),
         *verdict_line(run, result),
-        said,
-        *_warnings(found),
+        replayed,
+        *_warnings(graded_run),
         *beside,
         *([texts(run, digest)] if run is not None else []),
         contents(sections),
@@ -175,16 +183,16 @@ def _page(
 
 
 def _people(services: Services, project: str, digest: str, context: SampleContext) -> Part:
-    """Verdicts of people, which no gate reads. Labels are only counted: a rater who has yet to
-    label this sample must not see those of others.
+    """People's verdicts, which no gate reads. Labels are only counted: a rater who has yet to label
+    this sample must not see other labels.
     """
-    found = labels_of_run(services.ledger, digest, project=project)
+    labels = labels_of_run(services.ledger, digest, project=project)
     within = context.stored.evaluation.id if context.stored else None
     href = address("label", "override", run=digest, in_=within)
-    parts: list[Part] = [people_table(found._replace(labels=()))] if found.overrides else []
-    if found.labels:
-        raters = len({one.label.rater for one in found.labels})
-        text = f"{count(len(found.labels), 'label')} by {count(raters, 'rater')}. "
+    parts: list[Part] = [people_table(labels._replace(labels=()))] if labels.overrides else []
+    if labels.labels:
+        raters = len({one.label.rater for one in labels.labels})
+        text = f"{count(len(labels.labels), 'label')} by {count(raters, 'rater')}. "
         parts.append(Paragraph(phrase(text, link("Sets of labels", address("label")))))
     return section(
         "People's verdicts",
@@ -194,22 +202,22 @@ def _people(services: Services, project: str, digest: str, context: SampleContex
     )
 
 
-def _warnings(found: RunWithGrades) -> list[Part]:
-    made: list[Part] = []
-    if found.item.body is None:
-        made.append(
+def _warnings(graded_run: RunWithGrades) -> list[Part]:
+    notes: list[Part] = []
+    if graded_run.item.body is None:
+        notes.append(
             Note("The content of this record was forgotten; only its digest is left.", kind="bad")
         )
-    if found.grade is None:
-        made.append(
+    if graded_run.grade is None:
+        notes.append(
             Note(
                 "No grade of this run is stored, so there is no verdict. That is not a pass.",
                 kind="bad",
             )
         )
-    elif found.grades and found.grade.digest != found.grades[-1].digest:
-        newest = found.grades[-1]
-        made.append(
+    elif graded_run.grades and graded_run.grade.digest != graded_run.grades[-1].digest:
+        newest = graded_run.grades[-1]
+        notes.append(
             Note(
                 phrase(
                     *[
@@ -221,10 +229,12 @@ def _warnings(found: RunWithGrades) -> list[Part]:
                 )
             )
         )
-    return made
+    return notes
 
 
-def _about(found: RunWithGrades, run: dict[str, Any] | None, result: dict[str, Any] | None) -> Part:
+def _about(
+    graded_run: RunWithGrades, run: dict[str, Any] | None, result: dict[str, Any] | None
+) -> Part:
     tree = run or result or {}
     workflow, dataset = tree.get("workflow") or {}, tree.get("dataset") or {}
     moments = (
@@ -259,7 +269,7 @@ def _about(found: RunWithGrades, run: dict[str, Any] | None, result: dict[str, A
         ),
         ("Status of the run", verdict(tree["status"]) if tree.get("status") else say(None)),
         *moments,
-        ("Stored", moment(found.item.created_at)),
+        ("Stored", moment(graded_run.item.created_at)),
         ("Tags", _tags(tree)),
     ]
     return Facts(pairs)

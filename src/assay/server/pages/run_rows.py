@@ -40,7 +40,7 @@ COLUMNS = (
     Column("Started", "tight"),
 )
 MAX_TEXT = 240
-"""Characters of a question or an answer in a row."""
+"""How many characters of a question or an answer a row shows."""
 
 
 _reason = msgspec.json.Decoder(GradeLine).decode
@@ -58,14 +58,14 @@ def brief_runs(services: Services, project: str, digests: Sequence[str]) -> list
 
 def part_of(item: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The workflow or the dataset of a run; empty if none is stated."""
-    found = item.get(name)
-    return found if isinstance(found, dict) else {}
+    part = item.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def reasons(
     services: Services, project: str, items: Sequence[Mapping[str, Any]]
 ) -> dict[str, GradeLine]:
-    """What the grades of these runs say, by the digest of the grade."""
+    """The grades of these runs in brief, by the digest of the grade."""
     wanted = [item["grade"]["digest"] for item in items if item["grade"]]
     return {
         digest: _reason(grade.body)
@@ -78,13 +78,13 @@ def rows_of_runs(
     services: Services, project: str, items: Sequence[Mapping[str, Any]]
 ) -> list[list[str]]:
     """A row for each run."""
-    said = reasons(services, project, items)
+    lines = reasons(services, project, items)
     runs = services.ledger.get_many([item["digest"] for item in items], project=project)
     rows: list[list[str]] = []
     for item in items:
         run = runs.get(item["digest"])
         grade = item["grade"]
-        why = said.get(grade["digest"]) if grade else None
+        why = lines.get(grade["digest"]) if grade else None
         rows.append(
             [
                 run_link(item),
@@ -110,7 +110,7 @@ def _texts(body: bytes | None) -> tuple[str, str]:
 
 
 def run_link(item: Mapping[str, Any]) -> str:
-    """A run by its id, at the address of its digest: an id may be given twice."""
+    """A run by its id, at the address of its digest: ids need not be unique."""
     name = "forgotten run" if item["forgotten"] else str(item["run_id"] or "without an id")
     return link(name, address("runs", item["digest"]))
 
@@ -125,22 +125,26 @@ def _verdict(grade: Mapping[str, Any] | None, why: GradeLine | None) -> str:
 
 def workflow_of(item: Mapping[str, Any]) -> str:
     """The workflow with its version."""
-    found = part_of(item, "workflow")
-    if not found:
+    workflow = part_of(item, "workflow")
+    if not workflow:
         return say(None, "not stated")
     return phrase(
         *[
-            clip(found.get("id")),
+            clip(workflow.get("id")),
             " ",
-            small("version ", clip(found.get("version"), 60)),
+            small("version ", clip(workflow.get("version"), 60)),
         ]
     )
 
 
 def _sample(item: Mapping[str, Any]) -> str:
-    found = part_of(item, "dataset")
-    if not found:
+    dataset = part_of(item, "dataset")
+    if not dataset:
         return say(None, "not stated")
     return phrase(
-        *[clip(found.get("id")), " ", small(clip(found.get("sample_id"), absent_as="no sample"))]
+        *[
+            clip(dataset.get("id")),
+            " ",
+            small(clip(dataset.get("sample_id"), absent_as="no sample")),
+        ]
     )

@@ -1,6 +1,6 @@
-"""The search for runs: what an address asks for, and the runs of one page that fit.
+"""The search for runs: the filters in an address, and the runs of one page that match.
 
-Every page costs the same, however far down the list, so it may be short though more follow.
+Every page costs the same, however far down the list it is, so it may be short even if more follow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from assay.store import recent
 
 ON_A_PAGE = 50
 LOOKED_AT = 10_000
-"""Runs whose ids are searched for one page, if there is a search text."""
+"""How many ids of runs are searched for one page, if there is a search text."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -37,61 +37,61 @@ class RunQuery(NamedTuple):
     ended: str | None = None
 
     def query(self) -> dict[str, str | None]:
-        """As in an address."""
-        found = {name: value or None for name, value in self._asdict().items()}
-        found["from"], found["to"] = found.pop("began"), found.pop("ended")
-        return found
+        """The filters as the query of an address."""
+        pairs = {name: value or None for name, value in self._asdict().items()}
+        pairs["from"], pairs["to"] = pairs.pop("began"), pairs.pop("ended")
+        return pairs
 
 
 def found_runs(
-    services: Services, project: str, asked: RunQuery, after: int | None, before: int | None
+    services: Services, project: str, query: RunQuery, after: int | None, before: int | None
 ) -> dict[str, Any]:
-    """A page: the runs after a place, or with `before` those that came just after it in time."""
+    """A page: the runs after a place in the list, or with `before` those just before it."""
     base = {
-        "workflow": asked.workflow,
-        "workflow_version": asked.version,
-        "dataset": asked.dataset,
-        "tag": asked.tag,
+        "workflow": query.workflow,
+        "workflow_version": query.version,
+        "dataset": query.dataset,
+        "tag": query.tag,
     }
     run_only = {
-        "status": asked.status,
-        "started_from": asked.began,
-        "started_before": _until(asked.ended),
+        "status": query.status,
+        "started_from": query.began,
+        "started_before": _until(query.ended),
     }
-    of_grade: dict[str, Any] = {"grade": asked.grade} if asked.grade else {}
-    if asked.passed:
-        of_grade["passed"] = asked.passed == "yes"
-    if asked.q:
-        return _by_text(services, project, asked, after)
+    of_grade: dict[str, Any] = {"grade": query.grade} if query.grade else {}
+    if query.passed:
+        of_grade["passed"] = query.passed == "yes"
+    if query.q:
+        return _by_text(services, project, query, after)
     newest_first = before is None
-    found = run_page(
+    page = run_page(
         services,
         project,
         base={key: value for key, value in base.items() if value},
         run_only={key: value for key, value in run_only.items() if value},
         of_grade=of_grade,
-        gate=asked.gate,
+        gate=query.gate,
         after=after if newest_first else before,
         limit=ON_A_PAGE,
         newest_first=newest_first,
     )
     if newest_first:
         return {
-            **found,
+            **page,
             "newer": (
-                str(found["items"][0]["seq"]) if after is not None and found["items"] else None
+                str(page["items"][0]["seq"]) if after is not None and page["items"] else None
             ),
         }
-    items = found["items"][::-1]
+    items = page["items"][::-1]
     return {
         "items": items,
-        "newer": found["next"],
+        "newer": page["next"],
         "next": str(items[-1]["seq"]) if items else None,
     }
 
 
 def _until(text: str | None) -> str | None:
-    """A day is meant to its end.
+    """The end of a span: of a day, the day after.
 
     >>> _until("2026-11-15"), _until("2026-11-15T10:00:00Z"), _until("2026-13-99")
     ('2026-11-16', '2026-11-15T10:00:00Z', '2026-13-99')
@@ -105,50 +105,50 @@ def _until(text: str | None) -> str | None:
 
 
 def _by_text(
-    services: Services, project: str, asked: RunQuery, after: int | None
+    services: Services, project: str, query: RunQuery, after: int | None
 ) -> dict[str, Any]:
-    """Runs whose id holds a text, out of the next so many; then the other filters on these."""
-    found = recent.containing(
+    """Runs whose id contains a text, among the next LOOKED_AT, that match the other filters."""
+    search = recent.containing(
         services.ledger.database,
         project,
-        asked.q or "",
+        query.q or "",
         after=after,
         look_at=LOOKED_AT,
         limit=ON_A_PAGE,
     )
-    newest = brief_runs(services, project, found.digests)
-    items = [item for item in newest if _fits(item, asked)]
-    if asked.gate:
+    newest = brief_runs(services, project, search.digests)
+    items = [item for item in newest if _fits(item, query)]
+    if query.gate:
         grades = reasons(services, project, items)
         items = [
             item
             for item in items
             if item["grade"]
             and item["grade"]["digest"] in grades
-            and asked.gate in grades[item["grade"]["digest"]].hard_gate_failures
+            and query.gate in grades[item["grade"]["digest"]].hard_gate_failures
         ]
     return {
         "items": items,
-        "next": None if found.next_cursor is None else str(found.next_cursor),
+        "next": None if search.next_cursor is None else str(search.next_cursor),
         "newer": None,
     }
 
 
-def _fits(item: Mapping[str, Any], asked: RunQuery) -> bool:
+def _fits(item: Mapping[str, Any], query: RunQuery) -> bool:
     grade = item["grade"] or {}
     workflow, dataset = part_of(item, "workflow"), part_of(item, "dataset")
     pairs = (
-        (asked.workflow, workflow.get("id")),
-        (asked.version, workflow.get("version")),
-        (asked.dataset, dataset.get("id")),
-        (asked.grade, grade.get("grade")),
-        (asked.status, item["status"]),
-        (asked.passed, "yes" if grade.get("passed") else "no"),
+        (query.workflow, workflow.get("id")),
+        (query.version, workflow.get("version")),
+        (query.dataset, dataset.get("id")),
+        (query.grade, grade.get("grade")),
+        (query.status, item["status"]),
+        (query.passed, "yes" if grade.get("passed") else "no"),
     )
     began = str(item["started_at"] or "")
     return (
         all(wanted is None or wanted == value for wanted, value in pairs)
-        and (asked.tag is None or asked.tag in (item["tags"] or ()))
-        and (asked.began is None or began >= asked.began)
-        and (asked.ended is None or (bool(began) and began < (_until(asked.ended) or "")))
+        and (query.tag is None or query.tag in (item["tags"] or ()))
+        and (query.began is None or began >= query.began)
+        and (query.ended is None or (bool(began) and began < (_until(query.ended) or "")))
     )

@@ -1,5 +1,5 @@
-"""What runs now: evaluations in progress with their progress and pass rate so far, runs that are
-posted live, and jobs. With the `write` scope they can be cancelled here.
+"""What runs now: evaluations with their progress and pass rate so far, runs that are posted live,
+and jobs. With the `write` scope, evaluations and runs can be cancelled here.
 
 The section refreshes every few seconds, and the whole page when something begins or ends, so that a
 finished evaluation appears on its card.
@@ -109,32 +109,32 @@ async def cancel_run(request: Request, run_id: str) -> Response:
     principal = await admit(request, "write")
     services: Services = request.app.state.services
     database, project = services.ledger.database, principal.project
-    found = await asyncio.to_thread(events.find, database, project, key(run_id))
-    if found is None:
+    live = await asyncio.to_thread(events.find, database, project, key(run_id))
+    if live is None:
         raise lookup.absent("run in progress", run_id)
-    if found.state == events.EXECUTING:
+    if live.state == events.EXECUTING:
         raise Problem(
             409,
             "this run belongs to an evaluation that the server runs.",
             where="run_id",
             fix="Cancel the evaluation.",
         )
-    if found.state == events.RUNNING:
+    if live.state == events.RUNNING:
         why = f"cancelled by {principal.author}"
-        made = unfinished(found, run_id, "cancelled", why)
+        update = unfinished(live, run_id, "cancelled", why)
         total = await asyncio.to_thread(
             events.add,
             database,
             project,
-            found.run_id,
-            made.events,
-            of=made.of,
-            state=made.state,
-            head=made.head,
+            live.run_id,
+            update.events,
+            of=update.of,
+            state=update.state,
+            head=update.head,
         )
-        if total is not None:  # else its runner or another hand was quicker
-            services.hub.told((project, found.run_id), total)
-            await evaluate(services, project, found.run_id)
+        if total is not None:  # otherwise it ended first
+            services.hub.update((project, live.run_id), total)
+            await evaluate(services, project, live.run_id)
     return RedirectResponse("/#running", 303)
 
 
@@ -161,23 +161,24 @@ def _running(services: Services, principal: Principal) -> RunningNow:
 
 def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
     """An evaluation that a server runs. A run that ended without a grade counts as not passed."""
-    database, asked = services.ledger.database, job.request()
+    database, request = services.ledger.database, job.request()
     counts = executions.counts(database, job.id)
     total, ended = sum(counts.values()), counts.get("done", 0) + counts.get("failed", 0)
     over = ended + counts.get("cancelled", 0)
     passed = executions.passed(database, job)
     rate = wilson(min(passed, ended), ended)
-    named = f"{asked['workflow']['id']} {asked['workflow']['version']} on {asked['dataset']['id']}"
+    workflow, dataset = request["workflow"], request["dataset"]
+    named = f"{workflow['id']} {workflow['version']} on {dataset['id']}"
     return [
         phrase(
-            link(clip(asked["name"], LONG), address("runs", workflow=asked["workflow"]["id"])),
+            link(clip(request["name"], LONG), address("runs", workflow=request["workflow"]["id"])),
             small(f" {clip(named, LONG)}"),
         ),
         _state(job),
         meter(over, whole=total, digits=0, unit=f" of {count(total, 'run')}"),
         number(rate.value, interval=rate, n=ended, percent=True, absent_as="no run has ended"),
         moment(job.created_at),
-        post("Cancel", address("running", "evaluations", job.id, "cancel"), asked["name"])
+        post("Cancel", address("running", "evaluations", job.id, "cancel"), request["name"])
         if may_cancel and job.state in (jobs.QUEUED, jobs.RUNNING)
         else "",
     ]
@@ -190,27 +191,27 @@ def _state(job: Job) -> str:
     return verdict(job.state)
 
 
-def _posted(one: LiveBrief, *, may_cancel: bool) -> list[str]:
+def _posted(run: LiveBrief, *, may_cancel: bool) -> list[str]:
     """A run that is posted while it runs elsewhere."""
-    head = parse_json(one.head)
-    run_id = str(head.get("run_id", one.run_id))
+    head = parse_json(run.head)
+    run_id = str(head.get("run_id", run.run_id))
     workflow, dataset = (_names(head.get(name)) for name in ("workflow", "dataset"))
     return [
         phrase(
             link(clip(run_id, LONG), address("runs", run_id, "live")),
             small(f" run of {clip(workflow, LONG)} on {clip(dataset, LONG)}"),
         ),
-        verdict(one.state),
-        count(one.events, "event"),
+        verdict(run.state),
+        count(run.events, "event"),
         absent("when it ends"),
-        moment(one.created_at),
+        moment(run.created_at),
         post("Cancel", address("running", "runs", run_id, "cancel"), run_id) if may_cancel else "",
     ]
 
 
-def _names(found: Any) -> str:
-    found = found if isinstance(found, dict) else {}
-    return " ".join(str(found[name]) for name in ("id", "version") if found.get(name))
+def _names(named: Any) -> str:
+    named = named if isinstance(named, dict) else {}
+    return " ".join(str(named[name]) for name in ("id", "version") if named.get(name))
 
 
 def _job(job: Job) -> list[str]:

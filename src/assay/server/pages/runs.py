@@ -23,7 +23,7 @@ from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 200
-"""Names of workflows and datasets that a field offers."""
+"""How many names of workflows and datasets a field offers."""
 STATUSES = ("success", "failed", "error", "timeout", "cancelled")
 POST = "curl -d @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
 FIRST = f"assay run\n{POST}"
@@ -52,7 +52,7 @@ def list_runs(
 ) -> Response:
     """Runs, the newest first."""
     services: Services = request.app.state.services
-    asked = RunQuery(
+    query = RunQuery(
         *(
             (one or "").strip() or None
             for one in (
@@ -70,16 +70,16 @@ def list_runs(
             )
         )
     )
-    found = found_runs(
+    matches = found_runs(
         services,
         principal.project,
-        asked,
+        query,
         lookup.cursor(after or None),
         lookup.cursor(before or None),
     )
-    form = Filters("/runs", _fields(services, principal.project), asked.query())
-    items: list[dict[str, Any]] = found["items"]
-    if not items and not any(asked) and not after and not before:
+    form = Filters("/runs", _fields(services, principal.project), query.query())
+    items: list[dict[str, Any]] = matches["items"]
+    if not items and not any(query) and not after and not before:
         return page(
             request,
             "Runs",
@@ -91,15 +91,15 @@ def list_runs(
         COLUMNS,
         rows_of_runs(services, principal.project, items),
         kind="stack sheet runs",
-        absent=_nothing(found["next"]),
+        absent=_nothing(matches["next"]),
     )
-    ways = _ways(asked, found, paged=bool(after or before))
+    ways = _ways(query, matches, paged=bool(after or before))
     return page(
         request,
         "Runs",
         Region("list", [form, rows, ways]),
         nav="/runs",
-        lead=_lead(services, principal.project, asked),
+        lead=_lead(services, principal.project, query),
     )
 
 
@@ -122,10 +122,10 @@ def _fields(services: Services, project: str) -> list[Field]:
     ]
 
 
-def _lead(services: Services, project: str, asked: RunQuery) -> str:
+def _lead(services: Services, project: str, query: RunQuery) -> str:
     tally = services.ledger.count("run", project=project)
     stored = f"{tally.n:,} run{'s' if tally.n != 1 else ''} stored"
-    used = [value for value in asked if value]
+    used = [value for value in query if value]
     return f"{stored}; the filter applies, newest first." if used else f"{stored}, newest first."
 
 
@@ -135,17 +135,17 @@ def _nothing(more: str | None) -> str:
     return "None of the runs searched so far matches; there are more."
 
 
-def _ways(asked: RunQuery, found: Mapping[str, Any], *, paged: bool) -> Part:
-    query = asked.query()
-    items = found["items"]
-    said = f"{len(items)} run{'s' if len(items) != 1 else ''} on this page" if items else ""
-    short_page = found["next"] is not None and len(items) < ON_A_PAGE
+def _ways(search: RunQuery, matches: Mapping[str, Any], *, paged: bool) -> Part:
+    query = search.query()
+    items = matches["items"]
+    summary = f"{len(items)} run{'s' if len(items) != 1 else ''} on this page" if items else ""
+    short_page = matches["next"] is not None and len(items) < ON_A_PAGE
     if short_page:
-        said = f"{said or 'No run on this page'}; older runs may match"
+        summary = f"{summary or 'No run on this page'}; older runs may match"
     return Pager(
         newest=address("runs", **query) if paged else "",
-        newer=address("runs", **query, before=found["newer"]) if found["newer"] else "",
-        older=address("runs", **query, after=found["next"]) if found["next"] else "",
-        summary=f"{said}." if said else "",
+        newer=address("runs", **query, before=matches["newer"]) if matches["newer"] else "",
+        older=address("runs", **query, after=matches["next"]) if matches["next"] else "",
+        summary=f"{summary}." if summary else "",
         look_further=short_page,
     )

@@ -1,5 +1,5 @@
-"""A run to start from, made to fit the item that is tried: every gate has its evidence and every
-criterion a good score.
+"""A sample run to try an item of the library on: every gate has its evidence and every criterion a
+good score.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PARTS: dict[str, Any] = {
         "handoff_rules": [["planner", "coder"]],
     },
 }
-"""What the gates that need more than the rest of the run look at."""
+"""The evidence for gates that need more than the rest of the run."""
 _PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-nine = 8\n+nine = 9\n"
 _EXPECTED: dict[str, Any] = {
     "context_precision": {"relevant_ids": ["timetable"]},
@@ -57,14 +57,14 @@ _EXPECTED: dict[str, Any] = {
     "exact_match": {"answer": "At nine."},
     "patch_similarity": {"patch": _PATCH},
 }
-"""What the measures that compare with something expected look at."""
+"""What is expected, for the measures that compare with it."""
 
 
 def sample_for(shelf: Shelf, loaded: Any) -> str:
     """A run as JSON that this item can be tried on."""
     profile = loaded if isinstance(loaded, Profile) else _profile(shelf, loaded)
     family = profile.family if profile is not None else "rag"
-    made: dict[str, Any] = {
+    run: dict[str, Any] = {
         "schema": "assay.run/1",
         "run_id": "try-1",
         "workflow": {"id": "sample", "version": "1", "family": family},
@@ -80,17 +80,17 @@ def sample_for(shelf: Shelf, loaded: Any) -> str:
         "cost_usd": 0.002,
     }
     for ref in profile.gates if profile is not None else ():
-        made.update(_PARTS.get(ref.id, {}))
+        run.update(_PARTS.get(ref.id, {}))
         if ref.verdict or ref.id == "no_sandbox_violation":
-            made.setdefault("gates", {})[ref.id] = {"passed": True, "reason": "seen by the sandbox"}
+            run.setdefault("gates", {})[ref.id] = {"passed": True, "reason": "seen by the sandbox"}
     measures = [item.measure for item in profile.criteria] if profile is not None else []
     expected: dict[str, Any] = {}
     for name in filter(None, measures):
         expected |= _EXPECTED.get(name, {})
     if expected:
-        made["expected"] = expected
+        run["expected"] = expected
     if "patch" in expected:
-        made["outputs"] = {**made["outputs"], "patch": _PATCH}
+        run["outputs"] = {**run["outputs"], "patch": _PATCH}
     scores = (
         {item.id: {"raw": _good(item.formula)} for item in profile.criteria if item.measure is None}
         if profile is not None
@@ -100,14 +100,14 @@ def sample_for(shelf: Shelf, loaded: Any) -> str:
         scores |= {item.name: {"raw": _good(item.formula_id)} for item in loaded.criteria}
     return json_text(
         {
-            **made,
+            **run,
             "scores": {name: score for name, score in scores.items() if score["raw"] is not None},
         }
     )
 
 
 def _profile(shelf: Shelf, loaded: Any) -> Profile | None:
-    """The profile that goes with a rubric: the one that names it, else one of its name."""
+    """The profile for a rubric: one that names it, else one with the same name."""
     own = getattr(loaded, "rubric_id", None)
     profiles = [shelf.profile(entry.id) for entry in shelf.entries("profiles")]
     named = [
@@ -124,8 +124,8 @@ def _profile(shelf: Shelf, loaded: Any) -> Profile | None:
 
 
 def _good(formula: str) -> Any:
-    """A good score, not the best, on the scale of a formula; None if what is scored is measured
-    instead.
+    """A good score, not the best, on the scale of a formula; None for a formula of measured
+    values.
     """
     return next(
         (high - 1 for (_, high), name in SCALES.items() if name == formula and high > 1),

@@ -26,7 +26,7 @@ LONGEST_NAME = 200
 
 
 class SampleContext(NamedTuple):
-    """The evaluation that a run is shown in, where there is one."""
+    """The evaluation that a run is shown in, if there is one."""
 
     stored: StoredEvaluation | None
     query: SampleQuery
@@ -42,8 +42,8 @@ class SampleContext(NamedTuple):
 def opened(
     services: Services, project: str, request: Request, name: str
 ) -> tuple[RunWithGrades | None, SampleContext]:
-    """The run that `?in=` means by a name, and its evaluation. An id may be given in many
-    evaluations, so the one of the address decides; None if it names none.
+    """The run that a name means in the evaluation of `?in=`, and that evaluation: many evaluations
+    may have the id. None if the address names no evaluation that has the run.
     """
     query = read_query(request.query_params.getlist)
     reference = request.query_params.get("in", "")
@@ -58,25 +58,25 @@ def opened(
     if run is None:
         note = f"The evaluation {stored.evaluation.name} does not contain this run."
         return None, SampleContext(None, query, note)
-    found = run_with_grades(services, project, run.grade or run.digest)
-    return found, SampleContext(stored, query)
+    graded_run = run_with_grades(services, project, run.grade or run.digest)
+    return graded_run, SampleContext(stored, query)
 
 
 def placed(
-    services: Services, project: str, found: RunWithGrades, context: SampleContext
+    services: Services, project: str, graded_run: RunWithGrades, context: SampleContext
 ) -> SampleContext:
-    """The context of a run; where the address names no evaluation, the newest that has the run."""
+    """The context of a run; if the address names no evaluation, the newest that has the run."""
     if context.stored is not None:
         return context
-    newest = next(evaluations_of(services.ledger, found.item.digest, project=project), None)
+    newest = next(evaluations_of(services.ledger, graded_run.item.digest, project=project), None)
     return context._replace(stored=newest)
 
 
 def around(
-    services: Services, project: str, found: RunWithGrades, context: SampleContext
+    services: Services, project: str, graded_run: RunWithGrades, context: SampleContext
 ) -> tuple[Walk | None, list[Part]]:
-    """The way to the samples before and after, in the view that the address describes, and the
-    repeats of this one.
+    """Links to the samples before and after, in the view of the address, and the repeats of this
+    one.
     """
     notes: list[Part] = [Note(context.note)] if context.note else []
     if context.stored is None:
@@ -89,7 +89,7 @@ def around(
     else:
         rows = sample_rows(services.ledger, stored, project=project, texts=query.needs_texts)
         chosen = select_samples(rows, query)
-    near = neighbours(chosen, found.item.digest)
+    near = neighbours(chosen, graded_run.item.digest)
     place = f"{near.place:,} of {near.total:,}" if near.place else f"not among the {near.total:,}"
     walk = Walk(
         address("evaluations", stored.evaluation.id, **query.pairs()),
@@ -98,15 +98,15 @@ def around(
         context.of(near.following.worst) if near.following else "",
         f"{place} in this view" if query.filters else place,
     )
-    own = [row for row in rows if any(run.digest == found.item.digest for run in row.runs)]
+    own = [row for row in rows if any(run.digest == graded_run.item.digest for run in row.runs)]
     runs = sorted(own[0].runs, key=lambda run: run.run_id) if own else []
-    return walk, [*notes, *repeats(runs, found.item.digest, [context.of(run) for run in runs])]
+    return walk, [*notes, *repeats(runs, graded_run.item.digest, [context.of(run) for run in runs])]
 
 
 def elsewhere(
     services: Services,
     project: str,
-    found: RunWithGrades,
+    graded_run: RunWithGrades,
     run: Mapping[str, Any],
     context: SampleContext,
 ) -> list[Section]:
@@ -115,9 +115,9 @@ def elsewhere(
     if not dataset.get("sample_id"):
         return []
     stored = context.stored
-    evidence = sample_evidence(found.item.checked())
+    evidence = sample_evidence(graded_run.item.checked())
     others = []
-    for one in other_versions(
+    for version in other_versions(
         services.ledger,
         project=project,
         workflow=str(workflow.get("id")),
@@ -125,26 +125,28 @@ def elsewhere(
         sample=str(dataset["sample_id"]),
         but=stored.digest if stored else "",
     ):
-        if one.run.digest == found.item.digest:
+        if version.run.digest == graded_run.item.digest:
             continue
-        older = one.seq < (stored.seq if stored else found.item.seq)
-        pair = [one.evaluation.id, stored.evaluation.id if stored else ""]
+        older = version.seq < (stored.seq if stored else graded_run.item.seq)
+        pair = [version.evaluation.id, stored.evaluation.id if stored else ""]
         remarks = [
-            f"Worst of {one.repeats} repeats." if one.repeats > 1 else "",
-            "Its inputs differ." if one.evidence and one.evidence.inputs != evidence.inputs else "",
+            f"Worst of {version.repeats} repeats." if version.repeats > 1 else "",
+            "Its inputs differ."
+            if version.evidence and version.evidence.inputs != evidence.inputs
+            else "",
         ]
         others.append(
             OtherAnswer(
-                one.evaluation.name,
-                one.evaluation.workflow.version or "not stated",
-                address("runs", one.run.digest, in_=one.evaluation.id),
-                address("evaluations", one.evaluation.id),
+                version.evaluation.name,
+                version.evaluation.workflow.version or "not stated",
+                address("runs", version.run.digest, in_=version.evaluation.id),
+                address("evaluations", version.evaluation.id),
                 address("compare", of=pair if older else pair[::-1]) if stored else "",
                 older,
-                _answer(one.evidence),
-                one.run,
-                one.evidence is None,
-                one.evidence is not None and one.evidence.outputs == evidence.outputs,
+                _answer(version.evidence),
+                version.run,
+                version.evidence is None,
+                version.evidence is not None and version.evidence.outputs == evidence.outputs,
                 " ".join(filter(None, remarks)),
             )
         )
@@ -152,5 +154,5 @@ def elsewhere(
 
 
 def _answer(evidence: SampleEvidence | None) -> str | None:
-    """A run's answer; None if it gave none, or was forgotten."""
+    """A run's answer; None if it has none or was forgotten."""
     return answer_text(evidence, most=LONGEST) if evidence and evidence.outputs else None

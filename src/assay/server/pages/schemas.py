@@ -1,9 +1,9 @@
 """Tools: all of them in one list, the page of each, the schemas and servers they belong to, and the
 namespaces and selections with the history of their grading entries.
 
-An address names a namespace, a selection or a schema, of which the newest record is shown; with
-`tool` one of its tools; or the digest of a stored index, check, entry or report. The texts of the
-pages are in `views.tool_list`, `tool_page`, `tool_index` and `tool_entry`.
+An address names a namespace, a selection or a schema, whose newest record is shown; with `tool`,
+one of its tools; or the digest of a stored index, check, entry or report. The texts of the pages
+are in `views.tool_list`, `tool_page`, `tool_index` and `tool_entry`.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _tool_page(
     checks = records.checks_of(services, project, name)
     index = records.newest_index(services, project, namespace)
     indexes = [records.version_of(index).index] if index is not None else []
-    found = [row for row in _rows(indexes, checks[:1]) if (row.schema_id, row.name) == (name, tool)]
-    if not found:
+    rows = [row for row in _rows(indexes, checks[:1]) if (row.schema_id, row.name) == (name, tool)]
+    if not rows:
         raise Problem(
             404,
             f"{name[:100]!r} has no tool {tool[:100]!r} among what is stored in this project.",
@@ -157,8 +157,8 @@ def _tool_page(
     entries = records.entries_of(services, project, index) if index is not None else []
     subject = f"{namespace}.{tool}"
     parts = tool_page.tool_parts(
-        found[0],
-        checks[0] if found[0].tool is not None else None,
+        rows[0],
+        checks[0] if rows[0].tool is not None else None,
         entries=[
             (stored.entry, stored.item.digest)
             for stored in entries
@@ -199,10 +199,10 @@ def _index_page(
     now = datetime.now(UTC)
     others: list[IndexVersion] = []
     newer = False
-    for other, found in records.versions(services, project):
-        same = (found.index.kind, found.index.name) == (index.kind, index.name)
+    for other, other_version in records.versions(services, project):
+        same = (other_version.index.kind, other_version.index.name) == (index.kind, index.name)
         if same and other.digest != item.digest:
-            others.append(found)
+            others.append(other_version)
             newer = newer or other.seq > item.seq
         if len(others) > OLDER:
             break

@@ -43,15 +43,15 @@ from assay.views.values import json_text
 
 
 class FloorPolicy(NamedTuple):
-    """The policy whose floors for roles hold, and its rules."""
+    """The policy whose floors for roles apply, and its rules."""
 
     id: str
     rules: Rules
 
 
 def content(loaded: Any, policy: FloorPolicy, rubric: Rubric | None = None) -> Part:
-    """The parts of a page for one item of the shelf. Floors are those that hold under `policy`;
-    `rubric` is that of a profile.
+    """The content of one item of the shelf. Floors are those under `policy`; `rubric` is the rubric
+    of a profile.
     """
     if isinstance(loaded, Rubric):
         return _rubric(loaded, policy)
@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 
 
 def _floor(criterion: Criterion, policy: FloorPolicy) -> str:
-    """The floor that holds, as a norm from 0 to 1, and where it comes from."""
+    """The floor that applies, as a norm from 0 to 1, and where it comes from."""
     floor, origin = effective_floor(criterion, policy.rules, overrides=True)
     if floor is None:
         return say(None, "none")
@@ -240,7 +240,7 @@ def _policy(policy: Policy) -> Part:
         ("Points apart that are still a tie", say(policy.ranking.tie_window)),
     ]
     terms: Mapping[str, Any] = plain(policy.judge.gate) if policy.judge.gate is not None else {}
-    asked = (
+    judge_terms = (
         Facts([(name.replace("_", " "), say(value)) for name, value in terms.items()])
         if terms
         else Paragraph(WITHOUT_TERMS)
@@ -249,6 +249,6 @@ def _policy(policy: Policy) -> Part:
         [
             Facts(about),
             section("Bands", Table("Bands", ("Grade", "Score"), bands), id="bands"),
-            section("What a judge needs to gate", asked, id="judges"),
+            section("What a judge needs to gate", judge_terms, id="judges"),
         ]
     )

@@ -30,11 +30,11 @@ def origin_of(services: Services, entry: ShelfFile) -> str:
 
 
 def origin_of_name(name: str) -> str:
-    """Whether a gate, measure or formula is shipped; one of a plugin has its package before its
-    name.
+    """The origin of a gate, measure or formula: the name of one from a plugin begins with its
+    package.
     """
-    package, found, _ = name.partition(".")
-    return f"plugin {package}" if found else "shipped"
+    package, dot, _ = name.partition(".")
+    return f"plugin {package}" if dot else "shipped"
 
 
 def used_by(services: Services, project: str, entry: ShelfFile) -> Section:
@@ -48,18 +48,24 @@ def used_by(services: Services, project: str, entry: ShelfFile) -> Section:
             return graded.profile == entry.id
         return _rubric_of(services, graded.profile, evaluation.settings.get("rubric")) == entry.id
 
-    known = {one.id for one in shelf.entries(entry.kind)}
-    found = evaluations_graded_by(services.ledger, project, matches) if entry.id in known else []
+    known = {evaluation.id for evaluation in shelf.entries(entry.kind)}
+    evaluations = (
+        evaluations_graded_by(services.ledger, project, matches) if entry.id in known else []
+    )
     rows = [
         [
-            link(clip(one.name, 80), address("evaluations", one.id)),
-            clip(versioned(one.workflow), 80),
-            number(one.totals.pass_rate.value, interval=one.totals.pass_rate, percent=True)
-            if one.totals.ungraded < one.totals.n
+            link(clip(evaluation.name, 80), address("evaluations", evaluation.id)),
+            clip(versioned(evaluation.workflow), 80),
+            number(
+                evaluation.totals.pass_rate.value,
+                interval=evaluation.totals.pass_rate,
+                percent=True,
+            )
+            if evaluation.totals.ungraded < evaluation.totals.n
             else absent("not graded"),
-            moment(one.started),
+            moment(evaluation.started),
         ]
-        for one in [stored.evaluation for stored in found[:SHOWN]]
+        for evaluation in [stored.evaluation for stored in evaluations[:SHOWN]]
     ]
     return section(
         "Used by",
@@ -77,15 +83,15 @@ def used_by(services: Services, project: str, entry: ShelfFile) -> Section:
     )
 
 
-def _rubric_of(services: Services, profile: str | None, asked: Any) -> str | None:
-    """The rubric of an evaluation: the one that was asked for, else that of its profile."""
+def _rubric_of(services: Services, profile: str | None, named: Any) -> str | None:
+    """The rubric of an evaluation: the one that it names, else that of its profile."""
     names = {entry.id for entry in services.shelf.entries("profiles")}
     loaded: Profile | None = (
         services.shelf.load("profiles", profile)
         if profile is not None and profile in names
         else None
     )
-    wanted = asked if isinstance(asked, str) else getattr(loaded, "rubric", None)
+    wanted = named if isinstance(named, str) else getattr(loaded, "rubric", None)
     known = {name for one in services.shelf.entries("rubrics") for name in (one.id, one.name)}
     return services.shelf.find("rubrics", wanted).id if wanted in known else None
 
@@ -94,7 +100,7 @@ def profiles_with(services: Services, kind: str, name: str) -> str:
     """The profiles that use a gate, a measure or a formula, as links."""
     if kind == "gates" and name in REQUIRED:
         return "every profile"
-    found = []
+    links = []
     for entry in services.shelf.entries("profiles"):
         profile: Profile = services.shelf.load("profiles", entry.id)
         used: dict[str, set[str | None]] = {
@@ -103,5 +109,5 @@ def profiles_with(services: Services, kind: str, name: str) -> str:
             "formulas": {item.formula for item in profile.criteria},
         }
         if name in used[kind]:
-            found.append(link(entry.id, address("library", "profiles", entry.id)))
-    return listed(found) if found else absent("no profile on this shelf")
+            links.append(link(entry.id, address("library", "profiles", entry.id)))
+    return listed(links) if links else absent("no profile on this shelf")

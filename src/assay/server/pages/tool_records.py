@@ -26,7 +26,7 @@ from assay.views.tool_list import SELECTION, IndexVersion
 from assay.views.tool_page import MAX_HISTORY, StoredCheck
 
 SEARCHED = 2000
-"""Stored indexes or checks that are searched for one page."""
+"""How many stored indexes or checks are searched for one page."""
 AT_ONCE = 100
 REPORTS = 20
 REPORTS_LOOKED_AT = 200
@@ -84,38 +84,38 @@ def versions(services: Services, project: str) -> Iterator[tuple[Item, IndexVers
 
 def newest_versions(services: Services, project: str) -> list[IndexVersion]:
     """The newest index of each namespace and selection, by name."""
-    found: dict[tuple[str, str], IndexVersion] = {}
+    newest: dict[tuple[str, str], IndexVersion] = {}
     for _, version in versions(services, project):
-        found.setdefault((version.index.kind, version.index.name), version)
-    return [version for _, version in sorted(found.items())]
+        newest.setdefault((version.index.kind, version.index.name), version)
+    return [version for _, version in sorted(newest.items())]
 
 
 def checks_of(services: Services, project: str, schema_id: str) -> list[StoredCheck]:
     """The stored checks of a schema or server, the newest first."""
-    found = _newest_first(services, project, "check")
-    own = (item for item in found if _name_of(item.body or b"{}").schema_id == schema_id)
+    items = _newest_first(services, project, "check")
+    own = (item for item in items if _name_of(item.body or b"{}").schema_id == schema_id)
     return [check_of(item) for item in islice(own, MAX_HISTORY)]
 
 
 def is_searched(services: Services, project: str) -> bool:
-    """Whether every stored index and check is looked through."""
+    """Whether every stored index and check is searched."""
     counts = [services.ledger.count(kind, project=project).n for kind in ("index", "check")]
     return max(counts) <= SEARCHED
 
 
 def newest_checks(services: Services, project: str) -> list[StoredCheck]:
     """The newest check of each schema or server."""
-    found: dict[str, Item] = {}
+    newest: dict[str, Item] = {}
     for item in _newest_first(services, project, "check"):
-        found.setdefault(_name_of(item.body or b"{}").schema_id, item)
-    return list(map(check_of, found.values()))
+        newest.setdefault(_name_of(item.body or b"{}").schema_id, item)
+    return list(map(check_of, newest.values()))
 
 
 def newest_index(
     services: Services, project: str, name: str, *, selection: bool = False
 ) -> Item | None:
-    """The newest index of a name: of a namespace, unless a selection is asked for or there is no
-    other.
+    """The newest index with a name: of a namespace, or of a selection if that is requested or no
+    namespace has the name.
     """
     other: Item | None = None
     for item, version in versions(services, project):
@@ -128,12 +128,12 @@ def newest_index(
 
 def reports(services: Services, project: str) -> list[tuple[GradeReport, str]]:
     """The newest reports of the file protocol."""
-    found = services.ledger.find(
+    page = services.ledger.find(
         "entry", project=project, limit=REPORTS_LOOKED_AT, newest_first=True
     )
     return [
         (read(item, GradeReport), item.digest)
-        for item in found.items
+        for item in page.items
         if item.body is not None and is_report(item)
     ][:REPORTS]
 
@@ -146,10 +146,10 @@ def is_report(item: Item) -> bool:
 def entries_of(services: Services, project: str, index: Item) -> list[StoredGrading]:
     """The entries that an index was made from, the newest first."""
     sources = services.ledger.made_of(index.digest, project=project)
-    found = services.ledger.get_many(sources[:MAX_LINKS], project=project)
+    items = services.ledger.get_many(sources[:MAX_LINKS], project=project)
     entries = [
         StoredGrading(item, entry_of(item))
-        for item in found.values()
+        for item in items.values()
         if item.kind == "entry" and item.body is not None
     ]
     return sorted(
@@ -160,7 +160,7 @@ def entries_of(services: Services, project: str, index: Item) -> list[StoredGrad
 
 
 def entry_of(item: Item) -> GradingEntry:
-    """An entry, also of the older form of the reference program."""
+    """An entry, possibly in the older form of the reference program."""
     try:
         return convert(item.tree(), GradingEntry)
     except msgspec.ValidationError:

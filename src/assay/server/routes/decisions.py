@@ -60,7 +60,7 @@ _RULES = (
     " baseline."
 )
 _TOGETHER = 1500
-"""Records of a side that are stored together, so that other requests get their turn."""
+"""How many records of a side are stored together; other requests get a turn in between."""
 
 
 class Evidence(NamedTuple):
@@ -89,11 +89,11 @@ async def post_decision(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    asked = await bodies.read(request, services.settings, DecisionRequest)
-    terms = Terms(asked.allow_unpaired, tuple(asked.quarantine), asked.looks, tuple(asked.slices))
+    body = await bodies.read(request, services.settings, DecisionRequest)
+    terms = Terms(body.allow_unpaired, tuple(body.quarantine), body.looks, tuple(body.slices))
     document, drafts = await services.in_turn(
         principal.project,
-        lambda: _decided(services, principal.project, principal.author, asked, terms),
+        lambda: _decided(services, principal.project, principal.author, body, terms),
     )
     stored = await store_last(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document.outcome}")
@@ -108,17 +108,17 @@ async def store_last(services: Services, project: str, drafts: list[Draft]) -> S
 
 
 def _decided(
-    services: Services, project: str, author: str, asked: DecisionRequest, terms: Terms
+    services: Services, project: str, author: str, body: DecisionRequest, terms: Terms
 ) -> tuple[Decision, list[Draft]]:
-    rules = _rules(services, asked.policy)
-    plan = None if asked.plan is None else check_plan(asked.plan, where="plan")
-    said = declared(plan, rules, looks=terms.looks, slices=terms.slices)
+    rules = _rules(services, body.policy)
+    plan = None if body.plan is None else check_plan(body.plan, where="plan")
+    declaration = declared(plan, rules, looks=terms.looks, slices=terms.slices)
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
-    candidate = read_evidence(services, project, asked.candidate, "candidate", rules)
+    candidate = read_evidence(services, project, body.candidate, "candidate", rules)
     judged = versions_of(one.tree for one in candidate.documents)
-    baseline = read_evidence(services, project, asked.baseline, "baseline", rules, judged=judged)
-    # as the command, which counts only the cards that it is given
-    grader = _grader(services, project, _given(asked), baseline, candidate, stored_cards=False)
+    baseline = read_evidence(services, project, body.baseline, "baseline", rules, judged=judged)
+    # like the command, which uses only the cards it is given
+    grader = _grader(services, project, _named_rules(body), baseline, candidate, stored_cards=False)
     ours = _side(candidate, author, grader, drafts, "candidate")
     theirs = _side(baseline, author, grader, drafts, "baseline")
     notes = [
@@ -135,7 +135,7 @@ def _decided(
         )
     ]
     if baseline.kept is not None:
-        name, given = str(baseline.kept.get("name")), _given(asked)
+        name, given = str(baseline.kept.get("name")), _named_rules(body)
         chosen = {*given, *(("rubric",) if "profile" in given else ())}
         changed = check_kept_rules(baseline.kept, theirs.side, name=name, given=chosen, fix=_RULES)
         if changed is not None:
@@ -145,7 +145,9 @@ def _decided(
         theirs.side,
         rules,
         grader,
-        terms=terms._replace(plan=said.plan, samples=said.samples, regraded=tuple(notes)),
+        terms=terms._replace(
+            plan=declaration.plan, samples=declaration.samples, regraded=tuple(notes)
+        ),
     )
     return document, [
         *drafts.values(),
@@ -154,8 +156,8 @@ def _decided(
 
 
 def _rules(services: Services, policy: str | None) -> ReleaseRules:
-    """The release rules of the project, with its margins and bars. A request may not decide by
-    others: a decision by weaker rules would be stored like any other.
+    """The release rules of the project, with its margins and bars. If an assay.yaml sets them, a
+    request can't name others: a decision by weaker rules would be stored like any other.
     """
     own = services.settings.release
     if own.only_command:
@@ -179,26 +181,26 @@ def _rules(services: Services, policy: str | None) -> ReleaseRules:
     return chosen
 
 
-def _given(asked: DecisionRequest | BaselineRequest) -> dict[str, str]:
+def _named_rules(body: DecisionRequest | BaselineRequest) -> dict[str, str]:
     """The rules that a request names."""
-    rubric = asked.rubric if isinstance(asked, DecisionRequest) else None
-    named = {"profile": asked.profile, "rubric": rubric, "policy": asked.grading_policy}
+    rubric = body.rubric if isinstance(body, DecisionRequest) else None
+    named = {"profile": body.profile, "rubric": rubric, "policy": body.grading_policy}
     return {kind: value for kind, value in named.items() if value is not None}
 
 
 def _grader(
     services: Services,
     project: str,
-    given: Mapping[str, str],
+    requested: Mapping[str, str],
     baseline: Evidence,
     candidate: Evidence | None = None,
     *,
     stored_cards: bool = True,
 ) -> BasedGrader:
-    """The grader of both sides: by the rules that are given or in assay.yaml, else as their
+    """The grader of both sides: by the rules of the request or of assay.yaml, else as their
     evaluations were graded.
     """
-    named = with_configured(services, given)
+    named = with_configured(services, requested)
     ours = _settings("candidate", None if candidate is None else candidate.evaluation)
     theirs = _settings("baseline", baseline.evaluation)
     if made := (baseline.kept or {}).get("made_profile"):
@@ -215,7 +217,7 @@ def _grader(
         choice = choose(
             ours,
             theirs or {"the baseline": None},
-            given=given,
+            given=requested,
             configured=services.settings.release.graded_by,
             policy=policy,
             flags=_FIELDS,
@@ -241,7 +243,7 @@ def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
 
 
 def _side(
-    found: Evidence, author: str, grader: Grader, drafts: dict[bytes, Draft], name: str
+    evidence: Evidence, author: str, grader: Grader, drafts: dict[bytes, Draft], name: str
 ) -> KeptSide:
     """One side, and the drafts of what it depends on."""
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
@@ -250,25 +252,31 @@ def _side(
         drafts.update((one.digest, one) for one in group)
 
     return keep_side(
-        found.documents, grader, take, name=name, basis=basis, author=author, stored=found.stored
+        evidence.documents,
+        grader,
+        take,
+        name=name,
+        basis=basis,
+        author=author,
+        stored=evidence.stored,
     )
 
 
 def read_evidence(
     services: Services,
     project: str,
-    asked: list[Any] | StoredSide,
+    side: list[Any] | StoredSide,
     name: str,
     rules: ReleaseRules | None,
     *,
     judged: Collection[VersionedName] = (),
 ) -> Evidence:
-    """The documents of one side of a request. Under rules, a baseline may be too old; `judged` has
-    the versions that it is compared with.
+    """The documents of one side of a request. With `rules`, a baseline that is too old is refused;
+    `judged` has the versions that it is compared with.
     """
-    if isinstance(asked, list):
-        return _inline(asked, name)
-    if sum(value is not None for value in astuple(asked)) != 1:
+    if isinstance(side, list):
+        return _inline(side, name)
+    if sum(value is not None for value in astuple(side)) != 1:
         raise Problem(
             422,
             "a side is a list of documents, or one of digests, filter, baseline and evaluation.",
@@ -276,29 +284,29 @@ def read_evidence(
         )
     evaluation: StoredEvaluation | None = None
     kept: Mapping[str, Any] | None = None
-    if asked.baseline is not None:
-        record = find_baseline(services, project, asked.baseline)
+    if side.baseline is not None:
+        record = find_baseline(services, project, side.baseline)
         if rules is not None:
             check_kept_age(record, rules, where=name)
         digests, kept = list(record["evidence_digests"]), record
-    elif asked.evaluation is not None:
+    elif side.evaluation is not None:
         evaluation = find_other_version(
-            services.ledger, asked.evaluation, project=project, judged=judged
+            services.ledger, side.evaluation, project=project, judged=judged
         )
         if evaluation is None:
             raise NotEnoughEvidence(
                 "STO-012",
-                f"there is no evaluation {asked.evaluation[:80]!r}"
+                f"there is no evaluation {side.evaluation[:80]!r}"
                 f"{' of another version than the candidate' if judged else ''}.",
                 where=name,
             )
         if rules is not None and name == "baseline":
             started = evaluation.evaluation.started
-            made = {"name": evaluation.evaluation.name, "made_at": started}
-            check_kept_age(made, rules, where=name)
+            described = {"name": evaluation.evaluation.name, "made_at": started}
+            check_kept_age(described, rules, where=name)
         digests = [run.digest for run in evaluation.evaluation.runs]
     else:
-        digests = asked.digests or _filtered(services, project, asked.filter or {}, name)
+        digests = side.digests or _filtered(services, project, side.filter or {}, name)
     if len(digests) > lookup.MAX_SIDE:
         raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
     items = [lookup.record(services, project, None, digest) for digest in digests]
@@ -315,21 +323,23 @@ def read_evidence(
     )
 
 
-def _inline(asked: list[Any], name: str) -> Evidence:
-    if len(asked) > lookup.MAX_SIDE:
+def _inline(documents: list[Any], name: str) -> Evidence:
+    if len(documents) > lookup.MAX_SIDE:
         raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
-    return Evidence([Document(tree, name, at=f"[{index}]") for index, tree in enumerate(asked)], {})
+    return Evidence(
+        [Document(tree, name, at=f"[{index}]") for index, tree in enumerate(documents)], {}
+    )
 
 
-def _filtered(services: Services, project: str, asked: dict[str, Any], name: str) -> list[str]:
-    if not asked:
+def _filtered(services: Services, project: str, filters: dict[str, Any], name: str) -> list[str]:
+    if not filters:
         raise Problem(
             422,
             "the filter is empty.",
             where=f"{name}.filter",
             fix=f"Filter by {', '.join(FILTERS)}.",
         )
-    runs = services.ledger.each("run", asked, project=project, at_once=1000)
+    runs = services.ledger.each("run", filters, project=project, at_once=1000)
     digests = [item.digest for item in islice(runs, lookup.MAX_SIDE + 1)]
     if not digests:
         raise NotEnoughEvidence(
@@ -361,28 +371,32 @@ async def post_baseline(request: Request) -> Response:
 
 
 def _kept(
-    services: Services, project: str, author: str, asked: BaselineRequest
+    services: Services, project: str, author: str, body: BaselineRequest
 ) -> tuple[dict[str, Any], list[Draft]]:
-    check_name(asked.name)
+    check_name(body.name)
     drafts: dict[bytes, Draft] = {}
-    found = read_evidence(services, project, asked.evidence, "evidence", None)
-    grader = _grader(services, project, _given(asked), found)
-    kept = _side(found, author, grader, drafts, "evidence")
+    evidence = read_evidence(services, project, body.evidence, "evidence", None)
+    grader = _grader(services, project, _named_rules(body), evidence)
+    kept = _side(evidence, author, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
-    own = None if found.evaluation is None else own_profile(found.evaluation.evaluation.settings)
-    made = None if asked.profile else made_profile(asked.name, own)
+    own = (
+        None
+        if evidence.evaluation is None
+        else own_profile(evidence.evaluation.evaluation.settings)
+    )
+    made = None if body.profile else made_profile(body.name, own)
     record = baseline_record(
-        asked.name, kept, now=datetime.now(UTC), made_profile=made and made.profile
+        body.name, kept, now=datetime.now(UTC), made_profile=made and made.profile
     )
     return record, [*drafts.values(), baseline_draft(record, author=author)]
 
 
 def find_baseline(services: Services, project: str, name: str) -> dict[str, Any]:
     """The newest baseline of a name, or one by its digest."""
-    found = baselines.find_baseline(services.ledger, name, project=project)
-    if found is not None:
-        return found.record
+    baseline = baselines.find_baseline(services.ledger, name, project=project)
+    if baseline is not None:
+        return baseline.record
     if lookup.DIGEST.fullmatch(name):
         raise lookup.absent("baseline", name)
     raise NotEnoughEvidence("REL-005", f"there is no baseline {name[:80]!r}.", where="baseline")

@@ -1,4 +1,4 @@
-"""Evaluations: made of runs that come along or are stored, listed, shown with their runs.
+"""Evaluations: made of posted or stored runs, listed, and shown with their runs.
 
 A client never states totals: they are computed here, from the grades of the runs.
 """
@@ -41,29 +41,29 @@ async def post_evaluation(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    asked = await bodies.read(request, services.settings, EvaluationRequest)
-    made, drafts = await services.in_turn(
-        principal.project, lambda: _made(services, principal.project, principal.author, asked)
+    body = await bodies.read(request, services.settings, EvaluationRequest)
+    evaluated, drafts = await services.in_turn(
+        principal.project, lambda: _evaluated(services, principal.project, principal.author, body)
     )
     stored = await store_last(services, principal.project, drafts)
     return bodies.created(
         request,
         stored,
         "evaluations",
-        evaluation=made.evaluation,
-        ungraded=dict(made.ungraded),
+        evaluation=evaluated.evaluation,
+        ungraded=dict(evaluated.ungraded),
     )
 
 
-def _made(
-    services: Services, project: str, author: str, asked: EvaluationRequest
+def _evaluated(
+    services: Services, project: str, author: str, body: EvaluationRequest
 ) -> tuple[MadeEvaluation, list[Draft]]:
-    check_name(asked.name)
-    own = asked.settings.get("own_profile")
+    check_name(body.name)
+    own = body.settings.get("own_profile")
     if own is not None and not (isinstance(own, dict) and isinstance(own.get("profile"), dict)):
         raise Problem(422, "it must have a `profile`.", where="settings.own_profile")
-    found = read_evidence(services, project, asked.runs, "runs", None)
-    trees = [document.tree for document in found.documents]
+    evidence = read_evidence(services, project, body.runs, "runs", None)
+    trees = [document.tree for document in evidence.documents]
     wrong = [
         index
         for index, tree in enumerate(trees)
@@ -72,30 +72,28 @@ def _made(
     if wrong or not trees:
         where = f"runs[{wrong[0]}]" if wrong else "runs"
         raise Problem(422, "an evaluation is made of runs (assay.run/1).", where=where)
-    grader = services.grader(
-        project, policy=asked.policy, profile=asked.profile, rubric=asked.rubric
-    )
+    grader = services.grader(project, policy=body.policy, profile=body.profile, rubric=body.rubric)
     drafts: dict[bytes, Draft] = {one.digest: one for one in grader.basis.drafts}
-    for document in found.documents:
+    for document in evidence.documents:
         _need_names(document.tree, document.at)
     group = run_groups(trees)[0]  # a run of another version is refused by the builder
     started, finished = group.span(datetime.now(UTC))
     builder = EvaluationBuilder(
-        name=asked.name,
+        name=body.name,
         workflow=group.workflow,
         dataset=group.dataset,
         settings={
-            **asked.settings,
-            "profile": asked.profile,
-            "policy": asked.policy,
-            "rubric": asked.rubric,
+            **body.settings,
+            "profile": body.profile,
+            "policy": body.policy,
+            "rubric": body.rubric,
         },
         started=started,
         source="import",
-        labels=asked.labels,
+        labels=body.labels,
     )
-    made = evaluate_runs(
-        found.documents,
+    evaluated = evaluate_runs(
+        evidence.documents,
         grader,
         builder,
         lambda taken: drafts.update((one.digest, one) for one in taken),
@@ -103,7 +101,7 @@ def _made(
         basis=grader.basis,
         author=author,
     )
-    return made._replace(evaluation=builder.finish(finished)), list(drafts.values())
+    return evaluated._replace(evaluation=builder.finish(finished)), list(drafts.values())
 
 
 def _need_names(tree: Any, at: str) -> None:
@@ -130,10 +128,10 @@ def list_evaluations(
     tags = [f"{what}:{text}" for what, text in (("label", label), ("name", name)) if text]
     if len(tags) > 1:
         raise Problem(422, "ask for a label or for a name.", where="label")
-    asked = {"workflow": workflow, "dataset": dataset, "tag": tags[0] if tags else None}
+    filters = {"workflow": workflow, "dataset": dataset, "tag": tags[0] if tags else None}
     page = services.ledger.find(
         "evaluation",
-        {key: value for key, value in asked.items() if value is not None},
+        {key: value for key, value in filters.items() if value is not None},
         project=principal.project,
         after=lookup.cursor(after),
         limit=limit,
@@ -146,11 +144,11 @@ def list_evaluations(
 
 def _brief(item: Item) -> dict[str, Any]:
     """An evaluation in a list: everything but its runs."""
-    found = {**lookup.shown(item), "record": None}
+    document = {**lookup.shown(item), "record": None}
     if item.body is not None:
         record = asdict(read_evaluation(item).evaluation)
-        found["record"] = {key: value for key, value in record.items() if key != "runs"}
-    return found
+        document["record"] = {key: value for key, value in record.items() if key != "runs"}
+    return document
 
 
 @router.get("/{name}", summary="An evaluation")
@@ -159,8 +157,8 @@ def get_evaluation(request: Request, name: str, principal: Principal = READ) -> 
     name.
     """
     services: Services = request.app.state.services
-    found = lookup.evaluation(services, principal.project, name)
-    item = lookup.record(services, principal.project, "evaluation", found.digest)
+    stored = lookup.evaluation(services, principal.project, name)
+    item = lookup.record(services, principal.project, "evaluation", stored.digest)
     return bodies.answer(request, lookup.shown(item))
 
 

@@ -1,9 +1,9 @@
 """Executions: the server runs a workflow that its operator offers, on a dataset, and grades every
 run.
 
-A client names a workflow and a dataset by id and version, or sends the samples; nothing it sends is
-a file, a module, a command or an address to run. That the dataset fits is checked over all samples
-before anything runs. The runs can be watched live under `/runs/{id}/events`.
+A client names a workflow and a dataset by id and version, or sends the samples; it can't name a
+file, a module, a command or an address to run. Before anything runs, every sample is checked
+against the workflow. The runs can be watched live under `/runs/{id}/events`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from assay.store.listing import grades_of
 SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
 SHOWN = 1000
-"""Runs that the answer to a request lists."""
+"""How many runs the answer to a request lists."""
 router = APIRouter(prefix="/executions", tags=["executions"], responses=openapi.EVERY)
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
@@ -54,15 +54,15 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 
 
 class ExecutionPlan(NamedTuple):
-    """An accepted execution: what is stored of it, and its runs."""
+    """An accepted execution: the request as it is stored, and its runs."""
 
     kept: dict[str, Any]
     runs: list[Planned]
 
 
 async def accept(request: Request, services: Services, principal: Principal, tree: Any) -> Response:
-    """Check what is asked for and queue it. With an idempotency key, the same request returns the
-    same execution.
+    """Check a request and queue its execution. With an idempotency key, the same request returns
+    the same execution.
     """
     executor: Executor = request.app.state.executor
     if executor.offered is None:
@@ -78,11 +78,11 @@ async def accept(request: Request, services: Services, principal: Principal, tre
         if key is None
         else sha256(f"{principal.project}\n{key}".encode()).hexdigest()[:16]
     )
-    asked = await asyncio.to_thread(
-        _asked, services, executor.offered, principal.project, tree, name
+    plan = await asyncio.to_thread(
+        _execution_plan, services, executor.offered, principal.project, tree, name
     )
     database = services.ledger.database
-    kept = bodies.encode(asked.kept)
+    kept = bodies.encode(plan.kept)
     known = await asyncio.to_thread(jobs.find, database, jobs.EXECUTION, principal.project, name)
     if known is None:
         waiting = await asyncio.to_thread(stored.waiting, database, principal.project)
@@ -93,9 +93,9 @@ async def accept(request: Request, services: Services, principal: Principal, tre
                 fix="Wait for one of them, or cancel it.",
                 headers={"Retry-After": "30"},
             )
-        made = jobs.new(jobs.EXECUTION, principal.project, kept, author=principal.author, name=name)
+        job = jobs.new(jobs.EXECUTION, principal.project, kept, author=principal.author, name=name)
         try:
-            known = await asyncio.to_thread(stored.create, database, made, asked.runs)
+            known = await asyncio.to_thread(stored.create, database, job, plan.runs)
         except stored.RunTaken as taken:
             raise Problem(
                 409,
@@ -112,25 +112,25 @@ async def accept(request: Request, services: Services, principal: Principal, tre
             fix="Use a new key for each new request.",
         )
     address = f"{ADDRESS}/{known.id}"
-    listed = [{"run_id": one.run_id, "events": _events(one.run_id)} for one in asked.runs[:SHOWN]]
+    listed = [{"run_id": one.run_id, "events": _events(one.run_id)} for one in plan.runs[:SHOWN]]
     answer = {
         **_brief(known),
         "state": QUEUED,
-        "count": len(asked.runs),
+        "count": len(plan.runs),
         "runs": listed,
         "location": address,
     }
     return bodies.answer(request, answer, status=202, headers={"Location": address})
 
 
-def _asked(
+def _execution_plan(
     services: Services, offered: Offered, project: str, tree: Any, execution: str
 ) -> ExecutionPlan:
-    given = bodies.shaped(tree, ExecutionRequest)
-    named = NamedVersion(id=given.workflow) if isinstance(given.workflow, str) else given.workflow
+    body = bodies.shaped(tree, ExecutionRequest)
+    named = NamedVersion(id=body.workflow) if isinstance(body.workflow, str) else body.workflow
     workflow = _workflow(offered, named.id, _version(named))
-    dataset = _dataset(offered, given.dataset)
-    repeat = given.repeat
+    dataset = _dataset(offered, body.dataset)
+    repeat = body.repeat
     limit = services.settings.run_samples
     if len(dataset.samples) * repeat > limit:
         fix = "Send the samples in several requests, or repeat them less."
@@ -145,12 +145,12 @@ def _asked(
     except Misfit as error:
         raise misfit(error.reasons) from None
     _can_be_graded(services, project, workflow)
-    settings = _settings(given, workflow, execution, services.settings.run_concurrency)
+    settings = _settings(body, workflow, execution, services.settings.run_concurrency)
     runs = [
         stored.Planned(one.run_id, one.sample.sample_id, one.attempt)
         for one in work_of(prepared, settings)
     ]
-    samples = {} if given.dataset.samples is None else {"samples": given.dataset.samples}
+    samples = {} if body.dataset.samples is None else {"samples": body.dataset.samples}
     kept = {
         "workflow": {"id": workflow.id, "version": workflow.version, "digest": workflow.digest},
         "dataset": {
@@ -167,8 +167,8 @@ def _asked(
     return ExecutionPlan(kept, runs)
 
 
-def _version(given: NamedVersion) -> str | None:
-    return None if given.version is None else str(given.version)
+def _version(body: NamedVersion) -> str | None:
+    return None if body.version is None else str(body.version)
 
 
 def _workflow(offered: Offered, name: str, version: str | None) -> LoadedWorkflow:
@@ -178,10 +178,10 @@ def _workflow(offered: Offered, name: str, version: str | None) -> LoadedWorkflo
         raise _not_there(error, f"the file of the workflow {name[:80]!r}") from None
 
 
-def _dataset(offered: Offered, given: NamedDataset) -> LoadedDataset:
-    name, version = given.id, _version(given)
-    if given.samples is not None:
-        return from_rows(given.samples, id=name, version=version, where="dataset.samples")
+def _dataset(offered: Offered, body: NamedDataset) -> LoadedDataset:
+    name, version = body.id, _version(body)
+    if body.samples is not None:
+        return from_rows(body.samples, id=name, version=version, where="dataset.samples")
     try:
         return offered.dataset(name, version)
     except AssayError as error:
@@ -228,14 +228,14 @@ def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -
 
 
 def _settings(
-    given: ExecutionRequest, workflow: LoadedWorkflow, execution: str, most: int
+    body: ExecutionRequest, workflow: LoadedWorkflow, execution: str, most: int
 ) -> RunSettings:
     name = (
-        given.name
+        body.name
         or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id).lstrip('_.-')[:60] or 'run'}-{execution}"  # noqa: E501
     )
     check_name(name)  # it names the evaluation too
-    timeout, longest = given.timeout_s, float(workflow.spec.limits.timeout_s)
+    timeout, longest = body.timeout_s, float(workflow.spec.limits.timeout_s)
     if timeout is not None and timeout > longest:
         raise Problem(
             422,
@@ -244,10 +244,10 @@ def _settings(
         )
     return RunSettings(
         name,
-        concurrency=min(given.concurrency or most, most),
-        repeat=given.repeat,
+        concurrency=min(body.concurrency or most, most),
+        repeat=body.repeat,
         timeout_s=timeout,
-        retries=given.retries,
+        retries=body.retries,
     )
 
 
@@ -255,7 +255,7 @@ def _events(run_id: str) -> str:
     return f"/api/v1/runs/{quote(run_id, safe=':@')}/events"
 
 
-# --- how far they are
+# --- progress
 
 
 @router.get("", summary="The newest executions")
@@ -285,10 +285,10 @@ async def get_execution(
 ) -> Response:
     """Its state, counts and faults, and its runs in order with their grades, page by page."""
     services: Services = request.app.state.services
-    found = await ended(services, lambda: _found(services, principal, execution_id), wait)
+    job = await ended(services, lambda: _find(services, principal, execution_id), wait)
     states = stored.STATES if state is None else (state,)
-    shown = await asyncio.to_thread(_progress, services, found, states, lookup.cursor(after), limit)
-    return bodies.answer(request, {**_brief(found), **shown})
+    shown = await asyncio.to_thread(_progress, services, job, states, lookup.cursor(after), limit)
+    return bodies.answer(request, {**_brief(job), **shown})
 
 
 def _progress(
@@ -318,46 +318,46 @@ async def cancel_execution(request: Request, execution_id: str) -> Response:
     as cancelled.
     """
     principal = await admit(request, "write")
-    found = await cancel(request, principal, execution_id)
+    job = await cancel(request, principal, execution_id)
     return bodies.answer(
-        request, _brief(found), status=202, headers={"Location": f"{ADDRESS}/{found.id}"}
+        request, _brief(job), status=202, headers={"Location": f"{ADDRESS}/{job.id}"}
     )
 
 
 async def cancel(request: Request, principal: Principal, execution_id: str) -> Job:
     """Cancel an execution. A finished one is refused; cancelling twice is the same as once."""
     services: Services = request.app.state.services
-    found = await asyncio.to_thread(_found, services, principal, execution_id)
-    if found.state in (DONE, FAILED):
-        raise Problem(409, f"this execution is {found.state}.", where="execution_id")
-    after = await asyncio.to_thread(jobs.cancel, services.ledger.database, found)
+    job = await asyncio.to_thread(_find, services, principal, execution_id)
+    if job.state in (DONE, FAILED):
+        raise Problem(409, f"this execution is {job.state}.", where="execution_id")
+    after = await asyncio.to_thread(jobs.cancel, services.ledger.database, job)
     executor: Executor = request.app.state.executor
     executor.wake()
-    return after or found
+    return after or job
 
 
-def _found(services: Services, principal: Principal, name: str) -> Job:
+def _find(services: Services, principal: Principal, name: str) -> Job:
     plain = name.isascii() and name.isalnum() and len(name) <= 40
-    found = (
+    job = (
         jobs.find(services.ledger.database, jobs.EXECUTION, principal.project, name)
         if plain
         else None
     )
-    if found is None:
+    if job is None:
         raise lookup.absent("execution", name)
-    return found
+    return job
 
 
 def _brief(job: Job) -> dict[str, Any]:
     """An execution without its runs and without the samples that came with it."""
-    asked = job.request()
-    dataset = {key: value for key, value in asked["dataset"].items() if key != "samples"}
+    request = job.request()
+    dataset = {key: value for key, value in request["dataset"].items() if key != "samples"}
     return {
         "execution": job.id,
         "state": job.state,
-        "workflow": asked["workflow"],
+        "workflow": request["workflow"],
         "dataset": dataset,
-        **{key: asked[key] for key in ("name", "repeat", "concurrency", "timeout_s", "retries")},
+        **{key: request[key] for key in ("name", "repeat", "concurrency", "timeout_s", "retries")},
         "faults": job.progress["faults"],
         "created_at": job.created_at,
         "author": job.author,
@@ -366,19 +366,19 @@ def _brief(job: Job) -> dict[str, Any]:
 
 def _shown(services: Services, project: str, page: Sequence[Placed]) -> list[dict[str, Any]]:
     grades = grades_of(
-        services.ledger.database, project, [one.digest for one in page if one.digest is not None]
+        services.ledger.database, project, [run.digest for run in page if run.digest is not None]
     )
     rows = []
-    for one in page:
-        known = grades.get(one.digest or "", [])
+    for run in page:
+        known = grades.get(run.digest or "", [])
         rows.append(
             {
-                "run_id": one.run_id,
-                "sample_id": one.sample_id,
-                "attempt": one.attempt,
-                "state": one.state,
-                "events": _events(one.run_id),
-                "digest": one.digest,
+                "run_id": run.run_id,
+                "sample_id": run.sample_id,
+                "attempt": run.attempt,
+                "state": run.state,
+                "events": _events(run.run_id),
+                "digest": run.digest,
                 "grade": known[-1].grade if known else None,
                 "passed": known[-1].passed if known else None,
             }

@@ -31,20 +31,18 @@ async def post_job(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    asked = await bodies.read(request, services.settings, JobRequest)
-    services.grader(
-        principal.project, policy=asked.policy, profile=asked.profile, rubric=asked.rubric
-    )
-    # a filter that the ledger does not take is said now, not by a job that fails later
-    kind = "run" if asked.kind == "rescore" else "scorecard"
+    body = await bodies.read(request, services.settings, JobRequest)
+    services.grader(principal.project, policy=body.policy, profile=body.profile, rubric=body.rubric)
+    # an invalid filter is reported now, not by a job that fails later
+    kind = "run" if body.kind == "rescore" else "scorecard"
     await asyncio.to_thread(
-        services.ledger.find, kind, asked.filters or {}, project=principal.project, limit=1
+        services.ledger.find, kind, body.filters or {}, project=principal.project, limit=1
     )
-    kept = {name: value for name, value in asdict(asked).items() if value is not None}
-    made = stored_jobs.new(
+    kept = {name: value for name, value in asdict(body).items() if value is not None}
+    queued = stored_jobs.new(
         stored_jobs.AGAIN, principal.project, bodies.encode(kept), author=principal.author
     )
-    job = await asyncio.to_thread(stored_jobs.create, services.ledger.database, made)
+    job = await asyncio.to_thread(stored_jobs.create, services.ledger.database, queued)
     address = f"/api/v1/jobs/{job.id}"
     return bodies.answer(
         request,

@@ -1,5 +1,5 @@
-"""What is on the shelf, which workflows and datasets there are, published schemas, and the tree of
-tool schemas; all read-only.
+"""The shelf, the known workflows and datasets, published schemas, and the tree of tool schemas; all
+read-only.
 """
 
 from __future__ import annotations
@@ -107,17 +107,17 @@ def get_schema(request: Request, name: str, principal: Principal = READ) -> Resp
 def get_tree(request: Request, principal: Principal = READ) -> Response:
     """Every JSON file of the tree in `assay serve --schemas DIR`; 404 without that option."""
     root = _root(request)
-    found = []
+    paths = []
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [
+        paths += [
             os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
             for name in sorted(files)
             if name.endswith(".json")
         ]
-        if len(found) > 10_000:
+        if len(paths) > 10_000:
             break
-    return bodies.answer(request, {"items": sorted(found)[:10_000]})
+    return bodies.answer(request, {"items": sorted(paths)[:10_000]})
 
 
 @router.get("/schemas/index/{path:path}", summary="One file of the tree")

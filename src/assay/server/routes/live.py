@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
@@ -32,10 +33,10 @@ from assay.views.event_schema import inlined
 
 router = APIRouter(prefix="/runs", tags=["events"], responses=openapi.EVERY)
 MAX_EVENTS = 1000
-"""Events in one request."""
+"""How many events one request may have."""
 _POSTED = inlined(EventRequest)
 _AT_END = ("schema", "run_id", "workflow", "dataset", "steps", "tool_calls")
-"""Fields given at the start or step by step, and not again at the end."""
+"""Fields that are posted at the start or step by step, and not again at the end."""
 _HEAD = {
     **{key: value for key, value in openapi.RUN.items() if key != "required"},
     "properties": {
@@ -71,9 +72,8 @@ async def start_live(request: Request) -> Response:
     if missing:
         raise misfit([f"missing: {name}" for name in missing])
     grader = services.grader(principal.project)
-    await services.at_once(
-        principal.project, lambda: grader.scorecard(run)
-    )  # a family that no profile serves is said now, not at the end
+    # A family that no profile serves is reported now, not at the end.
+    await services.at_once(principal.project, lambda: grader.scorecard(run))
     key = index_key(run.run_id)
     first: list[Event] = [
         (
@@ -100,20 +100,14 @@ async def start_live(request: Request) -> Response:
             where="run_id",
             fix="Give each run a unique id.",
         )
-    services.hub.told((principal.project, key), 1)
+    services.hub.update((principal.project, key), 1)
     address = f"/api/v1/runs/{run.run_id}/events"
     return bodies.answer(
         request,
         {"run_id": run.run_id, "state": "running", "events": address},
         status=201,
-        headers={"Location": _quoted(address)},
+        headers={"Location": quote(address, safe="/:@")},
     )
-
-
-def _quoted(address: str) -> str:
-    from urllib.parse import quote
-
-    return quote(address, safe="/:@")
 
 
 @router.post(
@@ -142,13 +136,13 @@ async def post_events(request: Request, run_id: str) -> Response:
         raise lookup.absent("run in progress", run_id)
     if live.over or live.state != stored_events.RUNNING:
         raise Problem(409, "this run has ended.", where="run_id")
-    made: list[Event] = []
+    new_events: list[Event] = []
     ended = ""
-    for index, one in enumerate(posted):
+    for index, event in enumerate(posted):
         if ended:
             raise Problem(422, f"nothing follows '{ended}'.", where=f"[{index}]")
-        kind, fields = one.event, _checked(one, live.head, index)
-        made.append((kind, events.event(kind, run_id, one.at or now_text(), fields)))
+        kind, fields = event.event, _checked(event, live.head, index)
+        new_events.append((kind, events.event(kind, run_id, event.at or now_text(), fields)))
         ended = kind if kind in ("workflow_end", "error") else ""
     state = (
         stored_events.EVALUATING
@@ -157,25 +151,25 @@ async def post_events(request: Request, run_id: str) -> Response:
         if ended
         else None
     )
-    # what is said at the end is kept with the head in the same transaction: a server that dies now
-    # loses nothing
+    # The rest of the run is stored with the head in the same transaction: if the server dies now,
+    # nothing is lost.
     head = (
         bodies.encode({**parse_json(live.head), "status": "success", **(posted[-1].run or {})})
         if ended == "workflow_end"
         else None
     )
     count = await asyncio.to_thread(
-        stored_events.add, database, principal.project, key, made, state=state, head=head
+        stored_events.add, database, principal.project, key, new_events, state=state, head=head
     )
     if count is None:
         raise Problem(409, "this run has ended.", where="run_id")
-    services.hub.told((principal.project, key), count)
+    services.hub.update((principal.project, key), count)
     if ended != "workflow_end":
         return bodies.answer(
             request, {"run_id": run_id, "state": state or "running", "events": count}, status=202
         )
-    found = await evaluate(services, principal.project, key)
-    return bodies.answer(request, found, status=201, headers={"Location": found["location"]})
+    result = await evaluate(services, principal.project, key)
+    return bodies.answer(request, result, status=201, headers={"Location": result["location"]})
 
 
 def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
@@ -254,7 +248,7 @@ async def get_events(
             min(seen, live.events - 1 if live.over else seen),
         )
         return _Handed(stream)
-    data = await asyncio.to_thread(_told, services, principal.project, run_id, seen)
+    data = await asyncio.to_thread(_stored_frames, services, principal.project, run_id, seen)
     return Response(data, headers={"Cache-Control": "no-cache"}, media_type="text/event-stream")
 
 
@@ -269,7 +263,7 @@ class _Handed(Response):
         await self._app(scope, receive, send)
 
 
-def _told(services: Services, project: str, run_id: str, seen: int) -> bytes:
+def _stored_frames(services: Services, project: str, run_id: str, seen: int) -> bytes:
     """The events of a stored run. A client that has seen the last one gets it again, so that no
     stream is empty.
     """

@@ -58,7 +58,7 @@ async def post_scorecard(request: Request) -> Response:
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     bodies.media_type(request, bodies.JSON)
-    data = await bodies.whole(request, services.settings)
+    data = await bodies.content(request, services.settings)
 
     async def work() -> Response:
         grader = chosen(services, principal, request)
@@ -88,31 +88,30 @@ async def grade_an_exam(request: Request) -> Response:
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
-    asked = await bodies.read(request, services.settings, ExamRequest)
+    body = await bodies.read(request, services.settings, ExamRequest)
 
     def work() -> tuple[ExamResult, list[Draft]]:
-        files = asked.exam if isinstance(asked.exam, list) else [asked.exam]
+        files = body.exam if isinstance(body.exam, list) else [body.exam]
         exam = make_exam(
             [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
         )
-        rules = ExamRules(services.shelf.policy_of("exam", check_name(asked.policy)))
+        rules = ExamRules(services.shelf.policy_of("exam", check_name(body.policy)))
         marking = Marking(
             services.shelf.rubric_of(
-                "exam", check_name(asked.rubric or exam.rubric or rules.policy.default_rubric)
+                "exam", check_name(body.rubric or exam.rubric or rules.policy.default_rubric)
             )
         )
         lines = [
-            bodies.document(line, at=f"answers[{index}]")
-            for index, line in enumerate(asked.answers)
+            bodies.document(line, at=f"answers[{index}]") for index, line in enumerate(body.answers)
         ]
         answers = collect(lines, (item.id for item in exam.items), where="answers")
-        made = exam_result(
+        result = exam_result(
             grade_exam(exam, answers.by_item, marking),
             rules,
             unknown=answers.unknown,
             faults=answers.faults,
         )
-        return made, exam_drafts(made, exam, answers.by_item.values(), author=principal.author)
+        return result, exam_drafts(result, exam, answers.by_item.values(), author=principal.author)
 
     document, drafts = await services.in_turn(principal.project, work)
     stored = (await services.writer.put(principal.project, drafts))[-1]
@@ -211,16 +210,16 @@ async def forget(request: Request, digest: Digest, principal: Principal = ADMIN)
     stay, and are listed.
     """
     services: Services = request.app.state.services
-    asked = await bodies.read(request, services.settings, ForgetRequest)
+    body = await bodies.read(request, services.settings, ForgetRequest)
     if not lookup.DIGEST.fullmatch(digest):
         raise lookup.absent("record", digest)
     if await asyncio.to_thread(services.ledger.get, digest, project=principal.project) is None:
         raise lookup.absent("record", digest)
-    found = await asyncio.to_thread(
+    tombstone = await asyncio.to_thread(
         services.ledger.forget,
         digest,
         author=principal.author,
-        reason=asked.reason,
+        reason=body.reason,
         project=principal.project,
     )
-    return bodies.answer(request, found._asdict())
+    return bodies.answer(request, tombstone._asdict())

@@ -96,7 +96,7 @@ async def post_runs(request: Request) -> Response:
     principal = await admit(request, "write")
     if bodies.media_type(request, bodies.JSON, bodies.LINES) == bodies.LINES:
         return await post_lines(request, services, principal, chosen(services, principal, request))
-    data = await bodies.whole(request, services.settings)
+    data = await bodies.content(request, services.settings)
     if _EXECUTION in data:
         tree = bodies.parsed(data)
         if isinstance(tree, dict) and tree.get("schema") == executions.SCHEMA:
@@ -159,8 +159,8 @@ def list_runs(
     says so.
     """
     services: Services = request.app.state.services
-    found = {"workflow": workflow, "workflow_version": version, "dataset": dataset, "tag": tag}
-    base = {name: value for name, value in found.items() if value is not None}
+    filters = {"workflow": workflow, "workflow_version": version, "dataset": dataset, "tag": tag}
+    base = {name: value for name, value in filters.items() if value is not None}
     run_only = {
         name: value
         for name, value in (
@@ -202,16 +202,16 @@ def get_run(request: Request, run_id: str, principal: Principal = READ) -> Respo
 def get_grade(request: Request, run_id: str, principal: Principal = READ) -> Response:
     """The grade as it is stored, byte for byte."""
     services: Services = request.app.state.services
-    found = lookup.newest_grade(
+    grade = lookup.newest_grade(
         services, principal.project, lookup.run(services, principal.project, run_id)
     )
-    if found is None or found.body is None:
+    if grade is None or grade.body is None:
         raise lookup.absent("grade of the run", run_id)
     return bodies.reply(
         request,
-        found.body,
-        headers={"Assay-Digest": found.digest},
-        tag=found.digest.removeprefix("sha256:"),
+        grade.body,
+        headers={"Assay-Digest": grade.digest},
+        tag=grade.digest.removeprefix("sha256:"),
     )
 
 

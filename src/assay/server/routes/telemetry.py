@@ -1,8 +1,8 @@
-"""OTLP/HTTP: spans come in as any exporter sends them, and become runs once their trace is whole
+"""OTLP/HTTP: spans come in as any exporter sends them, and become runs once their trace is complete
 (see `trace_runs`).
 
-The protocol says how to answer: in the encoding of the request, with the spans that were not taken
-counted, and errors as a `Status`. A span is acknowledged when it is on the disk.
+Answers follow the protocol: in the encoding of the request, with a count of the rejected spans, and
+errors as a `Status`. A span is acknowledged when it is on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, problem_of
 from assay.server.state import Services
-from assay.server.trace_runs import Gatherer, asked, packed
+from assay.server.trace_runs import TraceBuilder, asked, packed
 from assay.store import traces as stored
 from assay.store.traces import TraceSpans
 from assay.tracing.genai import MAX_SPANS
@@ -33,35 +33,35 @@ from assay.tracing.wire import Refused, from_json, is_otlp
 
 PROTOBUF = "application/x-protobuf"
 ADDRESSES = ("/v1/traces", "/api/v1/otlp/v1/traces")
-"""Where exporters look for it: an exporter adds `/v1/traces` to whatever address it is given."""
+"""The addresses for exporters: an exporter adds `/v1/traces` to its configured endpoint."""
 _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 422: 3, 429: 8, 500: 13, 503: 14}
-"""HTTP's status as the code of a `google.rpc.Status`."""
+"""The code of a `google.rpc.Status` for each HTTP status."""
 
 
 @asynccontextmanager
-async def gathering(app: FastAPI) -> AsyncIterator[None]:
+async def trace_assembly(app: FastAPI) -> AsyncIterator[None]:
     """Build runs from the spans that arrive, as long as the application lives."""
     services: Services = app.state.services
     settings = services.settings
-    gatherer = Gatherer(
+    builder = TraceBuilder(
         services,
         grace_s=settings.otlp_grace_s,
         limit_s=settings.otlp_limit_s,
         keep_s=settings.otlp_keep_s,
     )
-    gatherer.start()
+    builder.start()
     try:
         yield
     finally:
-        await gatherer.close()
+        await builder.close()
 
 
 router = APIRouter(tags=["telemetry"])
 
 
 async def post_traces(request: Request) -> Response:
-    """An `ExportTraceServiceRequest`, as protobuf or as JSON, plain or as gzip. The query may say
-    `workflow`, `family` and `dataset` for spans that do not.
+    """An `ExportTraceServiceRequest`, as protobuf or as JSON, plain or as gzip. The query may state
+    `workflow`, `family` and `dataset` for spans that don't.
     """
     media = (
         PROTOBUF
@@ -72,7 +72,7 @@ async def post_traces(request: Request) -> Response:
         services: Services = request.app.state.services
         principal = await admit(request, "write")
         media = bodies.media_type(request, PROTOBUF, bodies.JSON)
-        data = await bodies.whole(request, services.settings)
+        data = await bodies.content(request, services.settings)
         return await _take(request, services, principal, data, media)
     except Problem as problem:
         return _status(problem, media)
@@ -88,9 +88,9 @@ async def _take(
     request: Request, services: Services, principal: Principal, data: bytes, media: str
 ) -> Response:
     wanted = _wanted(request)
-    found = await asyncio.to_thread(_read, data, media)
-    batches, unplaced = _by_trace(found)
-    faults = [one for one in found if isinstance(one, Fault)]
+    received = await asyncio.to_thread(_read, data, media)
+    batches, unplaced = _by_trace(received)
+    faults = [one for one in received if isinstance(one, Fault)]
     if batches:
         now_ms = time.time_ns() // 10**6
         taken = await asyncio.to_thread(
@@ -112,7 +112,7 @@ async def _take(
             )
     else:
         taken = stored.SpansTaken(0, 0)
-    services.metrics.count("otlp_spans", len(found) - len(faults))
+    services.metrics.count("otlp_spans", len(received) - len(faults))
     services.metrics.count("otlp_spans_refused", len(faults) + taken.too_many)
     services.metrics.count("otlp_spans_late", taken.late)
     return _answer(
@@ -147,31 +147,31 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
     return list(from_json(tree, file="body"))
 
 
-def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, TraceSpans], int]:
+def _by_trace(received: Iterable[Span | Fault]) -> tuple[dict[str, TraceSpans], int]:
     """The spans that arrived for each trace, and how many belong to no known trace."""
     spans: dict[str, list[Span]] = {}
     refused: dict[str, int] = {}
     unplaced = 0
-    for one in found:
-        if isinstance(one, Span):
-            spans.setdefault(one.trace_id, []).append(one)
-        elif isinstance(one, Refused) and one.trace_id is not None:
-            refused[one.trace_id] = refused.get(one.trace_id, 0) + 1
+    for item in received:
+        if isinstance(item, Span):
+            spans.setdefault(item.trace_id, []).append(item)
+        elif isinstance(item, Refused) and item.trace_id is not None:
+            refused[item.trace_id] = refused.get(item.trace_id, 0) + 1
         else:
             unplaced += 1
-    made = {}
+    batches = {}
     for trace_id in {**spans, **refused}:
         mine = spans.get(trace_id, [])
         kept = {
             (span.span_id, sha256(body).hexdigest()[:32]): body
             for span, body in ((span, packed(span)) for span in mine)
         }
-        # a span with a remote parent is not a root here: that parent ends later, and may still come
+        # a span with a remote parent is not a root: the parent ends later, and may still arrive
         # from another program
-        made[trace_id] = TraceSpans(
+        batches[trace_id] = TraceSpans(
             kept, any(span.parent_id is None for span in mine), refused.get(trace_id, 0)
         )
-    return made, unplaced
+    return batches, unplaced
 
 
 def _words(faults: list[Fault], unplaced: int, taken: stored.SpansTaken) -> str:
@@ -195,7 +195,7 @@ def _words(faults: list[Fault], unplaced: int, taken: stored.SpansTaken) -> str:
     return "; ".join(parts)
 
 
-# --- answers, as the protocol writes them
+# --- answers in the form of the protocol
 
 
 def _answer(media: str, rejected: int, words: str) -> Response:
@@ -232,12 +232,12 @@ def _varint(number: int) -> bytes:
     >>> _varint(300).hex()
     'ac02'
     """
-    made = bytearray()
+    encoded = bytearray()
     while number > 127:
-        made.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    made.append(number)
-    return bytes(made)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _number(field: int, value: int) -> bytes:
@@ -248,7 +248,7 @@ def _bytes(field: int, value: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
-# --- what became of them
+# --- the outcome of each trace
 
 
 @router.get(
@@ -266,5 +266,5 @@ def list_traces(
     why there is none.
     """
     services: Services = request.app.state.services
-    found = stored.listed(services.ledger.database, principal.project, state=state, limit=limit)
-    return bodies.answer(request, {"items": [one._asdict() for one in found]})
+    traces = stored.listed(services.ledger.database, principal.project, state=state, limit=limit)
+    return bodies.answer(request, {"items": [one._asdict() for one in traces]})
