@@ -216,6 +216,7 @@ def card(
             "prompt_version": "rubric/1",
             "rubric": "rag@1",
             "settings": "sha256:1",
+            "criteria": ["faithfulness"],
         },
         "answered_at": time_text(moment),
     }

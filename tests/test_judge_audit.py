@@ -27,6 +27,7 @@ from assay.judging.injection_probe import obeyed
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.records.evidence import judge_on
 from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan
@@ -287,7 +288,7 @@ def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
         "n_labelled": 60,
         "n_unlabelled": 0,
         "agreement": {"cohen_kappa": interval(0.7, low=0.55)},
-        "scorer": dict(SCORER),
+        "scorer": {**SCORER, "criteria": ["q", "quality", "tone"]},
         "answered_at": time_text(now),
     }
     for key, value in changes.items():
@@ -452,7 +453,7 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
         good_card(now=later),
         good_card(now=later.replace(hour=1), calibration__n_labelled=2),
     )
-    judge = judge_of(read_card(good))
+    judge = judge_on(judge_of(read_card(good)), "q")
 
     def may(*cards: dict[str, Any]) -> bool:
         return admitted(cards, TERMS, now=datetime(2026, 11, 17, tzinfo=UTC))[judge] is None
@@ -811,6 +812,33 @@ def test_the_explanation_names_the_judge_and_promises_no_score_that_would_help()
     assert said.gain is None
 
 
+def test_a_card_counts_only_for_the_criteria_that_people_labelled(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "s.json").write_text(json.dumps(DOCUMENT))
+    arguments = ("grade", "s.json", "--policy", "workflow-judged", "--now", "2026-11-16T00:00:00Z")
+
+    def graded(**scorers: Any) -> Any:
+        for name, scorer in scorers.items():
+            card = good_card(calibration__scorer={**SCORER, **scorer})
+            (tmp_path / f"{name}.json").write_text(json.dumps(card))
+        cards = [word for name in scorers for word in ("--judge-card", f"{name}.json")]
+        return assay(*arguments, *cards, "--json")
+
+    easy, own = {"criteria": ["easy"]}, {"criteria": ["q"]}
+    other = graded(easy=easy)
+    assert other.code == 1
+    assert "its cards are for other criteria" in other.out
+    assert graded(easy=easy, own=own).code == 0
+    unnamed = graded(unnamed={})
+    assert (unnamed.code, "which judge gave the verdicts (criterion)" in unnamed.out) == (1, True)
+    assert graded(own=own, unnamed={}).code == 1, "which may be the same, with a worse result"
+    assert graded(pairs={"rubric": "definition+0123456789ab"}).code == 1
+    asked = {**DOCUMENT["criteria"][0], "source": {**SCORER, "rubric": "definition+0123456789ab"}}
+    (tmp_path / "s.json").write_text(json.dumps({**DOCUMENT, "criteria": [asked]}))
+    assert graded(pairs={"rubric": "definition+0123456789ab"}).code == 0
+
+
 def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) -> None:
     card = good_card()
     (tmp_path / "card.json").write_text(json.dumps(card))
@@ -833,7 +861,9 @@ def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) ->
     assert "days old" in late.out
     (tmp_path / "card.json").write_text(json.dumps({**card, "inconsistency_rate": None}))
     assert assay(*arguments, "--judge-card", "card.json").code == 3
-    assert Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW).judges == MAY
+    assert Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW).judges == {
+        judge_on(judge, name): None for judge in MAY for name in ("q", "quality", "tone")
+    }
 
 
 def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(

@@ -302,6 +302,29 @@ def test_groups_widen_the_estimates_and_the_result_says_what_ignores_them() -> N
 
 
 @pytest.mark.req("W-070")
+def test_a_calibration_is_of_one_criterion_and_names_it() -> None:
+    verdicts = {"easy": [n % 2 for n in range(40)], "hard": [n % 3 % 2 for n in range(40)]}
+    judgements = {
+        "judge": {"model": "m-1"},
+        "scorer": {"kind": "llm", "name": "m-1"},
+        "items": [
+            {"id": str(n), "criterion": name, "raw": raw}
+            for name, raws in verdicts.items()
+            for n, raw in enumerate(raws)
+        ],
+    }
+
+    def calibrated(judge: list[int]) -> Any:
+        rows = [{"id": str(n), "human": n % 2, "judge": raw} for n, raw in enumerate(judge)]
+        return calibrate(rows, judgements=judgements)
+
+    for name in verdicts:
+        assert calibrated(verdicts[name])["scorer"]["criteria"] == [name]
+    mixed = [verdicts["easy" if n % 2 else "hard"][n] for n in range(40)]
+    with pytest.raises(InputError, match="on several criteria of easy, hard"):
+        calibrated(mixed)
+
+
 def test_the_digest_of_a_set_is_of_its_labels_alone() -> None:
     rows = verdicts()
     first = calibrate(rows)["set"]["digest"]

@@ -387,7 +387,8 @@ def test_a_calibration_names_its_judge_and_makes_no_card_of_another(
     made, judgements = (
         json.loads((tmp_path / name).read_bytes()) for name in ("c.json", "m-1.json")
     )
-    assert made["scorer"] == judgements["scorer"]
+    criteria = sorted({one["criterion"] for one in judgements["items"]})
+    assert made["scorer"] == {**judgements["scorer"], "criteria": criteria}
     assert {key: bool(value) for key, value in made["scorer"].items()} == {
         "kind": True,
         "name": True,
@@ -396,6 +397,7 @@ def test_a_calibration_names_its_judge_and_makes_no_card_of_another(
         "rubric": True,
         "settings": True,
         "answered_by": True,
+        "criteria": True,
     }
     card = here(
         "judge", "card", "--audit", "m-1-audit.json", "--calibration", "c.json", "--json"

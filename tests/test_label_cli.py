@@ -72,6 +72,7 @@ def test_labels_of_the_ledger_calibrate_a_judge_and_draw_its_card(
     assert found["label_set"]["raters"] == ["anna", "ben"]
     assert (found["n_labelled"], found["n_unlabelled"]) == (34, 2)
     assert found["accuracy"]["value"] == 33 / 34
+    assert found["scorer"]["criteria"] == ["safety"]
     card = assay("judge", "card", "--calibration", "calibration.json", "--model", "m-1")
     assert (card.code, "may not gate" in card.out) == (1, True), "nobody has audited it"
     document = json.loads((tmp_path / "calibration.json").read_text())

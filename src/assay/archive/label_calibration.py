@@ -208,6 +208,6 @@ def _judged(
         "schema": "assay.judgements/1",
         "judge": judge,
         "scorer": to_builtins(source),
-        "items": [{"id": row.id, "raw": row.judge} for row in rows],
+        "items": [{"id": row.id, "criterion": criterion, "raw": row.judge} for row in rows],
         "usage": {"answered_at": asked_from},
     }

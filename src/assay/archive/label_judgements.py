@@ -61,7 +61,8 @@ def judged_rows(
                 verdict = _FLIPPED.get(verdict, verdict)
             rows.append(Label(row_id, people.get(run), verdict, judgement.get("group")))
     _refuse(label_set, len(verdicts), unnamed, strange)
-    counted = [{"id": row.id, "raw": row.judge} for row in rows]
+    named = {"criterion": criterion} if label_set.other is None else {}
+    counted = [{"id": row.id, **named, "raw": row.judge} for row in rows]
     seen = {row.id for row in rows}
     for item in label_set.items:
         name = item.run_id if label_set.other is None else item.sample

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assay import exact
 from assay.errors import FormulaError
 from assay.formulas import floor_norm, formula
+from assay.records.evidence import judge_on
 from assay.records.grade import Band, Finding, GradedCriterion
 
 if TYPE_CHECKING:
@@ -117,13 +118,17 @@ def judge_fault(
         return f"the evidence says that a {source.kind} gave it, and nothing proves that"
     if rules.judge_terms is None:
         return f"{rules.policy} has no terms for judges, so no card can admit it"
-    found = judges.get(source.judge, "it has no card")
-    if found == "it has no card" and any(name.startswith(f"{source.name} (") for name in judges):
+    for judge in (judge_on(source.judge, criterion.name), source.judge):
+        if judge in judges:
+            return judges[judge]
+    if any(name.startswith(judge_on(source.judge, "")) for name in judges):
+        return "its cards are for other criteria"
+    if any(name.startswith(f"{source.name} (") for name in judges):
         return (
             "its cards are for another version, prompt, rubric or settings, or another model"
             " answered"
         )
-    return found
+    return "it has no card"
 
 
 def disagreement(criterion: Criterion) -> int | None:

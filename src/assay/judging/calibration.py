@@ -65,8 +65,7 @@ def calibrate(
             fix="0.95 is usual.",
         )
     items = labels_of(rows)
-    if judgements is not None:
-        check_verdicts(items, judgements)
+    criteria = {} if judgements is None else check_verdicts(items, judgements)
     labelled = [row for row in items if row.human is not None]
     both = [row for row in labelled if row.judge is not None]
     if len(both) < max(1, minimum):
@@ -92,7 +91,7 @@ def calibrate(
     calibration = {
         "schema": CALIBRATION_SCHEMA,
         "judge": None if judgements is None else judgements["judge"],
-        "scorer": None if judgements is None else judgements["scorer"],
+        "scorer": None if judgements is None else {**judgements["scorer"], **criteria},
         "answered_at": None if judgements is None else answered_at(judgements),
         "n_labelled": len(labelled),
         "n_unlabelled": len(items) - len(labelled),
@@ -128,37 +127,58 @@ def calibrate(
     return {**calibration, "sentences": sentences(calibration)}
 
 
-def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None:
-    """Refuse labels with a verdict that these judgements do not have: one judge is not calibrated
-    by the verdicts of another.
+def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The criteria of these judgements that the verdicts are on, as a card names them; nothing if
+    the judgements name none, as those of pairs. Refuses a verdict that they don't have, and
+    verdicts on different criteria: one judge is not calibrated by the verdicts of another, and one
+    criterion not by those on another.
     """
-    verdicts: dict[str, set[str]] = {}
+    given: dict[str | None, dict[str, set[str]]] = {}
     for one in judgements["items"]:
         verdict = one.get("raw") if "raw" in one else one.get("winner")
-        verdicts.setdefault(str(one.get("id")), set()).add(
-            "null" if verdict is None else value_text(verdict)
-        )
+        of_item = given.setdefault(one.get("criterion"), {}).setdefault(str(one.get("id")), set())
+        of_item.add(_verdict_text(verdict))
+    matching = [
+        name
+        for name, verdicts in given.items()
+        if all(_verdict_text(row.judge) in verdicts.get(row.id, ()) for row in rows)
+    ]
+    if matching:
+        criteria = sorted(name for name in matching if name is not None)
+        return {"criteria": criteria} if criteria else {}
     faults = []
     for row in rows:
-        stated = "null" if row.judge is None else value_text(row.judge)
-        if stated not in verdicts.get(row.id, ()):
-            actual = (
-                f"the judge gave {' and '.join(sorted(verdicts[row.id]))}"
-                if row.id in verdicts
+        verdicts = set().union(*(of.get(row.id, set()) for of in given.values()))
+        if (text := _verdict_text(row.judge)) not in verdicts:
+            known = (
+                f"the judge gave {' and '.join(sorted(verdicts))}"
+                if verdicts
                 else "the judgements do not have this item"
             )
             faults.append(
                 Fault(
-                    f"the verdict on '{row.id}' is {stated}; {actual}.",
-                    code="JDG-008",
-                    path="judge",
+                    f"the verdict on '{row.id}' is {text}; {known}.", code="JDG-008", path="judge"
                 )
             )
+    if rows and not faults:
+        names = ", ".join(sorted(map(str, given)))
+        faults.append(
+            Fault(
+                f"the verdicts are on several criteria of {names}; a calibration is of one.",
+                code="JDG-008",
+                path="judge",
+            )
+        )
     fix = (
         "Give the judgements that these verdicts come from (`assay judge rubric -o"
         " judgements.json`)."
     )
     refuse(faults, fix=fix)
+    return {}
+
+
+def _verdict_text(verdict: Any) -> str:
+    return "null" if verdict is None else value_text(verdict)
 
 
 def set_digest(rows: Sequence[Label]) -> str:

@@ -19,8 +19,8 @@ from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.judging.answer_times import answered_at, oldest, time_of, time_text
 from assay.judging.figures import impossible
-from assay.judging.identity import others_answered
-from assay.records.evidence import IDENTITY, Source
+from assay.judging.identity import is_definition, others_answered
+from assay.records.evidence import IDENTITY, Source, judge_on
 from assay.records.grade import ENGINE
 from assay.records.judge_card import CARD_SCHEMA, Estimate, JudgeCard
 from assay.records.reading import read_record
@@ -148,20 +148,33 @@ def judge_of(card: JudgeCard) -> str:
     return Source(kind="llm", name=card.model, **known).judge
 
 
+def criteria_of(card: JudgeCard) -> list[str]:
+    """The criteria that a card counts for; none if its calibration names none."""
+    names = (card.scorer or {}).get("criteria")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def newest(cards: Iterable[JudgeCard]) -> dict[str, list[JudgeCard]]:
-    """The cards of each judge that were made on the day of its newest one."""
-    found: dict[str, list[JudgeCard]] = {}
+    """The cards of each judge on each criterion that were made on the day of the newest one. A card
+    that names no criterion, such as one without a calibration, counts for each.
+    """
+    of_judge: dict[str, list[JudgeCard]] = {}
     for card in cards:
-        found.setdefault(judge_of(card), []).append(card)
-    for judge, listed in found.items():
-        last = max(card.made_at[:10] for card in listed)
-        found[judge] = [card for card in listed if card.made_at[:10] == last]
+        of_judge.setdefault(judge_of(card), []).append(card)
+    found: dict[str, list[JudgeCard]] = {}
+    for judge, listed in of_judge.items():
+        names = sorted({name for card in listed for name in criteria_of(card)})
+        for name in [*names, None]:
+            own = [card for card in listed if name in criteria_of(card) or not criteria_of(card)]
+            last = max((card.made_at[:10] for card in own), default="")
+            if own:
+                found[judge_on(judge, name)] = [one for one in own if one.made_at[:10] == last]
     return found
 
 
 def admitted(cards: Sequence[Any], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
-    """Why each judge with a card may not gate under the terms; None if it may. Of several new cards
-    the worst counts.
+    """Why each judge with a card may not gate on each criterion under the terms; None if it may. Of
+    several new cards the worst counts.
     """
     return {
         judge: next(
@@ -240,7 +253,11 @@ def _identified(card: JudgeCard) -> Term:
     """Whether the calibration names its judge; if not, the card vouches for none."""
     scorer = card.scorer or {}
     lacks = [name for name in REQUIRED if not isinstance(scorer.get(name), str)]
+    criteria = criteria_of(card)
+    if not lacks and not criteria and not is_definition(scorer["rubric"]):
+        lacks = ["criterion"]
     text = "its calibration says which judge gave the verdicts"
+    text += f", on {', '.join(criteria)}" if criteria else ""
     if lacks:
         text = (
             f"its calibration does not say which judge gave the verdicts ({', '.join(lacks)});"

@@ -26,9 +26,17 @@ def rubric_name(rubric: Rubric) -> str:
     return f"{rubric.id}+{digest(rubric).removeprefix('sha256:')[:12]}"
 
 
+_DEFINITION = "definition+"
+
+
 def definition_name(definition: str) -> str:
     """The question to a judge of pairs, by its content, instead of a rubric."""
-    return f"definition+{digest(definition).removeprefix('sha256:')[:12]}"
+    return f"{_DEFINITION}{digest(definition).removeprefix('sha256:')[:12]}"
+
+
+def is_definition(rubric: str) -> bool:
+    """Whether what a judge went by is the question to a judge of pairs, which has no criteria."""
+    return rubric.startswith(_DEFINITION)
 
 
 def scorer_of(

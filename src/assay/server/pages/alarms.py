@@ -276,7 +276,8 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
     )
     if terms is None:
         return
-    for card in (card for of_model in newest(cards).values() for card in of_model):
+    current = {card.digest: card for listed in newest(cards).values() for card in listed}
+    for card in current.values():
         stale = [
             term.sentence
             for term in admit(card, terms, now=datetime.now(UTC)).terms
