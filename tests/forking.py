@@ -31,8 +31,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -128,6 +128,14 @@ while True:
     answer(pid)
     if not message["stays"]:
         answer(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+PROGRAM = """#!{python} -IS
+import json, os, socket, sys
+wire = socket.socket(socket.AF_UNIX)
+wire.connect("{address}")
+message = {{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}
+socket.send_fds(wire, [json.dumps(message).encode()], [0, 1, 2])
+sys.exit(int(wire.makefile().read()))
 """
 # The tests start some thousand processes. Where Python writes no bytecode, each of them
 # would compile what it loads, and so would each run the tests.
@@ -305,6 +313,13 @@ class Parent:
                 stream.seek(0)
             return Result(code, out.read(), err.read())
 
+    def become(self, message: dict[str, Any], streams: list[int]) -> int:
+        """The command with the streams of the program that was started in its place."""
+        with self._lock:
+            self._tell(streams=streams, stays=False, code="", **message)
+            self._answer(60)
+            return int(self._answer(300))
+
     def start(
         self,
         arguments: list[str],
@@ -372,6 +387,37 @@ def bare_parent() -> Parent:
     made = Parent()
     atexit.register(made.close)
     return made
+
+
+@contextmanager
+def program(path: Path) -> Iterator[None]:
+    """Make this path a program that scripts can start, one at a time: `assay`, forked. It ends with
+    the `with` statement.
+    """
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/calls")
+        listener.listen()
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):  # the listener is shut
+                while True:
+                    wire, _ = listener.accept()
+                    with wire:
+                        data, streams, _, _ = socket.recv_fds(wire, 1 << 20, 3)
+                        code = parent().become(json.loads(data), streams)
+                        wire.sendall(str(code).encode())
+                    for stream in streams:
+                        os.close(stream)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        path.write_text(PROGRAM.format(python=sys.executable, address=f"{folder}/calls"))
+        path.chmod(0o755)
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 class Forked:

@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import yaml
 
 from conftest import ROOT
 from documents import run, scorecard
-from forking import run_here
+from forking import program, run_here
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 GITLAB = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
@@ -58,9 +59,9 @@ class Done:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path: Path) -> Iterator[Path]:
     """A checkout of somebody, and a `python3` that notes what it is called with, installs nothing,
-    and is the real one otherwise.
+    forks the command unless ANEW is set, and is the real one otherwise.
     """
     folder = tmp_path / "checkout"
     folder.mkdir()
@@ -74,11 +75,13 @@ def work(tmp_path: Path) -> Path:
 {DECIDED}
 if [ "$1 $2" = "-m pip" ]; then exit "${{PIP_EXIT:-0}}"; fi
 if [ -n "${{COMMAND_EXIT:-}}" ]; then exit "$COMMAND_EXIT"; fi
+if [ "$1 $2" = "-m assay" ] && [ -z "${{ANEW:-}}" ]; then shift 2; exec '{tools}/assay' "$@"; fi
 exec '{sys.executable}' "$@"
 """
     )
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
-    return folder
+    with program(tools / "assay"):
+        yield folder
 
 
 def called(work: Path) -> list[list[str]]:
@@ -300,7 +303,7 @@ def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:
     cards(work / "runs.jsonl", 0.2)
     for name in ("assay.py", "json.py", "argparse.py", "pip.py"):
         (work / name).write_text("import sys\nsys.exit(0)\n")
-    assert grade(work, file="runs.jsonl").code == 1
+    assert grade(work, file="runs.jsonl", ANEW="1").code == 1
 
 
 # --- installing

@@ -1,4 +1,4 @@
-"""CI from the wheel: the comment of the action, the hooks of pre-commit, and the example repository
+"""CI: the comment of the action, the hooks of pre-commit, and the example repository
 of the how-to, with a server in the place of GitHub's API.
 """
 
@@ -17,7 +17,6 @@ import yaml
 
 from conftest import ROOT
 from github import TOKEN, FakeGitHub
-from installed import installed_wheel
 from test_ci_action import HOOKS, PAGE, cards, decided, environment, fake_gate, grade, step, work
 
 __all__ = ["work"]
@@ -106,8 +105,9 @@ def test_a_comment_that_cannot_be_written_warns_and_changes_no_outcome(
 # --- the hooks
 
 
-def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(tmp_path: Path) -> None:
-    env = {"PATH": f"{installed_wheel().bin}:/usr/bin:/bin", "HOME": str(tmp_path)}
+def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(
+    assay: Any, tmp_path: Path
+) -> None:
     for name in ("profiles", "results", "tools"):
         (tmp_path / name).mkdir()
     shelf = ROOT / "src" / "assay" / "library" / "profiles" / "rag@2.yaml"
@@ -146,15 +146,10 @@ def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(tmp_path: 
         files = [file] if hook.get("pass_filenames", True) else []
         for text, passes in ((bad, False), (good, True)):
             (tmp_path / file).write_text(text)
-            done = subprocess.run(
-                [*hook["entry"].split(), *args, *files],
-                cwd=tmp_path,
-                env=env,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert (done.returncode == 0) == passes, (name, text, done.stdout, done.stderr)
+            command, *words = hook["entry"].split()
+            assert command == "assay"
+            done = assay(*words, *args, *files)
+            assert (done.code == 0) == passes, (name, text, done.out, done.err)
 
 
 # --- the example repository
@@ -170,20 +165,20 @@ def shell(script: str, folder: Path, env: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: FakeGitHub) -> None:
+def test_the_example_repository_gates_its_pull_requests(
+    work: Path, tmp_path: Path, github: FakeGitHub
+) -> None:
     if shutil.which("git") is None:
         pytest.skip("git is not installed: apt-get install git")
     main, tools = tmp_path / "ferry-bot", tmp_path / "bin"
     main.mkdir()
-    tools.mkdir()
     (tools / "pip").write_text('#!/bin/sh\necho "$@" >>"$RUNNER_TEMP/pip"\n')
     (tools / "pip").chmod(0o755)
     env = {
         **environment(main),
-        **job(main, github, PATH=f"{tools}:{installed_wheel().bin}:/usr/bin:/bin"),
+        **job(main, github),
         "HOME": str(tmp_path),
         "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "init.defaultBranch", "GIT_CONFIG_VALUE_0": "main",
-        "PYTHONDONTWRITEBYTECODE": "",  # what the first command compiles serves the others
         **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     }  # fmt: skip
 
