@@ -1,8 +1,7 @@
-"""Normalisation: the registry of formulas, and the two questions asked of it.
+"""Normalisation: the registry of formulas, and the norms of raw scores and floors.
 
-Part of the scoring system's fingerprint; used by scoring and by grading. `normalise` answers "what
-norm has this raw score", `floor_norm` answers "what norm does this floor mean". Nothing here weighs
-or grades.
+Scoring and grading use it, and it is part of the scoring system's fingerprint. `normalise` returns
+the norm of a raw score, `floor_norm` that of a floor. Nothing here weighs or grades.
 """
 
 from __future__ import annotations
@@ -29,28 +28,28 @@ SCALES: dict[tuple[int, int], str] = {
     (0, 5): "likert_0_5",
     (0, 1): "zero_one",
 }
-"""Which formula reads a rubric's declared scale. A scale that is not here is refused: a formula is
+"""The formula for each scale that a rubric may declare. Another scale is refused: a formula is
 never guessed.
 """
 
 
 def formula(formula_id: str) -> Formula:
-    """The formula of that id, or an error with the near miss."""
-    found = FORMULAS.get(formula_id)
-    if found is None:
+    """The formula with that id. Raises an error with the near miss."""
+    known = FORMULAS.get(formula_id)
+    if known is None:
         raise FormulaError(
             "SCO-002",
             f"no formula is named {formula_id!r}.{FORMULAS.near(formula_id)}",
             fix="`assay library list formulas` shows them.",
         )
-    return found
+    return known
 
 
 def check_params(formula_id: str, params: Mapping[str, Any]) -> None:
-    """Raise `FormulaError` for an unknown formula, or for parameters it cannot work with."""
-    found = formula(formula_id)
-    refuse_params(params, found.id, found.params)
-    found.check_params(params)
+    """Raise `FormulaError` for an unknown formula or invalid parameters."""
+    known = formula(formula_id)
+    refuse_params(params, known.id, known.params)
+    known.check_params(params)
 
 
 def normalise(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None) -> int:
@@ -101,8 +100,8 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
 
 
 def scale_norm(value: object, low: object, high: object) -> int:
-    """A number on a declared scale as a norm: (x - low) / (high - low). Outside the scale is an
-    error, never a clamp.
+    """The norm of a number on a declared scale: (x - low) / (high - low). Raises outside the scale;
+    nothing is clamped.
 
     >>> scale_norm(3, 1, 5)
     500000000
@@ -123,10 +122,10 @@ def scale_norm(value: object, low: object, high: object) -> int:
 
 
 def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int:
-    """The norm a critical floor stands for, in billionths.
+    """The norm of a critical floor, in billionths.
 
-    `{"raw": x}` goes through the criterion's formula, `{"norm": x}` is taken as it is. A bare
-    number that could be either is refused.
+    `{"raw": x}` goes through the criterion's formula, `{"norm": x}` is used as it is. A bare number
+    that could be either is refused.
 
     >>> floor_norm({"raw": 3}, "likert_1_5", {}), floor_norm(0.7, "likert_1_5", {})
     (500000000, 700000000)
@@ -162,46 +161,45 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
             f" norm {exact.norm_text(as_raw)}, as a norm it is {exact.norm_text(as_norm)}.",
             fix=f'Write {{"raw": {floor}}} or {{"norm": {floor}}}.',
         )
-    found = as_raw if as_raw is not None else as_norm
-    assert found is not None
-    return found
+    norm = as_raw if as_raw is not None else as_norm
+    assert norm is not None
+    return norm
 
 
 def _norm_floor(value: object) -> int:
     try:
-        found = exact.ratio(value)
+        floor = exact.ratio(value)
     except ValueError as error:
         raise FormulaError("GRD-104", f"a floor must be a number; {error}.") from None
-    if not 0 <= found.num <= found.den:
+    if not 0 <= floor.num <= floor.den:
         raise FormulaError("GRD-104", f"the floor {value} is outside 0..1.")
-    return exact.norm_of(found)
+    return exact.norm_of(floor)
 
 
 def _raw_floor(value: object, formula_id: str, params: Mapping[str, Any]) -> int:
-    """A floor on the raw scale. Also a formula that clamps refuses one outside its range: such a
-    floor would always or never hold.
+    """The norm of a floor on the raw scale. Even formulas that clamp refuse a floor outside their
+    range, which would always or never be met.
     """
-    found = formula(formula_id)
-    if found.id == "lower_is_better":
-        norm = found.apply(value, params)
-        good, bad = params["slo_good"], params["slo_bad"]
-        scale_norm(value, good, bad)
+    scale = formula(formula_id)
+    if scale.id == "lower_is_better":
+        norm = scale.apply(value, params)
+        scale_norm(value, params["slo_good"], params["slo_bad"])
         return norm
-    if found.low is None or found.high is None:
+    if scale.low is None or scale.high is None:
         raise FormulaError(
-            "GRD-104", f"a floor of {found.id} cannot be a raw number.", fix='Write {"norm": x}.'
+            "GRD-104", f"a floor of {scale.id} cannot be a raw number.", fix='Write {"norm": x}.'
         )
-    norm = scale_norm(value, found.low.num, found.high.num)
-    return found.apply(value, params) if found.id == "binary" else norm
+    norm = scale_norm(value, scale.low.num, scale.high.num)
+    return scale.apply(value, params) if scale.id == "binary" else norm
 
 
 def raw_of(norm: int, formula_id: str, raw: Any, params: Mapping[str, Any]) -> Any:
-    """A raw score whose norm is at least the given one, or None if the scale has no single answer.
+    """A raw score whose norm is at least the given one; None if there is no single one.
 
     >>> raw_of(700000000, "likert_1_5", 4, {})
     Decimal('3.8')
     """
-    found = formula(formula_id)
-    if raw is None and found.low is None and found.id != "lower_is_better":
+    scale = formula(formula_id)
+    if raw is None and scale.low is None and scale.id != "lower_is_better":
         return None
-    return found.invert(norm, raw, params)
+    return scale.invert(norm, raw, params)

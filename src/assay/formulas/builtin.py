@@ -17,15 +17,15 @@ _SOURCE = "Workflow Scoring & Evaluation Reference Guide, section 4.1"
 
 
 def _plain(value: Ratio) -> int | Decimal:
-    """A raw score as it would be written."""
+    """A raw score as a plain number."""
     if value.den == 1:
         return value.num
-    found = _DIVIDING.divide(Decimal(value.num), Decimal(value.den)).normalize(_DIVIDING)
-    return int(found) if found == int(found) else found
+    quotient = _DIVIDING.divide(Decimal(value.num), Decimal(value.den)).normalize(_DIVIDING)
+    return int(quotient) if quotient == int(quotient) else quotient
 
 
-# More digits than any measured scale has; beyond them the cut goes down, which for
-# `lower_is_better` still reaches the norm.
+# More digits than any real scale has. Rounding is down, which for `lower_is_better` still reaches
+# the norm.
 _DIVIDING = Context(prec=60, rounding=ROUND_FLOOR)
 
 
@@ -148,10 +148,9 @@ def _pairwise_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
 
 
 def _count_for(norm: int, total: int) -> int:
-    """The smallest count of `total` whose quotient, rounded, is at least the norm."""
-    count = max(
-        0, -((-norm * total) // NORM_ONE) - 1
-    )  # the quotient is rounded, so the count below may do as well
+    """The smallest count whose share of `total`, rounded, is at least the norm."""
+    # start one below: the share is rounded, so that count may be enough
+    count = max(0, -((-norm * total) // NORM_ONE) - 1)
     while exact.norm_of(Ratio(count, total)) < norm:
         count += 1
     return count

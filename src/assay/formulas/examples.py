@@ -1,5 +1,5 @@
-"""A raw score for each formula, with parameters where it takes any. The data sheet shows it with
-the norm that the formula gives it.
+"""An example raw score for each formula, with its parameters. The data sheet shows it with its
+norm.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class FormulaExample(NamedTuple):
-    """A raw score and the parameters it is read with."""
+    """A raw score and its parameters."""
 
     raw: Any
     params: dict[str, Any] = {}  # read only

@@ -1,7 +1,7 @@
-"""What a formula is: data with a sheet, and one function from a raw score to a norm.
+"""The definition of a formula: a data sheet and a function from a raw score to a norm.
 
-A formula refuses what it does not accept; only `zero_one` and `lower_is_better` clamp. It never
-sees a weight, a floor or a letter.
+A formula refuses raw scores that it doesn't accept; only `zero_one` and `lower_is_better` clamp. It
+knows no weight, floor or letter.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from assay.errors import FormulaError
 
 
 class Formula(NamedTuple):
-    """One way to bring a raw score onto 0..1, with its data sheet."""
+    """One way to map a raw score to 0..1, with its data sheet."""
 
     id: str
     version: str
     title: str
     raw: str
-    """The raw shape accepted, in words."""
+    """The accepted raw scores, in words."""
     low: exact.Ratio | None
     high: exact.Ratio | None
-    """The ends of the raw range, where the raw score is a number with a range."""
+    """The ends of the raw range, if the raw score is a number with a range."""
     direction: str
     clamps: bool
     params: tuple[str, ...]
@@ -32,17 +32,17 @@ class Formula(NamedTuple):
     apply: Callable[[Any, Mapping[str, Any]], int]
     """Raw score and parameters to a norm in billionths; raises `FormulaError`."""
     invert: Callable[[int, Any, Mapping[str, Any]], Any]
-    """The nearest raw score whose norm is at least the given one (for `lower_is_better`: the
-    largest); None when there is no single one.
+    """The nearest raw score whose norm is at least the given one (for `lower_is_better`, the
+    largest); None if there is no single one.
     """
     check_params: Callable[[Mapping[str, Any]], object] = dict
-    """Raises `FormulaError` for parameters this formula cannot work with."""
+    """Raises `FormulaError` for invalid parameters."""
     steps: bool = False
-    """True if only whole steps exist between two norms, so that a change has to land on one."""
+    """Whether norms only change in whole steps, so that a change has to land on one."""
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show formula ID` prints it."""
-        from assay.formulas.examples import EXAMPLES  # nothing but a sheet needs them
+        from assay.formulas.examples import EXAMPLES  # only a data sheet needs them
 
         example = EXAMPLES.get(self.id)
         return {
@@ -74,7 +74,7 @@ def _plain(value: exact.Ratio) -> int | float:
 
 
 def number(raw: Any, formula: str, what: str = "raw score") -> exact.Ratio:
-    """The exact value of a raw number, or an error that names the formula."""
+    """The exact value of a raw number. Raises an error that names the formula."""
     try:
         return exact.ratio(raw)
     except ValueError as error:

@@ -1,8 +1,7 @@
-"""Why this grade: sentences a release manager understands, and the placement notes of the scoring
-guide, section 5.2.
+"""Explain a grade: sentences that a release manager understands, and the placement notes of the
+scoring guide, section 5.2.
 
-Everything said here is read off the Grade; nothing is decided. The notes explain and never change
-the letter.
+Everything here is read from the Grade; nothing is decided. The notes never change the letter.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Explanation(NamedTuple):
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
     margin_to_next_grade: float | None
-    """Points missing to the next better letter; None for the best."""
+    """Points to the next better letter; None for the best."""
     to_lose_grade: float | None
-    """Points whose loss costs the letter; None for the last."""
+    """Points whose loss costs the letter; None for the worst."""
     gain: Move | None
     lose: Move | None
 
@@ -108,20 +107,17 @@ def _gates(grade: Grade) -> list[str]:
     if not grade.hard_gate_failures:
         count = len(card.hard_gates)
         return ["The one hard gate passes." if count == 1 else f"All {count} hard gates pass."]
-    said = []
-    causes = card.gate_reasons
-    for name in sorted(grade.hard_gate_failures, key=lambda one: not ended_by(causes.get(one, ""))):
-        reason = card.gate_reasons.get(
-            name,
-            "the scorecard gives no reason" if card.hard_gates[name] is False else "no evidence",
-        )
-        verb = (
-            "failed"
-            if card.hard_gates[name] is False
-            else "is undetermined, which counts as failed"
-        )
-        said.append(f"Gate {name} {verb}: {reason}.")
-    return said
+    sentences = []
+    reasons = card.gate_reasons
+    # what ended the run comes first
+    for name in sorted(
+        grade.hard_gate_failures, key=lambda gate: not ended_by(reasons.get(gate, ""))
+    ):
+        failed = card.hard_gates[name] is False
+        reason = reasons.get(name, "the scorecard gives no reason" if failed else "no evidence")
+        verb = "failed" if failed else "is undetermined, which counts as failed"
+        sentences.append(f"Gate {name} {verb}: {reason}.")
+    return sentences
 
 
 def _score(grade: Grade) -> str:
@@ -137,7 +133,7 @@ def _score(grade: Grade) -> str:
 
 
 def _floors(grade: Grade, standing: str) -> list[str]:
-    said = []
+    sentences = []
     for item in grade.criteria:
         if item.floor_units is None:
             continue
@@ -148,22 +144,22 @@ def _floors(grade: Grade, standing: str) -> list[str]:
                 else ""
             )
             if item.judge_fault is not None and item.norm_units >= item.floor_units:
-                said.append(
+                sentences.append(
                     f"{item.name} reaches its floor of {norm_text(item.floor_units)} only by an"
                     f" uncalibrated judge: {item.judge_fault}{effect}."
                 )
                 continue
-            said.append(
+            sentences.append(
                 f"{item.name} is {norm_text(item.norm_units)},"
                 f" {norm_text(item.floor_units - item.norm_units)} below its floor of"
                 f" {norm_text(item.floor_units)} ({_floor_origin(item)}){effect}."
             )
         elif item.floor_from == "override":
-            said.append(
+            sentences.append(
                 f"{item.name} keeps its floor of"
                 f" {norm_text(item.floor_units)} ({_floor_origin(item)})."
             )
-    return said
+    return sentences
 
 
 def _floor_origin(item: GradedCriterion) -> str:
@@ -177,7 +173,7 @@ def _floor_origin(item: GradedCriterion) -> str:
 def _contributions(grade: Grade) -> list[str]:
     weights = grade.weights
     total = sum(weights)
-    said = []
+    ordered = []
     for weight, best, item in zip(weights, _bests(weights), grade.criteria, strict=True):
         criterion, norm = item.criterion, item.norm_units
         got = exact.quantise(100 * weight * norm, total * exact.NORM_ONE, 2)
@@ -187,14 +183,14 @@ def _contributions(grade: Grade) -> list[str]:
             f"{name} contributes {points} ({_raw(criterion.raw_score)} is"
             f" {norm_text(norm)} by {criterion.formula_id})."
         )
-        said.append((weight * (norm - exact.NORM_ONE), name, sentence))
-    said.sort()
-    return [sentence for _, _, sentence in said]
+        ordered.append((weight * (norm - exact.NORM_ONE), name, sentence))
+    ordered.sort()
+    return [sentence for _, _, sentence in ordered]
 
 
 @lru_cache(maxsize=256)
 def _bests(weights: tuple[int, ...]) -> tuple[str, ...]:
-    """The points that each criterion can bring, as they are shown."""
+    """The points that each criterion can contribute, as text."""
     total = sum(weights)
     return tuple(_points(exact.quantise(100 * weight, total, 2)) for weight in weights)
 
@@ -205,7 +201,7 @@ def _raw(raw: Any) -> str:
     if isinstance(raw, dict):
         if raw.keys() == {"passed", "total"}:
             return f"{raw['passed']} of {raw['total']}"
-        # in one order, whatever order the evidence was written in: a replay reads it back sorted
+        # in one order, because a replay reads the keys back sorted
         return ", ".join(
             f"{raw[key]} {key}"
             for key in sorted(raw, key=lambda key: (_ORDER.get(key, 9), key))
@@ -218,9 +214,7 @@ _ORDER = {"wins": 0, "losses": 1, "ties": 2}
 
 
 def _spelled(raw: Any) -> str:
-    """A number in its one spelling, so that 1.0 and 1, which are the same evidence, are shown the
-    same.
-    """
+    """A number in one spelling, so that 1.0 and 1, which are the same evidence, look the same."""
     return number_text(raw) if exact.is_number(raw) else str(raw)
 
 
@@ -233,7 +227,7 @@ def _missing(grade: Grade) -> list[str]:
 
 
 def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list[str]:
-    said = []
+    sentences = []
     if grade.hard_gate_failures:
         still = now == grade.bands[-1].grade
         return [
@@ -244,19 +238,19 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
             )
         ]
     if gain is not None:
-        said.append(
+        sentences.append(
             f"Smallest change for {_article(gain.grade)}: {gain.criterion} from"
             f" {norm_text(gain.before)} to {norm_text(gain.after)}{_raw_target(gain)}."
         )
     elif now != grade.bands[0].grade:
-        said.append("No single criterion can reach the next letter alone.")
+        sentences.append("No single criterion can reach the next letter alone.")
     if lose is not None:
-        said.append(
+        sentences.append(
             f"Drops below {now} if {lose.criterion} falls from {norm_text(lose.before)} to"
             f" {norm_text(lose.after)}"
             f"{', or if any gate fails' if grade.scorecard.hard_gates else ''}."
         )
-    return said
+    return sentences
 
 
 def _raw_target(move: Move) -> str:
@@ -266,12 +260,12 @@ def _raw_target(move: Move) -> str:
 def _is_outside(raw: Any) -> bool:
     if raw is None:
         return False
-    found = exact.ratio(raw)
-    return not 0 <= found.num <= found.den
+    value = exact.ratio(raw)
+    return not 0 <= value.num <= value.den
 
 
 def _notes(grade: Grade) -> list[str]:
-    """Section 5.2: what the guide expects of a run with this letter, held against this one."""
+    """The notes of section 5.2: whether the run meets what the guide expects of its letter."""
     notes = []
     letter = grade.grade
     floored = [item for item in grade.criteria if item.floor_units is not None]
@@ -336,26 +330,26 @@ _MIDDLE = {
 
 
 def _severe(grade: Grade) -> list[str]:
-    """The severe defects that an A should not have: what lies below the policy's floor for its role
-    and passes by an override, or came from no known source.
+    """The severe defects that an A should not have: a norm below the policy's floor for the role
+    that passes by an override, or a judge that may not gate.
     """
-    found = [
+    defects = [
         f"{item.name} is {norm_text(item.norm_units)}, below the floor of"
         f" {norm_text(item.role_floor_units)} for the role {item.criterion.role}"
         for item in grade.criteria
         if item.role_floor_units is not None and item.norm_units < item.role_floor_units
     ]
-    found += [
+    defects += [
         f"{item.name} was scored by a judge that may not gate"
         for item in grade.criteria
         if item.judge_fault is not None
     ]
-    return [f"An A should have no severe defect: {'; '.join(found)}."] if found else []
+    return [f"An A should have no severe defect: {'; '.join(defects)}."] if defects else []
 
 
 def _disagreements(grade: Grade) -> list[str]:
-    """How far judges disagreed, against the limit from which the policy warns; said of every judged
-    criterion, also where nobody measured it.
+    """How far judges disagreed on each judged criterion, compared with the policy's limit; also
+    whether that was not measured.
     """
     judged = [
         item
@@ -366,27 +360,27 @@ def _disagreements(grade: Grade) -> list[str]:
         )
         and item.criterion.raw_score is not None
     ]
-    silent = [item.name for item in judged if item.disagreement_units is None]
+    unmeasured = [item.name for item in judged if item.disagreement_units is None]
     limit = norm_text(grade.disagreement_limit)
     notes = []
     for item in judged:
-        units, said = item.disagreement_units, item.criterion.disagreement
-        if units is None or said is None:
+        units, disagreement = item.disagreement_units, item.criterion.disagreement
+        if units is None or disagreement is None:
             continue
         whom = {
-            "judges": f"{said.n} judges",
-            "samples": f"{said.n} answers of one judge",
-            "orders": f"the two orders of {said.n} pairs",
-        }[said.between]
+            "judges": f"{disagreement.n} judges",
+            "samples": f"{disagreement.n} answers of one judge",
+            "orders": f"the two orders of {disagreement.n} pairs",
+        }[disagreement.between]
         far = f"above the {limit} that an A should have" if grade.grade == "A" else f"above {limit}"
         notes.append(
             f"{item.name}: {whom} disagree by {norm_text(units)},"
             f" {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}."
         )
-    if silent:
+    if unmeasured:
         notes.append(
             "Judge disagreement was not measured for"
-            f" {', '.join(silent) if len(silent) < len(judged) else 'this run'}."
+            f" {', '.join(unmeasured) if len(unmeasured) < len(judged) else 'this run'}."
         )
     return notes
 

@@ -1,8 +1,7 @@
 """Grade a scorecard by a policy: the deterministic algorithm of the scoring guide, section 5.1.
 
-Everything is computed even when a gate fails, so that the score is there for diagnosis; then gates,
-floors and threshold decide, in that order. Nothing here measures: see `scoring`. Nothing here
-releases: see `release`.
+The score is computed even if a gate fails, for diagnosis; then gates, floors and threshold decide,
+in that order. Nothing here measures: see `scoring`. Nothing here releases: see `release`.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from assay.registry import identifier_fault, near_miss
 
 @lru_cache(maxsize=256, typed=True)
 def _whole(*weights: Any) -> tuple[int, ...]:
-    """Whole weights. Typed: 1 and true are equal to a cache, and one of them is not a weight."""
-    found = []
+    """The weights as integers. The cache is typed: 1 equals true, which is not a weight."""
+    ratios = []
     for weight in weights:
         value = exact.ratio(weight)
         if value.num < 0:
             raise ValueError(f"{weight} is below zero")
-        found.append(value)
-    return exact.whole_weights(found)
+        ratios.append(value)
+    return exact.whole_weights(ratios)
 
 
 def grade(
@@ -46,17 +45,16 @@ def grade(
 ) -> Grade:
     """The grade of a scorecard. Raises `EvidenceError` with every fault of the card.
 
-    `judges` says of each judge, by its whole identity, why it may not gate, or None if it may.
-    `measured` names the criteria that our own code read off the evidence; the card itself cannot
-    say that. `calibrated` and `both_orders` are what the profile asks of judges, whatever the
-    policy.
+    `judges` has, for each judge by its whole identity, why it may not gate, or None if it may.
+    `measured` are the criteria that Assay computed from the evidence, which a card can't claim.
+    `calibrated` and `both_orders` are the profile's requirements on judges, whatever the policy.
     """
     criteria = scorecard.criteria
     bands = rules.bands
     try:
         weights = _whole(*[criterion.weight for criterion in criteria])
         total = sum(weights)
-        asked = (
+        stated = (
             rules.threshold
             if scorecard.pass_threshold is None
             else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
@@ -69,15 +67,15 @@ def grade(
         or len({criterion.name for criterion in criteria}) != len(criteria)
     ):
         raise _refused(scorecard)
-    # a card may raise the bar it is held to, never lower it by its own word
-    lowered = asked < rules.threshold and not rules.cards.lower_threshold
-    threshold = rules.threshold if lowered else asked
+    # a card may raise its threshold, and lower it only if the policy allows that
+    lowered = stated < rules.threshold and not rules.cards.lower_threshold
+    threshold = rules.threshold if lowered else stated
     overrides = scorecard.profile is not None or rules.cards.floor_override
     pull = rules.shrinkage
     top = top_adjusted = 0
     graded: list[GradedCriterion] = []
     floor_failures: list[str] = []
-    asks = calibrated or both_orders or rules.judge_terms is not None
+    has_terms = calibrated or both_orders or rules.judge_terms is not None
     try:
         for criterion, weight in zip(criteria, weights, strict=True):
             raw = criterion.raw_score
@@ -85,12 +83,12 @@ def grade(
                 if criterion.missing is None:
                     raise _refused(scorecard)
                 check_params(criterion.formula_id, criterion.params)
-                norm = adjusted = 0  # not shrunk: a missing score must not drift up to the prior
+                norm = adjusted = 0  # not shrunk: a missing score must not rise to the prior
             else:
                 norm = normalise(raw, criterion.formula_id, criterion.params)
                 adjusted = exact.shrink(norm, criterion.n, pull)
             judge_fault = None
-            if asks and criterion.name not in measured:
+            if has_terms and criterion.name not in measured:
                 judge_fault = rule.judge_fault(
                     criterion, judges or {}, rules, calibrated=calibrated, both_orders=both_orders
                 )
@@ -129,7 +127,7 @@ def grade(
     listed = tuple(graded)
     findings = rule.gate_findings(scorecard, gate_failures, rules)
     findings += rule.score_findings(listed) + rule.floor_findings(listed)
-    if asks:
+    if has_terms:
         findings += rule.judge_findings(listed)
     letter = provisional
     if floor_failures:
@@ -162,13 +160,13 @@ def grade(
         reason = "below_pass_threshold"
     else:
         reason = "no_hard_gates" if reaches else "below_passing_grade"
-    if asked != rules.threshold:
-        said, own = number_text(scorecard.pass_threshold), number_text(rules.pass_threshold)
-        text = f"the scorecard sets the threshold to {said}; the policy's is {own}"
+    if stated != rules.threshold:
+        card, policy = number_text(scorecard.pass_threshold), number_text(rules.pass_threshold)
+        text = f"the scorecard sets the threshold to {card}; the policy's is {policy}"
         if lowered:
             text = (
-                f"the scorecard asks for a threshold of {said}; the policy's {own} holds, because a"
-                " card may only raise it"
+                f"the scorecard asks for a threshold of {card}; the policy's {policy} holds,"
+                " because a card may only raise it"
             )
         findings.append(Finding("pass_threshold", True, "", text))
     return Grade(
@@ -209,20 +207,20 @@ _BELOW = Finding("pass_threshold", True, "", "the score is below the threshold")
 
 
 def _is_threshold(value: Any) -> bool:
-    """Whether it lies in 0..100, as it is written. None stands for the policy's."""
+    """Whether a threshold is in 0..100; None means the policy's."""
     if value is None:
         return True
-    found = exact.ratio(value)
-    return 0 <= found.num <= 100 * found.den
+    threshold = exact.ratio(value)
+    return 0 <= threshold.num <= 100 * threshold.den
 
 
 def _is_slip(role: str) -> bool:
-    """Whether a role is misspelt: it would lose the floor of the one that was meant."""
+    """Whether a role is misspelt and would lose the floor of the intended one."""
     return role not in ROLES and bool(near_miss(role, ROLES))
 
 
 def _refused(scorecard: Scorecard) -> InputError:
-    """Every fault of a scorecard that cannot be graded."""
+    """The error with every fault of a scorecard that can't be graded."""
     faults = FaultList(code="GRD-101", limit=len(scorecard.criteria) * 8 + 3)
     if not scorecard.criteria:
         faults.add(
@@ -278,7 +276,7 @@ def _refused(scorecard: Scorecard) -> InputError:
 
 
 def _find_faults(criterion: Criterion, at: str, faults: FaultList) -> None:
-    """Note what is wrong with one criterion next to its name and weight."""
+    """Add the faults of one criterion besides its name and weight."""
     role, raw, params = criterion.role, criterion.raw_score, criterion.params
     if role is not None and _is_slip(role):
         faults.add(

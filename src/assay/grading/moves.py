@@ -1,8 +1,7 @@
-"""The smallest single-criterion change that would gain the next letter, and the smallest that would
-lose this one. Exact, in billionths.
+"""The smallest change of a single criterion that would gain the next letter, and the smallest that
+would lose this one, in exact billionths.
 
-A gate is not a criterion: while one fails, no change of a score moves the letter, and the moves are
-those the letter would have with the gates open.
+While a gate fails, no score moves the letter; the moves are then those with all gates passing.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from assay.records.grade import Band, Grade, GradedCriterion
 
 
 class Move(NamedTuple):
-    """One criterion moved from a norm to another, and the letter that this gives. `raw` is the raw
-    score that reaches it, where there is a single one.
+    """One criterion moved from one norm to another, and the resulting letter. `raw` is the raw
+    score that reaches it, if there is a single one.
     """
 
     criterion: str
@@ -30,11 +29,11 @@ class Move(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How far, in billionths."""
+        """The distance in billionths."""
         return abs(self.after - self.before)
 
     def shown(self) -> dict[str, Any]:
-        """The move as it appears in a JSON document."""
+        """The move as plain data for JSON."""
         return {
             "criterion": self.criterion,
             "grade": self.grade,
@@ -45,26 +44,26 @@ class Move(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What would gain the next letter and what would lose this one; None if nothing single does."""
+    """The moves that gain the next letter and lose this one; None if no single criterion can."""
 
     standing: str
-    """The letter with the gates left aside: the band, capped by missed floors."""
+    """The letter apart from the gates: the band, capped by missed floors."""
     gain: Move | None
     lose: Move | None
 
 
 class _Ground(NamedTuple):
-    """What every move is measured from."""
+    """The numbers that every move is measured from."""
 
     grade: Grade
     have: int
     """The weighted sum of norms."""
     needed: tuple[int, ...]
-    """The least weighted sum for each letter, best letter first."""
+    """The smallest weighted sum for each letter, best letter first."""
     at: int
-    """Its letter, counted from the best."""
+    """The index of its letter, from the best."""
     cap: int
-    """The letter at which a missed floor caps."""
+    """The index of the letter at which a missed floor caps."""
 
 
 def moves(grade: Grade) -> Moves:
@@ -98,7 +97,7 @@ def _needed(bands: tuple[Band, ...], total: int) -> tuple[int, ...]:
 
 
 class _Candidate(NamedTuple):
-    """A criterion that could move the letter alone. The nearest is chosen, then the first name."""
+    """A criterion that could move the letter alone; the nearest wins, then the first by name."""
 
     distance: int
     name: str
@@ -119,7 +118,7 @@ def _gain(ground: _Ground) -> Move | None:
         if above_cap and len(grade.floor_failures) > item.floor_failed:
             continue
         if above_cap and item.floor_failed and item.judge_fault is not None:
-            continue  # no score of a judge that may not gate lifts its own floor
+            continue  # no score from a judge that may not gate passes a floor
         needed = item.norm_units
         if missing > 0:
             if weight == 0:
@@ -172,7 +171,7 @@ def _move(ground: _Ground, chosen: _Candidate, reached: _Reached) -> Move:
 
 
 class _Reached(NamedTuple):
-    """A raw score, where there is a single one, and its norm."""
+    """A norm, and the raw score that has it, if there is a single one."""
 
     raw: Any
     norm: int
@@ -184,8 +183,8 @@ def _letter(ground: _Ground, have: int, *, capped: bool) -> str:
 
 
 def _reach_up(item: GradedCriterion, needed: int) -> _Reached:
-    """The raw score that reaches at least a norm, and the norm it then has: a yes-or-no score
-    cannot stop at 0.65.
+    """The raw score that reaches at least a norm, and its actual norm: a yes-or-no score can't stop
+    at 0.65.
     """
     criterion = item.criterion
     raw = raw_of(needed, criterion.formula_id, criterion.raw_score, criterion.params)
@@ -195,19 +194,19 @@ def _reach_up(item: GradedCriterion, needed: int) -> _Reached:
 
 
 def _reach_down(item: GradedCriterion, limit: int) -> _Reached:
-    """The best raw score whose norm is at most the limit, and the norm it then has."""
+    """The best raw score whose norm is at most the limit, and its actual norm."""
     criterion = item.criterion
-    found = formula(criterion.formula_id)
-    if criterion.raw_score is None or not found.steps:
+    scale = formula(criterion.formula_id)
+    if criterion.raw_score is None or not scale.steps:
         return _Reached(
             raw_of(limit, criterion.formula_id, criterion.raw_score, criterion.params), limit
         )
-    above = found.invert(limit + 1, criterion.raw_score, criterion.params)
-    if found.id == "binary":
+    above = scale.invert(limit + 1, criterion.raw_score, criterion.params)
+    if scale.id == "binary":
         raw: Any = 0
-    elif found.id == "ratio":
+    elif scale.id == "ratio":
         raw = {"passed": above["passed"] - 1, "total": above["total"]}
-    elif found.id != "pairwise":  # of a plugin: whole steps are the ones that can be taken back
+    elif scale.id != "pairwise":  # a plugin's formula: only whole steps can be undone
         if type(above) is not int:
             return _Reached(None, limit)
         raw = above - 1
@@ -215,4 +214,4 @@ def _reach_down(item: GradedCriterion, limit: int) -> _Reached:
         halves = 2 * above["wins"] + above["ties"] - 1
         total = above["wins"] + above["losses"] + above["ties"]
         raw = {"wins": halves // 2, "losses": total - halves // 2 - halves % 2, "ties": halves % 2}
-    return _Reached(raw, found.apply(raw, criterion.params))
+    return _Reached(raw, scale.apply(raw, criterion.params))

@@ -1,7 +1,7 @@
-"""Policies: how scores become letters. Every number of the grading algorithm is a field here, none
-is in code.
+"""Policies, which define how scores become letters. Every number of the grading algorithm is a
+field here; none is in code.
 
-`Rules` is a policy with its numbers brought onto the integers that grading compares.
+`Rules` is a policy with its numbers as the integers that grading compares.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _PolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class PolicyBand(_PolicyPart, frozen=True):
-    """A letter and the score from which it holds."""
+    """A letter and its lowest score."""
 
     grade: Text
     """The letter."""
@@ -39,23 +39,23 @@ class PolicyBand(_PolicyPart, frozen=True):
 
 
 class Shrinkage(_PolicyPart, frozen=True):
-    """The reliability adjustment for small samples: how strong, and towards what."""
+    """The reliability adjustment for small samples."""
 
     prior: Number
-    """The norm that small samples are drawn towards."""
+    """The norm that scores from small samples are drawn towards."""
     k: Number
     """How many samples it takes to move halfway from the prior to the score."""
 
 
 class Placement(_PolicyPart, frozen=True):
-    """What the placement notes call comfortable. Explains, never decides."""
+    """What the placement notes call comfortable. It decides nothing."""
 
     comfortable_margin: Number
     """The distance to a floor, on 0..1, from which a note calls it comfortable."""
 
 
 class Ranking(_PolicyPart, frozen=True):
-    """Scores closer than the window are a tie, to be broken."""
+    """When two scores are a tie."""
 
     tie_window: Number
     """Scores closer than this many points are a tie."""
@@ -69,13 +69,13 @@ class JudgeTerms(_PolicyPart, frozen=True):
     max_age_days: Number
     """How old the card may be, in days."""
     min_labels: Number
-    """How many human labels it must rest on."""
+    """The smallest number of human labels behind it."""
     min_kappa: Number
-    """For the lower end of the interval, so that few labels are not rewarded."""
+    """The smallest kappa at the lower end of the interval, so that few labels are not rewarded."""
     min_items: Number
-    """Pairs behind the biases."""
+    """The smallest number of pairs behind the biases."""
     max_lost: Number
-    """The share of audit answers without a verdict."""
+    """The largest share of audit answers without a verdict."""
     max_inconsistency: Number
     """The largest share of pairs that come out differently in the two orders."""
     max_position_bias: Number
@@ -87,8 +87,8 @@ class JudgeTerms(_PolicyPart, frozen=True):
 
 
 class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
-    """When a judge's rate of inconsistent pairs is worth a warning; and what a judge needs to gate,
-    where the policy asks for it.
+    """When a judge's rate of inconsistent pairs causes a warning, and what a judge needs to gate,
+    if the policy requires anything.
     """
 
     inconsistency_warning: Number
@@ -99,15 +99,15 @@ class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
 
 class CardTerms(_PolicyPart, frozen=True):
     """What a scorecard without a profile may decide for itself. By default nothing: the judged side
-    does not set its own bar.
+    doesn't set the bar.
     """
 
     without_gates: bool = False
     """Whether a card without any hard gate may pass."""
     lower_threshold: bool = False
-    """Whether a card's `pass_threshold` may lie below the policy's."""
+    """Whether a card's `pass_threshold` may be below the policy's."""
     floor_override: bool = False
-    """Whether a card's own `floor_override` counts."""
+    """Whether a card's `floor_override` counts."""
 
 
 class Policy(_PolicyPart, frozen=True):
@@ -124,7 +124,7 @@ class Policy(_PolicyPart, frozen=True):
     pass_threshold: Number
     """The score from 0 to 100 that a run must reach."""
     bands: Annotated[list[PolicyBand], Meta(min_length=2)]
-    """The letters, each from its lowest score."""
+    """The letters with their lowest scores, best first."""
     role_floors: dict[str, Number]
     """The norm that criteria of a role must reach, by role."""
     floor_cap: Text
@@ -151,15 +151,15 @@ class Policy(_PolicyPart, frozen=True):
 
 
 class Rules(NamedTuple):
-    """A policy on the integers that grading compares."""
+    """A policy with its numbers as the integers that grading compares."""
 
     policy: str
     digest: str
     grading_system: str
     pass_threshold: Any
-    """As the policy writes it."""
+    """The passing score as the policy writes it."""
     threshold: int
-    """The hundredths that a score must reach."""
+    """The passing score in hundredths."""
     bands: tuple[Band, ...]
     role_floors: dict[str, int]
     cap: str
@@ -173,13 +173,13 @@ class Rules(NamedTuple):
 
     @property
     def lowest_passing(self) -> str:
-        """The lowest letter that passes: the threshold's own band. F never passes."""
+        """The lowest letter that passes: that of the threshold. F never passes."""
         letter = next(band.grade for band in self.bands if self.threshold >= band.edge)
         return self.bands[-2].grade if letter == self.bands[-1].grade else letter
 
 
 def make_rules(policy: Policy) -> Rules:
-    """The policy's numbers as integers. The policy has been checked by `load_policy`."""
+    """The rules of a policy that `load_policy` has checked."""
     own = digest(policy)
     return Rules(
         policy=policy.id,
@@ -209,20 +209,21 @@ def make_rules(policy: Policy) -> Rules:
 
 
 def load_policy(document: Document) -> Policy:
-    """A policy from its file, or an error with every fault and its line."""
+    """A policy from its file. Raises an error that lists every fault with its line."""
     faults = Faults(document)
     policy = read_shelf_record(document, Policy, faults)
 
     def number(value: Any, high: int | None, *path: str | int) -> exact.Ratio | None:
         try:
-            found = exact.ratio(value)
+            ratio = exact.ratio(value)
         except ValueError as error:
             faults.add(path, f"must be a number; {error}.")
             return None
-        if found.num < 0 or (high is not None and found.num > high * found.den):
-            faults.add(path, f"is {value}, outside 0..{'' if high is None else high}.")
+        if ratio.num < 0 or (high is not None and ratio.num > high * ratio.den):
+            limits = "below 0" if high is None else f"outside 0..{high}"
+            faults.add(path, f"is {value}, {limits}.")
             return None
-        return found
+        return ratio
 
     number(policy.pass_threshold, 100, "pass_threshold")
     number(policy.shrinkage.prior, 1, "shrinkage", "prior")

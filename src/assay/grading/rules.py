@@ -1,5 +1,5 @@
-"""The rules, one pure function per kind. Each leaves a Finding, also when it does not bite, so that
-a report shows what was checked.
+"""The rules, one pure function per kind. Each leaves a Finding even if it doesn't fire, so that a
+report shows what was checked.
 """
 
 from __future__ import annotations
@@ -34,14 +34,12 @@ SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score"
 
 
 def failed_gates(scorecard: Scorecard) -> tuple[str, ...]:
-    """The gates that do not pass, in the scorecard's order. Null, which is undetermined, does not
-    pass.
-    """
+    """The gates that don't pass, undetermined ones included, in the scorecard's order."""
     return tuple([name for name, passed in scorecard.hard_gates.items() if passed is not True])
 
 
 def gate_findings(scorecard: Scorecard, failures: tuple[str, ...], rules: Rules) -> list[Finding]:
-    """What the gates say."""
+    """The findings on the gates."""
     if not failures:
         return [
             (
@@ -68,16 +66,15 @@ def _gate_finding(name: str, passed: bool | None) -> Finding:
 def effective_floor(
     criterion: Criterion, rules: Rules, *, overrides: bool
 ) -> tuple[int | None, str | None]:
-    """The floor that holds, in billionths, and where it comes from: the stricter of the criterion's
-    own and its role's, or an override with a reason.
+    """The floor that applies, in billionths, and where it comes from: the stricter of the
+    criterion's and its role's, or an override with a reason.
 
-    `overrides` says whether an override counts: one that a profile or rubric makes does, a card's
-    own only where the policy says so.
+    `overrides` is whether an override counts: that of a profile or rubric does, that of a card only
+    if the policy allows it.
     """
     if criterion.floor_override is not None:
-        lowered = floor_norm(
-            criterion.floor_override.value, criterion.formula_id, criterion.params
-        )  # refused where it is malformed, whether it counts or not
+        # a malformed override is refused even if it doesn't count
+        lowered = floor_norm(criterion.floor_override.value, criterion.formula_id, criterion.params)
         if overrides:
             return lowered, "override"
     by_role = rules.role_floors.get(criterion.role) if criterion.role is not None else None
@@ -95,10 +92,10 @@ def judge_fault(
     calibrated: bool = False,
     both_orders: bool = False,
 ) -> str | None:
-    """Why a score that we did not measure may not gate; None if the judge that gave it may.
+    """Why a score that Assay did not measure may not gate; None if the judge that gave it may.
 
-    The layer and the kind of the source are what the evidence says of itself. They do not count:
-    otherwise renaming a judge to a person would help.
+    The layer and the kind of the source are claims of the evidence and don't count: otherwise
+    renaming a judge to a person would help.
     """
     source = criterion.source
     if criterion.raw_score is None:
@@ -132,34 +129,32 @@ def judge_fault(
 
 
 def disagreement(criterion: Criterion) -> int | None:
-    """How far apart those who judged a criterion were, in billionths of its scale; None if the
-    evidence does not say. Raises `FormulaError`.
+    """How far apart the judges of a criterion were, in billionths of its scale; None if that was
+    not measured. Raises `FormulaError`.
     """
-    found = criterion.disagreement
-    if found is None:
+    stated = criterion.disagreement
+    if stated is None:
         return None
-    if found.between == "orders":
-        if found.inconsistent is None:
+    if stated.between == "orders":
+        if stated.inconsistent is None:
             return None
-        if found.inconsistent > found.n:
+        if stated.inconsistent > stated.n:
             raise FormulaError(
                 "SCO-007",
-                f"{found.inconsistent} of {found.n} pairs came out differently; there are not so"
-                " many.",
+                f"{stated.inconsistent} of {stated.n} pairs came out differently, more than there"
+                " are.",
             )
-        return exact.quantise(found.inconsistent, found.n, exact.NORM_DIGITS)
-    if found.low is None or found.high is None:
+        return exact.quantise(stated.inconsistent, stated.n, exact.NORM_DIGITS)
+    if stated.low is None or stated.high is None:
         return None
-    ends = [
-        formula(criterion.formula_id).apply(end, criterion.params)
-        for end in (found.low, found.high)
-    ]
-    return abs(ends[1] - ends[0])
+    scale = formula(criterion.formula_id)
+    low, high = (scale.apply(end, criterion.params) for end in (stated.low, stated.high))
+    return abs(high - low)
 
 
 def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
-    """Which scores come from a judge that may not gate."""
-    found = []
+    """The findings on scores from judges that may not gate."""
+    findings = []
     for item in criteria:
         if item.judge_fault is not None:
             source = item.criterion.source
@@ -173,13 +168,13 @@ def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
                 f"{item.criterion.name} is scored {who}an uncalibrated judge:"
                 f" {item.judge_fault}{effect}"
             )
-            found.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
-    return found or [JUDGES_ADMITTED]
+            findings.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
+    return findings or [JUDGES_ADMITTED]
 
 
 def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
-    """Which criteria have no score and count as 0."""
-    found = [
+    """The findings on criteria without a score, which count as 0."""
+    findings = [
         Finding(
             "missing_score",
             True,
@@ -189,19 +184,19 @@ def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
         for item in criteria
         if item.criterion.raw_score is None
     ]
-    return found or [SCORES_THERE]
+    return findings or [SCORES_THERE]
 
 
 def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
-    """Which floors are missed and by how much, and which were lowered by an override."""
-    found = []
+    """The findings on missed floors and on overrides of floors."""
+    findings = []
     for item in criteria:
         if (
             item.floor_failed
             and item.floor_units is not None
             and item.norm_units >= item.floor_units
         ):
-            found.append(
+            findings.append(
                 Finding(
                     "critical_floors",
                     True,
@@ -214,7 +209,7 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
                 exact.norm_text(item.floor_units - item.norm_units),
                 exact.norm_text(item.floor_units),
             )
-            found.append(
+            findings.append(
                 Finding(
                     "critical_floors",
                     True,
@@ -226,16 +221,16 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
         override = item.criterion.floor_override
         if override is not None and item.floor_from == "override":
             text = f"the floor of {item.criterion.name} is set by an override: {override.reason}"
-            found.append(Finding("floor_override", True, item.criterion.name, text))
+            findings.append(Finding("floor_override", True, item.criterion.name, text))
         elif override is not None:
             text = (
                 f"the scorecard's own override of the floor of {item.criterion.name} does not"
                 " count: only a profile, rubric or policy may lower a floor"
             )
-            found.append(Finding("floor_override", False, item.criterion.name, text))
-    if not any(finding.rule == "critical_floors" for finding in found):
-        found.append(FLOORS_CLEAR)
-    return found
+            findings.append(Finding("floor_override", False, item.criterion.name, text))
+    if not any(finding.rule == "critical_floors" for finding in findings):
+        findings.append(FLOORS_CLEAR)
+    return findings
 
 
 def band(score: int, bands: tuple[Band, ...]) -> str:
