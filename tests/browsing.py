@@ -1,27 +1,29 @@
-"""A real browser on a real server: what the tests of the pages share. The browser lives for one
-module: its loop would hinder tests that start their own.
+"""A real browser on a real server: what the tests of the pages share. One browser serves all
+modules of a process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, sync_playwright
 
+from examples import CAMPAIGN
 from serving import Process
 
 RULES_OF_COLOUR = (
     "color-contrast",
     "link-in-text-block",
 )  # all that axe checks by colour; nothing else of a page differs in the other scheme
-CAMPAIGN = os.environ.get("HYPOTHESIS_PROFILE") == "campaign"
-"""Both schemes and every width; the suite has one of each."""
 WIDTHS = (360, 768) if CAMPAIGN else (360,)
 JOBS = (360, 768, 1280) if CAMPAIGN else (360,)
 """The widths at which a person does a job from beginning to end."""
@@ -36,9 +38,28 @@ class Window:
     it. Nothing of an earlier test stands in it but what the browser keeps of files.
     """
 
-    def __init__(self, started: Any) -> None:
-        self._started = started
+    def __init__(self, path: str) -> None:
+        self._playwright = sync_playwright().start()
+        self._loop = asyncio.get_running_loop()
+        self._started = self._playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
         self._tabs: dict[str, Page] = {}
+
+    def resume(self) -> None:
+        """Make the browser's loop that of this thread."""
+        asyncio._set_running_loop(self._loop)
+
+    def pause(self) -> None:
+        """Leave every page, and let others run a loop in this thread."""
+        for page in self._tabs.values():
+            leave(page)
+        asyncio._set_running_loop(None)
+
+    def close(self) -> None:
+        self.resume()
+        self._started.close()
+        self._playwright.stop()
 
     def tab(
         self, *, color_scheme: Literal["light", "dark"] = "light", width: int = 1280, **options: Any
@@ -54,6 +75,13 @@ class Window:
         return page
 
 
+@cache
+def _window(path: str) -> Window:
+    made = Window(path)
+    atexit.register(made.close)
+    return made
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Window]:
     path = next(
@@ -64,12 +92,10 @@ def browser() -> Iterator[Window]:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield Window(started)
-        started.close()
+    window = _window(path)
+    window.resume()
+    yield window
+    window.pause()
 
 
 class Site:
@@ -169,7 +195,7 @@ def violations(page: Page, *, rules: tuple[str, ...] = ()) -> list[Any]:
 
 
 ALIKE = "#alike"
-"""At the end of an address: a page of parts that another one on the list has too."""
+"""At the end of an address: a page whose parts others on the list have too."""
 ROW_OF_EACH_KIND = """document.querySelectorAll('tbody').forEach((body) => {
   const seen = new Set();
   [...body.rows].forEach((row) => {

@@ -1,4 +1,4 @@
-"""A person labels ten pairs by keyboard, in a real browser."""
+"""A person labels pairs by keyboard, in a real browser."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from assay.archive.label_sets import SetRequest, list_sets, make_set, set_draft
 from assay.archive.labels import labels_of_set
 from assay.library.shelf import Shelf
 from assay.store.ledger import open_ledger
-from browsing import JOBS, Site, Window, browser, check_accessible, check_fits
+from browsing import ALIKE, JOBS, Site, Window, browser, check_accessible, check_fits, chosen
+from examples import repeats
 from labelling import judged, stored
 from serving import Process
 
 __all__ = ["browser"]
+PAIRS = repeats(4, 10)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def server(url: str) -> Iterator[Process]:
         first, second = (
             stored(ledger, judged(12, version), f"v{version}") for version in ("1", "2")
         )
-        for other, asked in ((second, SetRequest(n=10)), (None, SetRequest(n=3))):
+        for other, asked in ((second, SetRequest(n=PAIRS)), (None, SetRequest(n=3))):
             made = make_set(ledger, Shelf(), first, other, asked, project="default")
             ledger.put_many([set_draft(made)])
     with Process(url, "--quiet") as process:
@@ -45,14 +47,14 @@ def site(server: Process, browser: Window) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("width", JOBS)
-def test_ten_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
+def test_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     site: Site, url: str, width: int
 ) -> None:
     page = site.open("/label", width=width)
     page.get_by_role("link", name="v1-pairs-random").click()
     page.get_by_label("Your name").fill(f"anna at {width}")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Item 1 of 10").wait_for()
+    page.get_by_role("heading", name=f"Item 1 of {PAIRS}").wait_for()
     page.keyboard.press("2")
     page.keyboard.press("c")
     page.keyboard.type("the second one j k 1")
@@ -60,11 +62,11 @@ def test_ten_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     assert page.get_by_label("Comment").input_value() == "the second one j k 1"
     assert page.get_by_role("radio", name="Second answer").is_checked()
     page.keyboard.press("j")
-    page.get_by_role("heading", name="Item 2 of 10").wait_for()
+    page.get_by_role("heading", name=f"Item 2 of {PAIRS}").wait_for()
     page.keyboard.press("k")
-    page.get_by_role("heading", name="Item 1 of 10").wait_for()
-    for number in range(1, 11):
-        page.get_by_role("heading", name=f"Item {number} of 10").wait_for()
+    page.get_by_role("heading", name=f"Item 1 of {PAIRS}").wait_for()
+    for number in range(1, PAIRS + 1):
+        page.get_by_role("heading", name=f"Item {number} of {PAIRS}").wait_for()
         page.keyboard.press(str(1 + number % 3))
         page.keyboard.press("Enter")
     page.get_by_text("You have labelled every item").wait_for()
@@ -72,7 +74,7 @@ def test_ten_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
         pairs = next(one for one in list_sets(ledger, project="default") if one.set.other)
         labels = labels_of_set(ledger, pairs.digest, project="default")
     labels = [one for one in labels if one.label.rater.name == f"anna at {width}"]
-    assert len(labels) == len(results_of(pairs, labels).labels) == 10
+    assert len(labels) == len(results_of(pairs, labels).labels) == PAIRS
     assert [one.label.comment for one in labels if one.label.comment] == ["the second one j k 1"]
 
 
@@ -83,25 +85,30 @@ def test_pairs_are_labelled_by_mouse(site: Site, width: int) -> None:
     page.get_by_label("Your name").fill(f"ben at {width}")
     page.get_by_role("button", name="Continue").click()
     for number, choice in ((1, "First answer"), (2, "Second answer"), (3, "Tie")):
-        page.get_by_role("heading", name=f"Item {number} of 10").wait_for()
+        page.get_by_role("heading", name=f"Item {number} of {PAIRS}").wait_for()
         page.get_by_role("radio", name=choice).check()
         page.get_by_role("button", name="Save").click()
-    page.get_by_role("heading", name="Item 4 of 10").wait_for()
+    page.get_by_role("heading", name=f"Item 4 of {PAIRS}").wait_for()
 
 
 def test_the_labelling_pages_are_accessible_and_fit_a_phone(site: Site, url: str) -> None:
     with open_ledger(url) as ledger:
-        sets = [one.set.id for one in list_sets(ledger, project="default")]
+        sets = list(list_sets(ledger, project="default"))
+    pairs = next(one.set.id for one in sets if one.set.other)
+    single = next(one.set.id for one in sets if not one.set.other)
     page = site.open("/label/override?run=hush-1-1")
     page.get_by_label("Your name").fill("ben")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Override").wait_for()
-    for address in (
-        "/label",
-        *(f"/label/{name}?item=1" for name in sets),
-        f"/label/{sets[0]}/results",
+    pages = [
+        f"/label{ALIKE}",
+        f"/label/{pairs}?item=1",
+        f"/label/{single}?item=1{ALIKE}",
+        f"/label/{pairs}/results{ALIKE}",
+        f"/label/{single}/results{ALIKE}",
         "/label/override?run=hush-1-1",
-    ):
+    ]
+    for address in chosen(pages):
         page.goto(site.base + address)
         check_fits(page)
         check_accessible(page)
