@@ -16,10 +16,10 @@ from assay.batch.quoting import identifier
 
 INVALID = "invalid_evidence"
 MOST_LISTS = 1000
-"""Different lists of failed gates that are looked at; rarer ones don't change what fails most."""
+"""The number of different lists that are read; rarer ones don't change which gates fail most."""
 EXAMPLES = 3
 _VALUES = ("raw", "score", "mark")
-"""The column of rejected rows with what was written, whichever family they are of."""
+"""The column of rejected rows with what was written, in any family."""
 _NOT_SHOWN = ("code", "reason", "weight", *_VALUES)
 
 
@@ -104,7 +104,7 @@ def count_faults(engine: BatchEngine, outputs: Sequence[str]) -> int:
 
 
 def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> list[str]:
-    """Some runs that an output has more than once; `key` is the column of their ids."""
+    """Some runs that an output has more than once; `key` is the column with their ids."""
     view, run = identifier(engine.attach(list(outputs))), identifier(key)
     found = ask(
         engine,

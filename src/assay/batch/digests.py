@@ -1,4 +1,4 @@
-"""The digests of what a batch reads and writes, and whether it changed meanwhile."""
+"""The digests of the files that a batch reads and writes, and whether files changed meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def digest_files(paths: Iterable[str]) -> list[DigestedFile]:
 
 
 def check_unchanged(files: Iterable[DigestedFile]) -> None:
-    """Refuse files that changed while they were being read: the digest would be that of others."""
+    """Refuse files that changed while they were being read: the digests would not fit the rows."""
     for file in files:
         now = _stat(file.path)
         if (now.st_size, now.st_mtime_ns) != (file.size, file.modified_ns):

@@ -1,4 +1,4 @@
-"""DuckDB, embedded: the engine of a batch unless another is asked for."""
+"""DuckDB, embedded: the default engine of a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS = {"parquet": "FORMAT PARQUET", "csv": "FORMAT CSV, HEADER", "jsonl": "FORMAT JSON"}
 FILE_ENDS = tuple(f".{kind}" for kind in FORMATS)
-"""A path with another end is a folder of files."""
+"""A path with another ending is a folder of files."""
 _POLL_SECONDS = 0.2
 _names = count(1)
 
@@ -53,7 +53,7 @@ class DuckDBEngine:
             if scratch is not None:
                 config["temp_directory"] = scratch
             connection = module.connect(config=config)
-            # the order of runs means nothing, and keeping it holds rows in memory
+            # the order of runs means nothing, and keeping it needs memory
             connection.execute("SET preserve_insertion_order = false")
         self.connection = connection
 
@@ -141,7 +141,7 @@ class DuckDBEngine:
 
     @contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
-        """Report how far the query is, from a thread next to it."""
+        """Report the progress of the query, from another thread."""
         if progress is None:
             yield
             return
@@ -204,6 +204,6 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise UsageError(
-            "RUN-004", "a batch needs duckdb and sqlglot.", fix=install_hint("batch")
+            "RUN-004", "a batch needs duckdb and sqlglot.", fix=f"Run: {install_hint('batch')}"
         ) from None
     return duckdb

@@ -1,8 +1,8 @@
 """Sources as DuckDB reads them: one SELECT for each, united by column name.
 
 Nothing is guessed from a sample of rows: CSV and JSON Lines give text, which the plan turns into
-numbers or rejects row by row, so a number keeps the digits it was written with. No line is taken
-for a comment, and none is skipped.
+numbers or rejects row by row, so a number keeps the digits it was written with. No line counts as a
+comment, and none is skipped.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _filename(source: BatchSource) -> str:
 
 
 def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
-    """A query over files without the name of the file, and with a column for each `key=value` in
-    the path below the folder.
+    """A query over files, without the column of the file's name, and with a column for each
+    `key=value` in the path below the folder.
     """
     columns = {row[0].lower() for row in connection.execute(f"DESCRIBE {select}").fetchall()}
     if source.kind == "parquet":
@@ -222,7 +222,7 @@ def _registered(connection: Any, source: BatchSource) -> str:
         import pyarrow.dataset as datasets
     except ImportError:
         raise UsageError(
-            "RUN-004", "reading Arrow files needs pyarrow.", fix=install_hint("arrow")
+            "RUN-004", "reading Arrow files needs pyarrow.", fix=f"Run: {install_hint('arrow')}"
         ) from None
     try:
         parts = [datasets.dataset(file, format="ipc") for file in source.files]

@@ -1,4 +1,6 @@
-"""What a batch asks of an engine. SQL is built once, by `sqlglot`, and written in its dialect."""
+"""What a batch needs from an engine. SQL is written in DuckDB's dialect; `sqlglot` translates
+it.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,15 @@ class BatchEngine(Protocol):
         """
 
     def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
-        """The statements that read sources, the last of them a SELECT of all rows; empty if it
-        takes more than SQL.
+        """The statements that read sources, the last of them a SELECT of all rows; empty if SQL
+        alone can't read them.
         """
 
     def define(self, sql: str) -> str:
         """A query as a view; its name."""
 
     def materialise(self, sql: str) -> str:
-        """A query, worked out once, as a table for as long as the engine lives; its name."""
+        """A query, run once, as a table for as long as the engine lives; its name."""
 
     def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view, in order."""

@@ -1,11 +1,11 @@
 """What is graded, as a query over what was read: text as numbers, and norms as scores.
 
 CSV and JSON Lines give text. A text that isn't a number, or has digits that its double loses,
-becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in a column
-next to it, so that the plan rejects the row and shows what was written. A JSON string such as "5"
-or "true" is neither a number nor a verdict, as on a scorecard: it keeps its quotation marks. A JSON
-value such as 1.5, true or [1] names nothing, and 1.0 is not a sample size. The output of an earlier
-batch gives norms: they are graded again as scores from 0 to 1, so no evidence is read.
+becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in another column, so
+that the plan rejects the row and shows what was written. A JSON string such as "5" or "true" is
+neither a number nor a verdict, as on a scorecard: it keeps its quotation marks. A JSON value such
+as 1.5, true or [1] can't be a name, and 1.0 is not a sample size. The output of an earlier batch
+gives norms: they are graded again as scores from 0 to 1, so no evidence is read.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def typed_text(
     runs, criteria and gates; None if there is no such text. Some of the numbers are sample sizes.
     """
     texts = {column.name for column in columns if column.type in _TEXT}
-    found = texts.intersection({*numbers, *verdicts})
-    made = [
+    text_columns = texts.intersection({*numbers, *verdicts})
+    expressions = [
         part
         for name in own_names(columns)
         for part in (
             _typed(name, columns, is_number=name in numbers, is_size=name in sizes)
-            if name in found
+            if name in text_columns
             else [_word(name, columns) if name in words else identifier(name)]
         )
     ]
-    if not found and len(made) == len(columns):
+    if not text_columns and len(expressions) == len(columns):
         return None
-    return f"SELECT {', '.join(made)} FROM {identifier(view)}"
+    return f"SELECT {', '.join(expressions)} FROM {identifier(view)}"
 
 
 def quoted_text(
@@ -77,7 +77,7 @@ def own_names(columns: Sequence[SourceColumn]) -> list[str]:
 
 
 def _written(name: str, columns: Sequence[SourceColumn]) -> str:
-    """A text as it was written: in quotation marks where it is a JSON string that would pass for a
+    """A text as it was written: in quotation marks if it is a JSON string that would read as a
     number or a verdict without them.
     """
     own, in_quotes = identifier(name), _in_quotes(name, columns)

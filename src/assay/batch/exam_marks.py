@@ -1,8 +1,8 @@
 """Marks of exams as one relational plan: the marks of each sitting are counted by axis, and the
 counts decide every gate.
 
-The exam comes with the plan: an item that a sitting leaves out has no marks, so nobody passes by
-skipping the hard ones. As the number of items is known, every limit is a whole number of
+The exam is part of the plan: an item that a sitting leaves out has no marks, so that no sitting
+passes by skipping the hard ones. As the number of items is known, every limit is a whole number of
 billionths, or of items, that a sum must reach.
 """
 

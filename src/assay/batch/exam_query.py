@@ -113,7 +113,7 @@ class ExamQuery:
 
     def _rows(self, axis: str | None = None) -> str:
         """Each row with its fault, which marks it gives, and which of them are 1. With `axis`, only
-        what a wide row says of it.
+        the marks of that axis in wide rows.
         """
         bits = {name: 1 << place for place, name in enumerate(self._names)}
         wide = [axis] if axis else self._wide
@@ -301,7 +301,7 @@ sittings AS (
                 f" FROM ({self._rows(axis)}) AS one_axis"
             )
             rows.append(f"SELECT * FROM ({seen}) AS counted WHERE fault IS NOT NULL OR times > 1")
-        if self._wide:  # what is wrong with a row is said once, what is wrong with a mark each time
+        if self._wide:  # a fault of a whole row is listed once, a fault of a mark for each axis
             whole = listed(str(one.number) for one in (NO_RUN, STRAY, *_HARMLESS))
             rows[1:] = [
                 f"SELECT * FROM ({row}) AS marks_only WHERE fault IS NULL OR NOT fault IN ({whole})"

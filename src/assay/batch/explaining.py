@@ -1,4 +1,4 @@
-"""A batch as text that runs in its engine: what reads the input, and the two queries."""
+"""A batch as SQL to run by hand: the statements that read the input, and the two queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ExplainedBatch(NamedTuple):
     """The statements of a batch, in the dialect of its engine."""
 
     reading: tuple[str, ...]
-    """Statements that make the input readable as `batch_input`; none if SQL alone can't."""
+    """Statements that define the view `batch_input`; none if SQL alone can't read the input."""
     grades: str
     rejects: str
 

@@ -16,7 +16,7 @@ INSTALL = (
 
 
 def java_fault() -> str:
-    """Why Spark can't run on this machine's Java; empty if it can. Java is started for it."""
+    """Why Spark can't run on this machine's Java; empty if it can. Runs `java -version`."""
     home = os.environ.get("JAVA_HOME")
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if program is None:

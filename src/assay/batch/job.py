@@ -1,8 +1,8 @@
-"""One batch from sources to a published output: grade, count, record, and only then give it a name.
+"""One batch from sources to a published output: grade, count, write the record, and publish last.
 
-A folder with `key=value` subfolders, graded into a folder, is graded partition by partition. Done
-again, only partitions whose files are new or changed, by digest, are graded; the others keep their
-grades, once these prove to be the bytes that the record names.
+A folder with `key=value` subfolders, graded into a folder, is graded partition by partition. When
+it is graded again, only partitions whose files are new or changed, by digest, are graded; the
+others keep their grades, if these are the bytes that the record names.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class _Grading:
         self._done += part.size
 
     def _rejects(self, part: _BatchPart, queries: Queries) -> str:
-        """The query of what was rejected: norms come with what was rejected when they were made."""
+        """The query of rejected rows; for norms, those that were rejected when they were made."""
         earlier = self._task.earlier
         if earlier is None:
             return queries.rejects
@@ -227,11 +227,11 @@ class _Grading:
         return self._task.names.get(self._task.key, self._task.key)
 
     def _progress(self, part: _BatchPart) -> Callable[[float], None] | None:
-        told = self._options.progress
-        if told is None:
+        report = self._options.progress
+        if report is None:
             return None
         done, total = self._done, self._total
-        return lambda share: told(done + int(share * part.size), total)
+        return lambda share: report(done + int(share * part.size), total)
 
 
 def _input_name(source: BatchSource, file: str) -> str:
@@ -245,7 +245,7 @@ def _rows_of(engine: BatchEngine, parts: Sequence[_BatchPart]) -> int:
 
 
 def _parts(sources: Sequence[BatchSource], partitions: Sequence[Partition]) -> list[_BatchPart]:
-    """The input as what is graded by one query each, with its digests."""
+    """The parts of the input, each graded by one query, with their digests."""
     if not partitions:
         files = [
             file
@@ -306,7 +306,7 @@ def _earlier(
 
 def _keep(part: _BatchPart, old: BatchRecord, target: BatchTarget, work: Workplace) -> bool:
     """Take over the grades of a partition, if its files are those that were graded and the grades
-    are those that were written.
+    are those that were written. Returns whether they were.
     """
     before = {
         (os.path.basename(file.name), file.digest)
@@ -315,14 +315,18 @@ def _keep(part: _BatchPart, old: BatchRecord, target: BatchTarget, work: Workpla
     }
     if before != {(os.path.basename(file.path), file.digest) for file in part.files}:
         return False
-    made = [file for file in (*old.outputs, *old.rejects) if file.partition == part.partition]
-    paths = [os.path.join(target.path, file.name) for file in made]
-    if not made or not all(file.is_inside for file in made) or not all(map(os.path.isfile, paths)):
+    files = [file for file in (*old.outputs, *old.rejects) if file.partition == part.partition]
+    paths = [os.path.join(target.path, file.name) for file in files]
+    if (
+        not files
+        or not all(file.is_inside for file in files)
+        or not all(map(os.path.isfile, paths))
+    ):
         return False
-    for file, there in zip(made, digest_files(paths), strict=True):
+    for file, there in zip(files, digest_files(paths), strict=True):
         if file.digest != there.digest:
             return False
-    for file, path in zip(made, paths, strict=True):
+    for file, path in zip(files, paths, strict=True):
         copy = os.path.join(work.folder, file.name)
         os.makedirs(os.path.dirname(copy), exist_ok=True)
         try:

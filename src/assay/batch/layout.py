@@ -1,4 +1,4 @@
-"""Which column of a source means what: long rows, wide columns, or both in one relation.
+"""The meaning of each column of a source: long rows, wide columns, or both in one relation.
 
 A long row names one criterion with its score, or one gate with its verdict. A wide row has a column
 for each criterion or gate. Files of both kinds, united by column name, make one relation.
@@ -21,7 +21,7 @@ COUNTS: Mapping[str, tuple[str, ...]] = {
 }
 """The formulas whose raw score is counts."""
 ROLES = ("run", "criterion", "raw", "n", "gate", "verdict", *COUNTS["pairwise"], *COUNTS["ratio"])
-"""The names of columns that mean something; a source may call them otherwise."""
+"""The names of columns that a batch reads; `--map` gives the source's own names for them."""
 
 GRADE_COLUMNS = (
     "run",
@@ -59,7 +59,7 @@ _EXPECTED = {"any": "a plain value", "name": "text or whole numbers", "number": 
 
 
 class Cell(NamedTuple):
-    """A column that is read, and what its type is to a plan."""
+    """A column that is read, and the kind of its type."""
 
     name: str
     kind: str
@@ -160,22 +160,24 @@ def find_layout(
 
 
 def mapped_columns(roles: Iterable[str], names: Mapping[str, str]) -> dict[str, str]:
-    """What a source calls the columns of some roles. One that was given to a role is not another's:
-    counted twice, a total could pass for the number that passed.
+    """What a source calls the columns of some roles. A column that is mapped to one role is not
+    read as another: a total could count as the number that passed.
     """
-    given = {name: role for role, name in names.items()}
+    roles_by_name = {name: role for role, name in names.items()}
     for role, name in names.items():
-        if given[name] != role:
+        if roles_by_name[name] != role:
             raise InputError(
                 "BAT-017",
-                f"the column '{name}' is mapped to '{role}' and to '{given[name]}'.",
+                f"the column '{name}' is mapped to '{role}' and to '{roles_by_name[name]}'.",
                 fix="Map each column to one name.",
             )
-    return {role: names.get(role, role) for role in roles if role in names or role not in given}
+    return {
+        role: names.get(role, role) for role in roles if role in names or role not in roles_by_name
+    }
 
 
 def _check_names(plan: BatchPlan) -> None:
-    """To engines, names that differ only in case are the same column."""
+    """Refuse a plan whose columns differ only in case: to engines they are the same column."""
     seen: set[str] = set()
     for name in grade_columns(plan):
         if name.lower() in seen:
@@ -189,21 +191,21 @@ def _check_names(plan: BatchPlan) -> None:
 
 
 def _meanings(plan: BatchPlan) -> dict[str, list[str]]:
-    """What a column of each name could mean. Read as one of two things, a sample size or somebody
-    else's score could pass for the score of a criterion.
+    """What a column of each name could mean. If one of several meanings were chosen, a sample size
+    or another score could count as the score of a criterion.
     """
-    found: dict[str, list[str]] = {role: [f"the {role} of a row"] for role in ROLES}
+    meanings: dict[str, list[str]] = {role: [f"the {role} of a row"] for role in ROLES}
     for name in GRADE_COLUMNS:
-        found.setdefault(name, [f"the {name} of a grade"])
+        meanings.setdefault(name, [f"the {name} of a grade"])
     for item in plan.criteria:
         keys = COUNTS.get(item.formula, ())
         own = [f"{item.name}_{key}" for key in keys] or [item.name]
         for name in own:
-            found.setdefault(name, []).append(f"a score of the criterion '{item.name}'")
-        found.setdefault(f"{item.name}_n", []).append(f"the sample size of '{item.name}'")
+            meanings.setdefault(name, []).append(f"a score of the criterion '{item.name}'")
+        meanings.setdefault(f"{item.name}_n", []).append(f"the sample size of '{item.name}'")
     for gate in plan.gates:
-        found.setdefault(gate, []).append(f"the verdict of the gate '{gate}'")
-    return found
+        meanings.setdefault(gate, []).append(f"the verdict of the gate '{gate}'")
+    return meanings
 
 
 def _ambiguous(name: str, meanings: Sequence[str]) -> InputError:
@@ -246,7 +248,7 @@ class _Finder:
                 raise self.missing(role)
 
     def has_unmapped(self, name: str) -> bool:
-        """Whether there is a column of this name, and nobody said what it means."""
+        """Whether there is a column of this name that is mapped to no role."""
         return name in self._cells and name not in self._names.values()
 
     def column(self, name: str, kind: str = "any") -> Cell | None:
@@ -312,7 +314,7 @@ class _Finder:
         return cell
 
     def unused(self) -> tuple[str, ...]:
-        """The columns that nothing asked for."""
+        """The columns that were not used."""
         return tuple(name for name in self._cells if name not in self._used)
 
     def missing(self, role: str) -> InputError:

@@ -1,4 +1,4 @@
-"""The keys of JSON Lines, which are the columns of a batch, out of the shapes of its lines, and the
+"""The keys of JSON Lines, which are the columns of a batch, from the shapes of its lines, and the
 numbers under them with every digit that was written.
 """
 
@@ -22,8 +22,8 @@ it, or write it with more digits.
 
 def long_numbers(name: str) -> str:
     """A regular expression for the long numbers under a key, however it is escaped. The same key
-    inside a nested value matches too: only a text of the same number is this one, and of several
-    the longest, which is rejected first.
+    inside a nested value matches too: the caller takes only texts of the same number, and of
+    several the longest, which is rejected first.
     """
     return rf'"{"".join(map(_spelled, name))}"\s*:\s*({_LONG_NUMBER})'
 
@@ -46,7 +46,7 @@ def line_keys(
     shapes: Iterable[tuple[list[str] | None, int]], source: BatchSource, *, engine: str
 ) -> list[str]:
     """Every key of the lines. A shape is the keys of a line, None for one that isn't an object, and
-    how many lines have it. Raises `InputError` for what isn't a table.
+    how many lines have it. Raises `InputError` if the lines are not a table.
     """
     names: dict[str, None] = {}
     for place, (keys, count) in enumerate(shapes):

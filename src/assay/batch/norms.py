@@ -5,7 +5,7 @@ ordinary arithmetic; m + 1 iff the raw value reaches T, the value whose norm lie
 the two. T is a decimal of at most 15 digits and is computed as one division of two whole numbers
 below 2^53, so it is the double nearest to that decimal: a raw value equals it iff it was written as
 that decimal, and otherwise doubles compare as the decimals do. A wrong m at a whole boundary does
-no harm, because both sides of it round to the same norm. No text and no 128 bits.
+no harm, because both sides of it round to the same norm. Neither text nor 128-bit numbers are used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.exact import NORM_ONE, Pull
 EXACT = 2**53
 """Whole numbers up to this are doubles."""
 MAX_DIGITS = 15
-"""A decimal of so many digits is the shortest repr of the double nearest to it."""
+"""A decimal of up to this many digits is the shortest repr of the double nearest to it."""
 MAX_COUNT = 2_000_000_000
 """The largest number of comparisons whose norm fits into 64 bits."""
 NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
@@ -41,7 +41,7 @@ class Branch(NamedTuple):
 
 
 def case(branches: list[Branch], otherwise: str) -> str:
-    """A CASE, or its ELSE alone where there is nothing to ask."""
+    """A CASE, or its ELSE alone if there are no branches."""
     if not branches:
         return otherwise
     whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in branches)
@@ -69,7 +69,7 @@ def is_count(cell: Cell, limit: int) -> str:
 
 
 class _Read(NamedTuple):
-    """A number as a double, and what to ask before it is used."""
+    """A number as a double, and the checks before it is used."""
 
     value: str
     checks: list[Branch]
@@ -158,7 +158,7 @@ def slope(criterion: BatchCriterion) -> Slope:
     low, high = int(good * scale), int(bad * scale)
     share = Fraction(high - low, 2 * NORM_ONE)
     parts = share.denominator
-    found = Slope(high, high - low, scale, share.numerator, parts)
+    line = Slope(high, high - low, scale, share.numerator, parts)
     largest = max(abs(low), abs(high))
     if (
         largest * parts >= EXACT
@@ -173,7 +173,7 @@ def slope(criterion: BatchCriterion) -> Slope:
             f" edges have more than {MAX_DIGITS} digits.",
             fix="Choose bounds whose distance is a rounder number, or grade with `assay grade`.",
         )
-    return found
+    return line
 
 
 def _decimals(denominator: int) -> int:
@@ -185,15 +185,15 @@ def _decimals(denominator: int) -> int:
 
 
 def _falling(v: str, criterion: BatchCriterion) -> str:
-    found = slope(criterion)
+    line = slope(criterion)
     good, bad = (
         float(Fraction(*exact.ratio(criterion.params[key]))) for key in ("slo_good", "slo_bad")
     )
-    scaled = v if found.scale == 1 else f"{v} * {double(found.scale)}"
-    m = f"FLOOR(({double(found.bad)} - {scaled}) * 1e9 / {double(found.span)})"
+    scaled = v if line.scale == 1 else f"{v} * {double(line.scale)}"
+    m = f"FLOOR(({double(line.bad)} - {scaled}) * 1e9 / {double(line.span)})"
     edge = (
-        f"({double(found.bad * found.parts)} - {double(found.step)} * (2e0 * {m} + 1e0))"
-        f" / {double(found.scale * found.parts)}"
+        f"({double(line.bad * line.parts)} - {double(line.step)} * (2e0 * {m} + 1e0))"
+        f" / {double(line.scale * line.parts)}"
     )
     between = f"CAST({m} AS BIGINT) + CASE WHEN {v} <= {edge} THEN 1 ELSE 0 END"
     ends = [Branch(f"{v} <= {double(good)}", NORM_ONE), Branch(f"{v} >= {double(bad)}", 0)]
@@ -243,14 +243,14 @@ def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
 
 def largest_n(pull: Pull) -> int:
     """The largest sample size whose pull fits into 64 bits. Raises `ShelfError` where none does."""
-    found = (2**63 - 1 - 2 * pull.add - pull.base) // (2 * NORM_ONE * pull.per + pull.per)
-    if found < 1:
+    largest = (2**63 - 1 - 2 * pull.add - pull.base) // (2 * NORM_ONE * pull.per + pull.per)
+    if largest < 1:
         raise ShelfError(
             "BAT-005",
             "the policy's shrinkage has too many decimals for a batch.",
             fix="Write `prior` and `k` with fewer decimals, or grade with `assay grade`.",
         )
-    return min(found, EXACT)
+    return min(largest, EXACT)
 
 
 def adjusted(norm: str, n: str, pull: Pull) -> str:

@@ -25,7 +25,7 @@ from assay.exact import NORM_ONE
 from assay.stats.clusters import Groups
 
 PLACES = (20, 52, 84, 116)
-"""Binary places at which a double is cut into whole numbers, which add up without rounding."""
+"""Binary places at which a double is split into whole numbers, which add up without rounding."""
 
 
 class PairQuery(BatchRunQuery):
@@ -71,7 +71,7 @@ class PairQuery(BatchRunQuery):
         self._paired = f", pairs AS ({self._pairs(left_out)})"
 
     def materialise(self, engine: BatchEngine) -> None:
-        """Join the two sides once for all questions that follow."""
+        """Join the two sides once for all queries that follow."""
         table = engine.materialise(in_dialect(f"{self._with} SELECT * FROM joined", engine.dialect))
         self._with = f"WITH joined AS (SELECT * FROM {identifier(table)})"
 
@@ -130,7 +130,9 @@ class PairQuery(BatchRunQuery):
         return f"SELECT {', '.join(columns)} FROM {joined}"
 
     def _pairs(self, left_out: Sequence[str]) -> str:
-        """Each pair as it counts: a side that lost something counts as the worst, or the best."""
+        """Each pair as it counts: what the candidate lost as the worst, what the baseline lost as
+        the best.
+        """
         gone, one = "(NOT has_o OR lost_o > 0)", NORM_ONE
         lacks = {
             index: f"(o_h{index} = 0 AND {required})" for index, required in self._required.items()
@@ -191,25 +193,25 @@ class PairQuery(BatchRunQuery):
 
 def group_sums(query: PairQuery, where: str, *keys: str) -> str:
     """The size of each group, and the exact sums of its differences and of their squares: a double
-    is cut at `PLACES` into whole numbers. Groups are apart by `keys`, which come first.
+    is split at `PLACES` into whole numbers. Groups are separated by `keys`, the first columns.
     """
     listed = "".join(f"{key}, " for key in keys)
     inner = (
         f"SELECT {listed}grp, CAST(d AS DOUBLE) / 1e9 AS r0 FROM pairs"
         f" WHERE grp IS NOT NULL AND {where}"
     )
-    made = f"SELECT {listed}grp, r0 AS v0, r0 * r0 AS q0 FROM ({inner}) AS cut0"
+    split = f"SELECT {listed}grp, r0 AS v0, r0 * r0 AS q0 FROM ({inner}) AS cut0"
     for step, places in enumerate(PLACES):
         power = f"{2**places}e0"
         parts = [f"FLOOR({kind}{step} * {power}) AS {kind}p{step}" for kind in "vq"]
-        made = f"SELECT *, {', '.join(parts)} FROM ({made}) AS floor{step}"
+        split = f"SELECT *, {', '.join(parts)} FROM ({split}) AS floor{step}"
         rest = [f"{kind}{step} - {kind}p{step} / {power} AS {kind}{step + 1}" for kind in "vq"]
-        made = f"SELECT *, {', '.join(rest)} FROM ({made}) AS rest{step}"
+        split = f"SELECT *, {', '.join(rest)} FROM ({split}) AS rest{step}"
     sums = [
         f"{total(f'CAST({kind}p{step} AS BIGINT)')}" for kind in "vq" for step in range(len(PLACES))
     ]
     return query.over_pairs(
-        f"SELECT {listed}COUNT(*), {', '.join(sums)} FROM ({made}) AS cut GROUP BY {listed}grp"
+        f"SELECT {listed}COUNT(*), {', '.join(sums)} FROM ({split}) AS cut GROUP BY {listed}grp"
     )
 
 
@@ -249,5 +251,5 @@ def _sum(column: str) -> str:
 
 
 def _flag(expression: str) -> str:
-    """1 or 0 in one byte: the joined rows of 100,000,000 samples are on disk."""
+    """1 or 0 in one byte: the joined rows of 100,000,000 samples need disk space."""
     return f"CAST({expression} AS TINYINT)"

@@ -35,7 +35,7 @@ from assay.release.tally import (
 from assay.stats.clusters import MINIMUM, Groups
 
 MAX_GROUPS = 2_000_000
-"""Groups whose sums come home."""
+"""The most groups whose sums are fetched from the engine."""
 _BILLION = 10**9
 
 
@@ -47,8 +47,8 @@ def count_pairs_of(
     stratum: Stratum,
     roles: dict[str, str],
 ) -> PairTally:
-    """What the pairs of two batches come to. `roles` has the role of each criterion with one."""
-    return _Tally(engine, query, rules, stratum, roles).made()
+    """The tally of the pairs of two batches. `roles` has the role of each criterion with one."""
+    return _Tally(engine, query, rules, stratum, roles).tally()
 
 
 class _Wrong(NamedTuple):
@@ -89,52 +89,52 @@ class _Tally:
     def rows(self, select: str) -> list[Any]:
         return ask(self.engine, self.query.over_pairs(select))
 
-    def made(self) -> PairTally:
-        found = self._counts()
+    def tally(self) -> PairTally:
+        counts = self._counts()
         gates = {
-            gate: {"candidate": found[f"gate{index}_o"], "baseline": found[f"gate{index}_t"]}
+            gate: {"candidate": counts[f"gate{index}_o"], "baseline": counts[f"gate{index}_t"]}
             for index, gate in sorted(self.query.gates, key=lambda item: item[1])
-            if found.get(f"has{index}", 1)
+            if counts.get(f"has{index}", 1)
         }
-        compared, known = self._compared(found)
+        compared, known = self._compared(counts)
         new = "{0.ours} AND NOT {0.theirs}"
         return PairTally(
-            n_paired=found["both"],
-            missing_candidate=self._samples("NOT has_o OR lost_o > 0", found["missing_o"]),
-            missing_baseline=self._samples("NOT has_t OR lost_t > 0", found["missing_t"]),
+            n_paired=counts["both"],
+            missing_candidate=self._samples("NOT has_o OR lost_o > 0", counts["missing_o"]),
+            missing_baseline=self._samples("NOT has_t OR lost_t > 0", counts["missing_t"]),
             compared=compared,
-            of_baseline=known if found["alone"] else None,
+            of_baseline=known if counts["alone"] else None,
             gates=GateTally(
-                found["fails_o"],
-                found["fails_t"],
-                found["fails_both"],
+                counts["fails_o"],
+                counts["fails_t"],
+                counts["fails_both"],
                 gates,
-                self._samples("fails_o AND NOT fails_t", found["newly"]),
-                self._samples(self._ungated(), found["ungated"]),
-                self._lost_gates(found),
+                self._samples("fails_o AND NOT fails_t", counts["newly"]),
+                self._samples(self._ungated(), counts["ungated"]),
+                self._lost_gates(counts),
             ),
             floors=FloorTally(
                 self._items(
                     [(one.words, new.format(one)) for one in sorted(self.floors)],
                     "criterion",
-                    found["floors_new"],
+                    counts["floors_new"],
                 ),
-                found["floors_mended"],
+                counts["floors_mended"],
                 None,
             ),
             severe=SevereTally(
                 self._items(
-                    [(one.words, one.ours) for one in self.severe], "what", found["severe_o"]
+                    [(one.words, one.ours) for one in self.severe], "what", counts["severe_o"]
                 ),
-                found["severe_t"],
+                counts["severe_t"],
             ),
-            passes=PassTally(found["passes"], found["gained"], found["pass_lost"]),
+            passes=PassTally(counts["passes"], counts["gained"], counts["pass_lost"]),
             worse=self._worse(),
         )
 
     def _counts(self) -> dict[str, int]:
         """Every count of a decision, in one query."""
-        asked = {
+        columns = {
             "n": "COUNT(*)",
             "both": count_if("has_o AND has_t"),
             "alone": count_if("alone"),
@@ -158,13 +158,13 @@ class _Tally:
             "severe_t": _added(one.theirs for one in self.severe),
         }
         for index, _ in self.query.extra:
-            asked[f"has{index}"] = count_if(f"h{index} = 1")
-            asked[f"lost{index}"] = count_if(f"l{index} = 1")
+            columns[f"has{index}"] = count_if(f"h{index} = 1")
+            columns[f"lost{index}"] = count_if(f"l{index} = 1")
         for index, _ in self.query.gates:
-            asked[f"gate{index}_o"] = count_if(f"g{index}_o = 1")
-            asked[f"gate{index}_t"] = count_if(f"g{index}_t = 1")
-        (row,) = self.rows(f"SELECT {', '.join(asked.values())} FROM pairs")
-        return {name: int(value or 0) for name, value in zip(asked, row, strict=True)}
+            columns[f"gate{index}_o"] = count_if(f"g{index}_o = 1")
+            columns[f"gate{index}_t"] = count_if(f"g{index}_t = 1")
+        (row,) = self.rows(f"SELECT {', '.join(columns.values())} FROM pairs")
+        return {name: int(value or 0) for name, value in zip(columns, row, strict=True)}
 
     def _ungated(self) -> str:
         """Whether a sample has no gate."""
@@ -172,12 +172,12 @@ class _Tally:
             return "FALSE"
         return f"NOT {any_of(f'h{index} = 1' for index, _ in self.query.extra)}"
 
-    def _lost_gates(self, found: dict[str, int]) -> LostThings | None:
+    def _lost_gates(self, counts: dict[str, int]) -> LostThings | None:
         """The gates that the candidate dropped."""
         named = sorted(
             (f"gate {gate}", f"l{index} = 1")
             for index, gate in self.query.extra
-            if found[f"lost{index}"]
+            if counts[f"lost{index}"]
         )
         if not named:
             return None
@@ -185,13 +185,13 @@ class _Tally:
         some = any_of(condition for _, condition in named)
         (row,) = self.rows(f"SELECT {count_if(some)}, {', '.join(firsts)} FROM pairs")
         ordered = sorted(zip(row[1:], (words for words, _ in named), strict=True))
-        total_lost = sum(found[f"lost{index}"] for index, _ in self.query.extra)
+        total_lost = sum(counts[f"lost{index}"] for index, _ in self.query.extra)
         return LostThings(
             self._items(named, "what", total_lost),
             lost_words([words for _, words in ordered], ordered[0][0], int(row[0])),
         )
 
-    def _compared(self, found: dict[str, int]) -> tuple[ComparedSides, ComparedSides]:
+    def _compared(self, counts: dict[str, int]) -> tuple[ComparedSides, ComparedSides]:
         """All pairs, and those of the baseline's samples."""
         known, alone, single = Counter[float](), Counter[float](), Counter[float]()
         values = self.rows(
@@ -202,24 +202,26 @@ class _Tally:
             (alone if is_alone else known)[value] += times
             if is_single and not is_alone:
                 single[value] += times
-        shares = found["groups"] + found["ungrouped"] < found["n"]
+        shares = counts["groups"] + counts["ungrouped"] < counts["n"]
         sums = self._norms()
-        made: list[ComparedSides] = []
+        compared: list[ComparedSides] = []
         for is_whole in (True, False):
-            if not is_whole and not found["alone"]:
-                return made[0], made[0]
-            n = found["n"] if is_whole else found["n"] - found["alone"]
+            if not is_whole and not counts["alone"]:
+                return compared[0], compared[0]
+            n = counts["n"] if is_whole else counts["n"] - counts["alone"]
             scores = self._scores(
                 known + alone if is_whole else known,
                 single + alone if is_whole else single,
                 shares,
-                clusters=found["groups"] + found["ungrouped"] - (0 if is_whole else found["alone"]),
-                lost_count=found["lost" if is_whole else "lost_known"],
+                clusters=counts["groups"]
+                + counts["ungrouped"]
+                - (0 if is_whole else counts["alone"]),
+                lost_count=counts["lost" if is_whole else "lost_known"],
                 condition="lost" if is_whole else "lost AND NOT alone",
             )
             strata = {self.stratum: sums[0 if is_whole else 1]} if n else {}
-            made.append(ComparedSides(n, scores, strata, 0, None))
-        return made[0], made[1]
+            compared.append(ComparedSides(n, scores, strata, 0, None))
+        return compared[0], compared[1]
 
     def _scores(
         self,
@@ -271,8 +273,8 @@ class _Tally:
         return LostPair.of(sample, group, ours, theirs, unknown)
 
     def _norms(self) -> list[NormSums]:
-        """The sums of all pairs, and of the baseline's samples; apart by the number of repeats, of
-        which a sample's norm is the mean.
+        """The sums of all pairs, and of the baseline's samples. They are counted by the number of
+        repeats, because a sample's norm is the mean over its repeats.
         """
         width = len(self.stratum.criteria)
         columns = [total(f"n{index}_{side}") for side in "ot" for index in range(width)]
@@ -280,7 +282,7 @@ class _Tally:
             f"SELECT alone, m_o, m_t, COUNT(*), {', '.join(columns)} FROM pairs"
             " GROUP BY alone, m_o, m_t"
         )
-        found = []
+        norm_sums = []
         for is_whole in (True, False):
             ours: list[int | Fraction] = [0] * width
             theirs: list[int | Fraction] = [0] * width
@@ -292,8 +294,8 @@ class _Tally:
                 for index in range(width):
                     ours[index] += Fraction(int(sums[index]), int(m_o))
                     theirs[index] += Fraction(int(sums[width + index]), int(m_t))
-            found.append(NormSums(ours, theirs, n))
-        return found
+            norm_sums.append(NormSums(ours, theirs, n))
+        return norm_sums
 
     def _samples(self, condition: str, number: int) -> NameList:
         if not number:
@@ -328,7 +330,7 @@ class _Tally:
             f" WHERE has_o AND has_t AND {points[0]} < {points[1]}"
             f" ORDER BY {points[0]} - {points[1]}, sample LIMIT {MAX_WORSE}"
         )
-        found = []
+        worse = []
         for sample, score_o, m_o, score_t, m_t, lost_o, *failed in rows:
             ours, theirs = _points(score_o, m_o), _points(score_t, m_t)
             newly = [
@@ -336,7 +338,7 @@ class _Tally:
                 for index, (_, gate) in enumerate(self.query.gates)
                 if failed[2 * index] and not failed[2 * index + 1]
             ]
-            found.append(
+            worse.append(
                 WorseSample(
                     sample=sample,
                     difference=round(ours - theirs, 4),
@@ -345,11 +347,11 @@ class _Tally:
                     newly_failed_gates=sorted([*newly, *([LOST] if lost_o else [])]),
                 )
             )
-        return found
+        return worse
 
 
 def check_group_count(groups: int) -> None:
-    """Refuse more groups than may come home."""
+    """Refuse more groups than are fetched from the engine."""
     if groups > MAX_GROUPS:
         raise InputError(
             "BAT-060",

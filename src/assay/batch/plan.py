@@ -1,4 +1,4 @@
-"""What a batch computes: a profile and a policy on the whole numbers that an engine compares.
+"""The plan of a batch: a profile and a policy as whole numbers that an engine compares.
 
 A batch grades scorecards: raw scores and verdicts of gates, as rows. Nothing is measured here, so
 the judge behind a score can't be checked: if the profile or the policy requires a calibrated judge,
@@ -41,7 +41,7 @@ class BatchCriterion(NamedTuple):
     floor: int | None
     """In billionths."""
     distrusted: bool
-    """Whether no score of it passes its floor, because nothing says which judge gave it."""
+    """Whether no score of it passes its floor, because the judge that gave it is unknown."""
 
 
 class BatchPlan(NamedTuple):

@@ -1,7 +1,7 @@
-"""Tables of PostgreSQL: a copy of one to read, and the grades of a batch as another.
+"""Tables of PostgreSQL: copying one to read it, and writing the grades of a batch as another.
 
-COPY moves rows as CSV in one transaction, so memory stays small. A read sees one moment, and its
-numbers keep the database's digits; a write appears whole or not at all.
+COPY moves rows as CSV in one transaction, so memory stays small. A read sees one snapshot, and its
+numbers keep the database's digits; a write is complete or absent.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def _connected(url: str, where: str) -> Iterator[Any]:
         import psycopg
     except ImportError:
         raise UsageError(
-            "RUN-004", "a table of PostgreSQL needs psycopg.", fix=install_hint("postgres")
+            "RUN-004",
+            "a table of PostgreSQL needs psycopg.",
+            fix=f"Run: {install_hint('postgres')}",
         ) from None
     try:
         with psycopg.connect(url, connect_timeout=_CONNECT_SECONDS) as connection:

@@ -1,5 +1,5 @@
-"""Names and literals in SQL. Plans are written in DuckDB's dialect, quoted by `sqlglot`, and
-translated by it for any other engine: column names come from files of others.
+"""Names and literals in SQL. Plans are written in DuckDB's dialect; `sqlglot` quotes names, which
+come from files of others, and translates queries for any other engine.
 """
 
 from __future__ import annotations
@@ -60,6 +60,6 @@ def sqlglot() -> Any:
         import sqlglot as found
     except ImportError:
         raise UsageError(
-            "RUN-004", "a batch needs duckdb and sqlglot.", fix=install_hint("batch")
+            "RUN-004", "a batch needs duckdb and sqlglot.", fix=f"Run: {install_hint('batch')}"
         ) from None
     return found

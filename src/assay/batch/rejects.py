@@ -12,8 +12,8 @@ _NONE = "CAST(NULL AS VARCHAR)"
 def rejects_query(rows: RowExpressions) -> str:
     """One row for each entry that was refused: run, criterion, gate, raw as text, code, reason.
 
-    A run that has something twice shows each time that it has it: which one is right, nobody knows.
-    All entries read `source`: DuckDB parses the text and the types of an input once, not for each.
+    If a run has something twice, each is listed, because nothing shows which one is right. All
+    entries read `source`, so that DuckDB parses the text and the types of an input only once.
     """
     entries = [*_row_entries(rows), *_long_entries(rows), *_wide_entries(rows)]
     codes = " ".join(f"WHEN {one.number} THEN {text(one.code)}" for one in fault.ROW_FAULTS)
@@ -112,7 +112,8 @@ def _wide_entries(rows: RowExpressions) -> list[str]:
         where = f"{valid} AND NOT {name} IS NULL"
         raw = f"CAST({name} AS VARCHAR)"
         verdicts = _entry(rows, "gate", 0, where, gate=text(gate), raw=raw)
-        entries.append(f"SELECT DISTINCT * FROM ({verdicts}) AS verdicts")  # repeated, it is one
+        # a verdict that rows repeat is one
+        entries.append(f"SELECT DISTINCT * FROM ({verdicts}) AS verdicts")
         if cell.written:
             number, where = fault.BAD_VERDICT.number, f"{valid} AND {is_bad_verdict(cell)}"
             raw = cell_text(cell)

@@ -25,7 +25,7 @@ NO_NAMES = "CAST([] AS VARCHAR[])"
 
 
 class BatchQueries:
-    """A batch as two queries over one view, each translated when it is asked for."""
+    """A batch as two queries over one view, each translated on first use."""
 
     def __init__(self, rows: RowExpressions, dialect: str) -> None:
         self._rows = rows
@@ -83,7 +83,7 @@ def _pivot(given: _Given, index: int, key: str, value: str, wide: str) -> str:
 
 
 def _names(none: str, names: list[str], more: str = "") -> str:
-    """A list of names out of expressions that are NULL for the names that don't belong to it."""
+    """A list of names, from expressions that are NULL for the names that don't belong to it."""
     found = f"LIST_FILTER([{', '.join(names)}], LAMBDA x : NOT x IS NULL)" if names else NO_NAMES
     if more:
         found = f"LIST_CONCAT({found}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
@@ -227,18 +227,18 @@ class _Grades:
 
     def _verdict(self, index: int) -> str:
         """The verdict that a run has on a gate: 1, 0, -1 for an undetermined one, or NULL."""
-        found = []
+        verdicts = []
         if self.layout.gate is not None:
-            found.append(f"MAX(CASE WHEN g = {index} THEN v END)")
+            verdicts.append(f"MAX(CASE WHEN g = {index} THEN v END)")
         if index in self.rows.wide_gates:
             word, bit = self.rows.verdict_bit(index)
             seen = f"BIT_OR(wg{word})"
-            found.append(
+            verdicts.append(
                 f"CASE WHEN ({seen} & {bit}) > 0 THEN 1 WHEN ({seen} & {2 * bit}) > 0 THEN 0 END"
             )
-        if len(found) == 2:
-            return f"COALESCE({', '.join(found)})"
-        return found[0] if found else "CAST(NULL AS BIGINT)"
+        if len(verdicts) == 2:
+            return f"COALESCE({', '.join(verdicts)})"
+        return verdicts[0] if verdicts else "CAST(NULL AS BIGINT)"
 
     def _has_n(self, index: int) -> bool:
         return self.layout.score.n is not None or self.rows.wide_n(index) is not None

@@ -1,4 +1,4 @@
-"""The reference of a batch: the rows of one run, graded by the Python engine.
+"""The reference implementation of a batch: the rows of one run, graded by the Python engine.
 
 Every engine must return exactly the same row. Property tests compare DuckDB and Spark with this
 module, and `--verify` recomputes rows of a batch with it. Nothing here uses SQL. Values that an
@@ -63,7 +63,7 @@ class RowReject(NamedTuple):
 
 
 class RunRows(NamedTuple):
-    """What the rows of one run say."""
+    """The scores and verdicts in the rows of one run."""
 
     scores: Sequence[RowScore]
     verdicts: Sequence[RowVerdict]
@@ -204,7 +204,7 @@ def replay_run(
 
 def _graded(run: str, rows: RunRows, plan: ScoringPlan, rules: Rules) -> Grade:
     """The grade of the scorecard that the rows of a run are."""
-    given = {one.criterion: one for one in rows.scores}
+    scores = {one.criterion: one for one in rows.scores}
     verdicts = {
         one.gate: None if isinstance(one.verdict, str) else one.verdict for one in rows.verdicts
     }
@@ -212,7 +212,7 @@ def _graded(run: str, rows: RunRows, plan: ScoringPlan, rules: Rules) -> Grade:
     extra = sorted(verdicts.keys() - set(required))
     criteria = []
     for planned in plan.criteria:
-        score = given.get(planned.spec.id)
+        score = scores.get(planned.spec.id)
         if score is None or score.raw is None:
             criteria.append(planned.spec.scored(None, n=0, missing=_MISSING))
         else:
@@ -263,7 +263,9 @@ def _rejects(
 
 
 def _fault_count(rows: RunRows, rejects: Sequence[RowReject]) -> int:
-    """The number in the column `faults`: what is given twice counts once less than it is given."""
+    """The number in the column `faults`: of values that are given several times, all but one
+    count.
+    """
     codes = [one.code for one in rejects]
     surplus = max(rows.wide - 1, 0)
     unknown = {one.subject for one in rejects if one.code == fault.UNKNOWN_CRITERION.code}
@@ -295,7 +297,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_too_long(raw: Any, formula: str) -> bool:
-    """Whether an engine can't compute with it exactly, though Python can."""
+    """Whether an engine can't compute with a number exactly, although Python can."""
     if isinstance(raw, dict):
         if not all(map(_is_whole, raw.values())):
             return False
@@ -315,27 +317,29 @@ def _n(score: RowScore) -> int:
     return 1 if score.n is None else int(score.n)
 
 
-def _row(made: Grade, rows: RunRows, plan: ScoringPlan, shows_n: frozenset[str]) -> dict[str, Any]:
-    given = {one.criterion: one for one in rows.scores}
+def _row(
+    graded: Grade, rows: RunRows, plan: ScoringPlan, shows_n: frozenset[str]
+) -> dict[str, Any]:
+    scores = {one.criterion: one for one in rows.scores}
     required = {planned.id for planned in plan.gates}
     row: dict[str, Any] = {
-        "grade": made.grade,
-        "provisional_grade": made.provisional_grade,
-        "passed": made.passed,
-        "reason": made.reason,
-        "score": _decimal(made.score_units, exact.SCORE_DIGITS),
-        "adjusted_score": _decimal(made.adjusted_score_units, exact.SCORE_DIGITS),
-        "failed_gates": list(made.hard_gate_failures),
-        "extra_gates": sorted(made.scorecard.hard_gates.keys() - required),
-        "failed_floors": list(made.floor_failures),
-        "missing": [one.name for one in made.criteria if one.criterion.raw_score is None],
+        "grade": graded.grade,
+        "provisional_grade": graded.provisional_grade,
+        "passed": graded.passed,
+        "reason": graded.reason,
+        "score": _decimal(graded.score_units, exact.SCORE_DIGITS),
+        "adjusted_score": _decimal(graded.adjusted_score_units, exact.SCORE_DIGITS),
+        "failed_gates": list(graded.hard_gate_failures),
+        "extra_gates": sorted(graded.scorecard.hard_gates.keys() - required),
+        "failed_floors": list(graded.floor_failures),
+        "missing": [one.name for one in graded.criteria if one.criterion.raw_score is None],
     }
-    for one in made.criteria:
+    for one in graded.criteria:
         row[f"norm_{one.name}"] = _decimal(one.norm_units, exact.NORM_DIGITS)
         row[f"adjusted_{one.name}"] = _decimal(one.adjusted_units, exact.NORM_DIGITS)
         row[f"contribution_{one.name}"] = _decimal(one.contribution_units, 6)
         if one.name in shows_n:
-            row[f"n_{one.name}"] = _n(given[one.name]) if one.name in given else None
+            row[f"n_{one.name}"] = _n(scores[one.name]) if one.name in scores else None
     return row
 
 

@@ -1,6 +1,6 @@
 """The SQL that reads the runs of a batch output as a decision or a summary counts them, in whole
-numbers: scores in hundredths, norms in billionths. Written in DuckDB's dialect and put into the
-engine's by `sqlglot`.
+numbers: scores in hundredths, norms in billionths. It is written in DuckDB's dialect; `sqlglot`
+translates it for the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from assay.exact import NORM_ONE
 SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
 """The kept columns that a decision looks for."""
 MAX_REPEATS = 200
-"""Repeats of one sample; up to here a mean never ends halfway between two billionths."""
+"""The most repeats of one sample: with fewer, a mean is never halfway between two billionths."""
 MAX_EXTRA_GATES = 100
 """Gates beyond those of the profile."""
 

@@ -46,7 +46,7 @@ class SideSampleCounts(NamedTuple):
 
 
 class SideCheck:
-    """A batch that is checked; `name` is what an error calls it."""
+    """Checks one batch; `name` is what errors call it."""
 
     def __init__(
         self, engine: BatchEngine, query: BatchRunQuery, side: BatchView, where: str, name: str
@@ -72,22 +72,22 @@ class SideCheck:
         """Whether a row contradicts what its norms and gates give under the plan: the judged side
         must not supply its own verdict.
         """
-        plan, found = self.plan, []
+        plan, conditions = self.plan, []
         for index, one in enumerate(plan.criteria):
-            found.append(
+            conditions.append(
                 f"NOT n{index} BETWEEN 0 AND {NORM_ONE} OR (a{index} = 1 AND n{index} > 0)"
             )
             if one.floor is not None:
                 scored = f" OR a{index} = 0" if one.distrusted else ""
-                found.append(f"(f{index} = 1) <> (n{index} < {one.floor}{scored})")
+                conditions.append(f"(f{index} = 1) <> (n{index} < {one.floor}{scored})")
         needed = max(plan.threshold, plan.bands[-2].edge)
         passes = f"(all_gates = 0 AND all_floors = 0 AND score >= {needed})"
         letter = letter_cases(
             plan, score="score", gates="(all_gates = 0)", floor_missed="all_floors > 0"
         )
-        found.append(f"COALESCE(grade, '') <> CASE {letter} END")
+        conditions.append(f"COALESCE(grade, '') <> CASE {letter} END")
         return " OR ".join(
-            [*found, f"score <> {weighted_score(plan, 'n')}", f"(p = 1) <> {passes}"]
+            [*conditions, f"score <> {weighted_score(plan, 'n')}", f"(p = 1) <> {passes}"]
         )
 
     def _check_rows(self) -> None:
@@ -122,7 +122,7 @@ class SideCheck:
         unnamed, invalid, gates, floors, others, contrary = (int(value) for value in row)
         if unnamed or invalid:
             raise self._refused(
-                f"runs of the {self.name} couldn't be graded, so what they came to isn't known:"
+                f"runs of the {self.name} couldn't be graded, so their results are unknown:"
                 f" {unnamed + invalid:,}.",
                 "Fix what the rejects output lists, and grade again with `assay batch`.",
             )
@@ -171,5 +171,5 @@ class SideCheck:
         if regrouped:
             raise self._refused(f"the repeats of {regrouped:,} samples are in different groups.")
         if most is not None and most > MAX_REPEATS:
-            raise self._refused(f"a sample has {most:,} repeats; at most {MAX_REPEATS} can be.")
+            raise self._refused(f"a sample has {most:,} repeats; the limit is {MAX_REPEATS}.")
         return SideSampleCounts(*(int(value or 0) for value in (samples, flaky, groups, single)))

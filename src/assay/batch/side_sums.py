@@ -38,7 +38,7 @@ _SHARED = "runs share groups, over which a batch's summary has no interval"
 
 
 class SideSums(NamedTuple):
-    """What a batch comes to."""
+    """The summary of a batch, and its samples."""
 
     runs: int
     samples: int
@@ -78,7 +78,7 @@ class _EngineCounts(Counts):
 
 
 class _NormCounts(NamedTuple):
-    """What the norms of a criterion come to."""
+    """The sums and counts of the norms of a criterion."""
 
     total: int
     squares: int
@@ -102,9 +102,9 @@ def side_sums(
     where: str,
     name: str,
 ) -> SideSums:
-    """What a batch comes to; refuses one that can't be trusted."""
+    """The summary of a batch; refuses one that can't be trusted."""
     samples = SideCheck(engine, query, side, where, name).check()
-    return _BatchSums(engine, query, side, samples).made()
+    return _BatchSums(engine, query, side, samples).sums()
 
 
 class _BatchSums:
@@ -122,7 +122,7 @@ class _BatchSums:
         with_runs = f"WITH runs AS ({self.query.runs(self.side, 'grade', 'missing AS absent')})"
         return ask(self.engine, f"{with_runs} {select}")
 
-    def made(self) -> SideSums:
+    def sums(self) -> SideSums:
         gates = [count_if(f"g{index} = 1") for index, _ in self.query.gates]
         has = [count_if(f"h{index} = 1") for index, _ in self.query.extra]
         reasons = self._reasons()
@@ -219,8 +219,8 @@ class _BatchSums:
         ]
 
     def _places(self, n: int) -> _Places:
-        """One query for all distributions: each value of each column with how many runs have it,
-        of which only those at the places of quantiles come home.
+        """One query for all distributions: each value of each column with how many runs have it, of
+        which only those at the places of quantiles are fetched.
         """
         columns = [f"n{index}" for index in range(len(self.plan.criteria))]
         last = len(columns)

@@ -24,7 +24,7 @@ from assay.stats.estimate import SCORES
 from assay.stats.intervals import wilson
 
 MAX_SLICES = 200
-"""Slices of one column: beyond, a table of them says nothing."""
+"""The most slices of one column: a longer table would be unreadable."""
 
 
 def slice_pairs(
@@ -78,14 +78,14 @@ def _pairs_by(
         listed = ", ".join(map(text, clustered))
         for value, *sums in ask(engine, group_sums(query, f"{alias} IN ({listed})", alias)):
             members[str(value)].append(sums)
-    made = {}
+    slices = {}
     for value, _, _, _, lost in sizes:
         groups = None
         if value in members:
             alone = Groups.of((), singles.get(value, {}))
             groups = groups_of(members[value]).with_others(alone)
-        made[value] = count_slice(differences[value], int(lost), rules, groups=groups)
-    return made
+        slices[value] = count_slice(differences[value], int(lost), rules, groups=groups)
+    return slices
 
 
 def _check_number(slices: Sized, column: str) -> None:
@@ -123,17 +123,17 @@ def slice_sums(
         scores.setdefault(value, Counter())[int(score)] = int(times)
         passed[value] += int(passes)
         inconclusive[value] += int(absent)
-    made = {}
+    slices = {}
     for value, size, groups, single in sizes:
         counts = Counts(0.01)
         counts.counts = scores[value]
         coverage = {"scored": size - inconclusive[value], "inconclusive": inconclusive[value]}
-        # of one group by itself, its runs are what is drawn
+        # within one group the runs are independent draws
         shared = column != GROUP and groups + single < size
-        made[value] = SliceSummary(
+        slices[value] = SliceSummary(
             n=size,
             coverage={kind: coverage.get(kind, 0) for kind in COVERAGE},
             pass_rate=value_interval(wilson(passed[value], size)),
             weighted_score=distribution(counts, SCORES, shared=shared),
         )
-    return made
+    return slices

@@ -100,17 +100,17 @@ class RowExpressions:
 
     def stray(self) -> str | None:
         """Whether a row has a score or a verdict that belongs to nothing."""
-        layout, found = self.layout, []
+        layout, conditions = self.layout, []
         if layout.criterion is not None:
             scores = [layout.score.raw, *layout.score.counts.values()]
             given = " OR ".join(
                 f"NOT {identifier(cell.name)} IS NULL" for cell in scores if cell is not None
             )
-            found.append(f"({identifier(layout.criterion.name)} IS NULL AND ({given}))")
+            conditions.append(f"({identifier(layout.criterion.name)} IS NULL AND ({given}))")
         if layout.gate is not None and layout.verdict is not None:
             given = f"NOT {identifier(layout.verdict.written or layout.verdict.name)} IS NULL"
-            found.append(f"({identifier(layout.gate.name)} IS NULL AND {given})")
-        return " OR ".join(found) or None
+            conditions.append(f"({identifier(layout.gate.name)} IS NULL AND {given})")
+        return " OR ".join(conditions) or None
 
     def no_run(self, name: str) -> str:
         """Whether a run has no id that a scorecard could have."""

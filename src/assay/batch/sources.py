@@ -45,7 +45,7 @@ DATABASES = (".duckdb", ".ddb")
 LOGGED = ("delta", "iceberg", "hudi")
 """The formats of folders whose log says which of their files and rows count."""
 TABLE = "table:"
-"""What the name of a table in Spark's catalog begins with."""
+"""The prefix of a table in Spark's catalog."""
 MAX_FILES = 100_000
 _MAX_HEAD = 1024 * 1024
 _METADATA = ".metadata.json"
@@ -92,12 +92,12 @@ class Partition(NamedTuple):
 
 
 def find_sources(names: Iterable[str]) -> list[BatchSource]:
-    """The sources that names on a command line stand for. Raises `UsageError` for one that no
-    engine reads, and `InputError` where there is nothing to read.
+    """The sources behind the names on a command line. Raises `UsageError` for one that no engine
+    reads, and `InputError` if there is nothing to read.
     """
-    found = [source for name in names for source in _resolved(name)]
+    sources = [source for name in names for source in _resolved(name)]
     seen: set[str] = set()
-    for source in found:
+    for source in sources:
         for file in source.files:
             real = os.path.realpath(file) + source.table
             if real in seen:
@@ -107,7 +107,7 @@ def find_sources(names: Iterable[str]) -> list[BatchSource]:
                     fix="Its rows would count twice. Name it once.",
                 )
             seen.add(real)
-    return found
+    return sources
 
 
 def find_partitions(sources: list[BatchSource]) -> list[Partition]:
@@ -217,7 +217,7 @@ def _folder(folder: str) -> Iterator[BatchSource]:
 
 
 def _table_kind(folder: str) -> str | None:
-    """Whether a folder is a table of a format that keeps a log next to its files."""
+    """The format of a folder that is a table with a log next to its files; None for any other."""
     if os.path.isdir(os.path.join(folder, "_delta_log")):
         return "delta"
     if os.path.isdir(os.path.join(folder, ".hoodie")):
@@ -232,7 +232,7 @@ def _table_of(metadata: str) -> str:
 
 
 def _check_outside_tables(path: str) -> None:
-    """Refuse a part of such a table: only its log says which files and rows still count."""
+    """Refuse a part of a table with a log: only the log says which files and rows still count."""
     folder = os.path.dirname(os.path.realpath(path))
     while True:
         kind = _table_kind(folder)
@@ -249,11 +249,11 @@ def _check_outside_tables(path: str) -> None:
 
 
 def _files_below(folder: str) -> list[str]:
-    """Every file below a folder, except what writers keep for themselves: names that begin with a
-    dot, or with an underscore unless it is a partition such as `_day=1`. A link to a folder is
-    refused: its rows must neither be left out nor come from elsewhere unseen.
+    """Every file below a folder, except those that writers keep for themselves: names that begin
+    with a dot, or with an underscore unless it is a partition such as `_day=1`. A link to a folder
+    is refused: its rows must neither be left out nor come from elsewhere unnoticed.
     """
-    found: list[str] = []
+    paths: list[str] = []
     for place, folders, files in os.walk(folder, onerror=_raise):
         kind = _table_kind(place)
         folders[:] = sorted(name for name in folders if not _is_private(name))
@@ -272,15 +272,15 @@ def _files_below(folder: str) -> list[str]:
                 where=place,
                 fix="Name the table itself.",
             )
-        found += [os.path.join(place, name) for name in sorted(files) if not _is_private(name)]
-        if len(found) > MAX_FILES:
+        paths += [os.path.join(place, name) for name in sorted(files) if not _is_private(name)]
+        if len(paths) > MAX_FILES:
             raise InputError(
                 "FIL-004",
                 f"there are more than {MAX_FILES:,} files in this folder.",
                 where=folder,
                 fix="Grade its subfolders one by one.",
             )
-    return found
+    return paths
 
 
 def _is_private(name: str) -> bool:

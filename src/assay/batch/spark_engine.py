@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.2
 
 
 class SparkEngine:
-    """Spark as a batch needs it."""
+    """A Spark session as the engine of a batch."""
 
     name = "spark"
     dialect = "spark"
@@ -190,7 +190,7 @@ class SparkEngine:
 
     def _watch(self, report: _Share, ended: Event) -> None:
         tracker = self.session.sparkContext.statusTracker()
-        with suppress(Exception):  # Java is gone: the query itself says so
+        with suppress(Exception):  # if Java is gone, the query itself fails
             while not ended.wait(_POLL_SECONDS):
                 for number in tracker.getActiveStageIds():
                     stage = tracker.getStageInfo(number)
@@ -199,8 +199,8 @@ class SparkEngine:
 
 
 class _Share:
-    """How far a batch is: it has a stage that reads rows and one that grades runs. The bar never
-    goes back, and is full only when the caller says so.
+    """The progress of a batch: one stage reads rows, and one grades runs. It never goes back, and
+    stays below 1: only the caller knows when all is done.
     """
 
     def __init__(self, progress: Callable[[float], None]) -> None:
@@ -219,8 +219,8 @@ class _Share:
 
 
 def _united(left: Any, right: Any) -> Any:
-    """Both frames, columns matched by name. Where one has text and the other doesn't, the column is
-    text, as on DuckDB: Spark would turn the text into numbers, or stop at the first that is none.
+    """Both frames, columns matched by name. If only one has text in a column, the column is text,
+    as on DuckDB: Spark would turn the text into numbers, or stop at the first that isn't one.
     """
     types = {name.lower(): type for name, type in left.dtypes}
     mixed = {

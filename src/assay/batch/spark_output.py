@@ -1,8 +1,8 @@
-"""Where Spark writes: next to the final name, which the output takes when it is whole.
+"""Where Spark writes: next to the final name, which the output takes when it is complete.
 
 Spark writes a folder of files. On this machine, and on any file system that a session of this
-process reaches, that folder has a hidden name until it is complete. Over Spark Connect nobody can
-rename files on the server: there the final folder counts as whole once it has `_SUCCESS`.
+process reaches, that folder has a hidden name until it is complete. Over Spark Connect, files on
+the server can't be renamed: there the final folder counts as complete once it has `_SUCCESS`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FILE_ENDS = (".parquet", ".csv", ".jsonl")
 
 
 def spark_path(path: str) -> str:
-    """A path as Spark writes to it. Without a scheme it is a file of this machine, whatever Spark's
-    default file system is.
+    """A path as Spark writes to it. Without a scheme it is a file of this machine, even if Spark's
+    default file system is another.
 
     >>> spark_path("/data/scores"), spark_path("s3a://lake/scores")
     ('file:/data/scores', 's3a://lake/scores')
@@ -95,7 +95,7 @@ class LocalOutput:
 
 
 def _tidy(folder: str) -> None:
-    """Keep the data alone, under the names that any engine gives it."""
+    """Keep only the data files, under the names that every engine gives them."""
     for name in sorted(os.listdir(folder)):
         if not name.startswith("part-"):
             os.unlink(os.path.join(folder, name))

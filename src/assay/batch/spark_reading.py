@@ -30,7 +30,7 @@ def read_source(session: Any, source: BatchSource) -> Any:
         if file.rpartition("/")[2].startswith((".", "_")):
             raise UsageError(
                 "BAT-020",
-                f"Spark passes over '{file}', because its name begins with '.' or '_'.",
+                f"Spark skips '{file}', because its name begins with '.' or '_'.",
                 fix="Rename it.",
             )
     if source.kind == "csv":
@@ -56,8 +56,8 @@ _LOGS = ("_delta_log", "metadata/*.metadata.json", ".hoodie")
 
 
 def _check_plain(session: Any, uri: str) -> None:
-    """Refuse a table whose log says which of its rows count, and any part of one: as files, deleted
-    rows would count. A folder above the one that was named may be closed to this user.
+    """Refuse a table whose log says which of its rows count, and any part of one: read as files,
+    deleted rows would count. This user may lack access to folders above the one that was named.
     """
     scheme, _, named = uri.rstrip("/").partition("://")
     folder = named

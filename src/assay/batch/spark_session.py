@@ -1,7 +1,7 @@
-"""A Spark session for a batch: one that was given, one over Spark Connect, or one that is made.
+"""A Spark session for a batch: one from the caller, one over Spark Connect, or a new one.
 
-Letters depend on `SETTINGS`. A session that is made here gets them; one that was given must have
-them, because changing them under its owner would change what other queries mean.
+Letters depend on `SETTINGS`. A session that is made here gets them; one from the caller must have
+them, because changing them would change what the caller's other queries mean.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-"""A session on this machine alone talks to nobody else."""
+"""A session on this machine accepts no connections from other machines."""
 
 _LOG_TAIL = 2000
 
@@ -66,8 +66,8 @@ class OpenSession(NamedTuple):
 
 
 def open_session(source: SparkSource) -> OpenSession:
-    """The session that was given, else the one that is active in this process, else a new one: over
-    Spark Connect where `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`).
+    """The caller's session, else the active one of this process, else a new one: over Spark Connect
+    if `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`).
     """
     pyspark = import_spark("pyspark.sql")
     logging.getLogger().addFilter(_other_than_interrupt)  # once, however often it is added
@@ -78,14 +78,14 @@ def open_session(source: SparkSource) -> OpenSession:
             fix="Give one of them.",
         )
     remote = source.remote or ("" if source.master else os.environ.get("SPARK_REMOTE", ""))
-    given = source.session
-    if given is None and not source.master and not source.remote:
-        given = pyspark.SparkSession.getActiveSession()
-    if given is not None:
-        is_remote = "connect" in type(given).__module__
+    active = source.session
+    if active is None and not source.master and not source.remote:
+        active = pyspark.SparkSession.getActiveSession()
+    if active is not None:
+        is_remote = "connect" in type(active).__module__
         _quieten()
-        _check(given)
-        return OpenSession(given, made=False, is_remote=is_remote)
+        _check(active)
+        return OpenSession(active, made=False, is_remote=is_remote)
     session = _connect(remote) if remote else _start(source)
     _quieten()
     with spark_faults("start"):
@@ -95,7 +95,7 @@ def open_session(source: SparkSource) -> OpenSession:
 
 
 def _wrong(session: Any) -> dict[str, str]:
-    """The settings that a session has otherwise, as they must be."""
+    """The settings in which a session differs, with the values they must have."""
     return {name: value for name, value in SETTINGS.items() if _current(session, name) != value}
 
 
@@ -129,8 +129,8 @@ def _connect(remote: str) -> Any:
 
 
 def _start(source: SparkSource) -> Any:
-    """A session of our own, in a Java process that ends with this one. What Java prints goes to a
-    file without a name, and from there into the error if Spark doesn't start.
+    """A new session, in a Java process that ends with this one. Java's output goes to a temporary
+    file, and from there into the error if Spark doesn't start.
     """
     pyspark, gateways = import_spark("pyspark"), import_spark("pyspark.java_gateway")
     sql = import_spark("pyspark.sql")
@@ -180,7 +180,7 @@ def import_spark(name: str) -> ModuleType:
         raise UsageError(
             "BAT-030",
             f"Spark can't start: {error.name or error} is not installed.",
-            fix=install_hint("spark"),
+            fix=f"Run: {install_hint('spark')}",
         ) from None
 
 
@@ -199,7 +199,7 @@ def _other_than_interrupt(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def spark_faults(doing: str, *, where: str = "") -> Iterator[None]:
-    """Turn what Spark raises into an error that says where, what and what to do."""
+    """Turn what Spark raises into an `AssayError`."""
     try:
         yield
     except AssayError:
@@ -245,7 +245,7 @@ _LIMIT = 400
 
 
 def _reason(error: Exception) -> str:
-    """What Spark says, in one line and without stacks of Java."""
+    """The message of Spark, in one line and without Java's stack traces."""
     if isinstance(error, ConnectionError) or type(error).__name__ in _LOST:
         return _ENDED
     text = str(error)

@@ -90,12 +90,12 @@ def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> 
 
 @contextmanager
 def opened_duckdb(database: str, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection, closed at the end; a transaction that wasn't committed by then never was."""
+    """A connection, closed at the end; a transaction that wasn't committed is rolled back."""
     try:
         import duckdb
     except ImportError:
         raise UsageError(
-            "RUN-004", "writing a table needs duckdb.", fix=install_hint("batch")
+            "RUN-004", "writing a table needs duckdb.", fix=f"Run: {install_hint('batch')}"
         ) from None
     config: dict[str, Any] = {"autoinstall_known_extensions": "false"}
     try:

@@ -1,4 +1,4 @@
-"""Whether a batch may write its output: never over what it reads, and over nothing unasked."""
+"""Whether a batch may write its output: never over its input, and over other files on request."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> 
 
 
 def _identity(path: str) -> str:
-    """A path or a table in the form in which two names of the same thing are equal."""
+    """A path or a table in a form that is the same for two names of one thing."""
     database, _, table = path.rpartition("#")
     if not database.lower().endswith(DATABASES):
         return os.path.realpath(path)

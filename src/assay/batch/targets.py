@@ -1,5 +1,5 @@
 """Where a batch writes: the grades, the rejected rows and the record, which take their names only
-when all of them are whole.
+when all of them are complete.
 
     -o grades.parquet    grades.parquet, grades.rejects.parquet and grades.batch.json
     -o graded            graded/grades/, graded/rejects/ and graded/batch.json
@@ -103,7 +103,7 @@ class BatchTarget(NamedTuple):
 
 
 class Workplace(NamedTuple):
-    """A hidden folder next to the output, in which a batch writes before anything has its name."""
+    """A hidden folder next to the output, in which a batch writes before it publishes."""
 
     folder: str
     target: BatchTarget
@@ -213,16 +213,16 @@ class Workplace(NamedTuple):
         os.link(self.record, target.record)
 
     def _publish_files(self, *, overwrite: bool) -> None:
-        made = [
+        moves = [
             (self.rejects(), self.target.rejects),
             (self.grades(), self.target.grades),
             (self.record, self.target.record),  # last: it says that the others are whole
         ]
         if overwrite:
-            for _, final in reversed(made):
+            for _, final in reversed(moves):
                 if os.path.exists(final) and final != self.target.grades:
                     os.unlink(final)
-        for temporary, final in made:
+        for temporary, final in moves:
             if not os.path.exists(temporary):
                 continue
             if overwrite:
@@ -233,7 +233,7 @@ class Workplace(NamedTuple):
 
 def tidy_up(target: BatchTarget) -> list[str]:
     """Clean up after a batch that was killed while it wrote the same output: give a folder that was
-    set aside its name back, and remove what was written half-way. What was done, for people.
+    set aside its name back, and remove partial output. Returns what was done, in words.
     """
     parent, name = _place_of(target)
     done, old = [], _set_aside(target)
@@ -244,20 +244,20 @@ def tidy_up(target: BatchTarget) -> list[str]:
         elif os.path.exists(target.record):  # the new one is whole
             shutil.rmtree(old, ignore_errors=True)
     pattern = re.compile(rf"\.{re.escape(name)}\.([a-z0-9]*)-([0-9]+)-[0-9a-f]{{16}}\.part")
-    for found in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
-        own = pattern.fullmatch(found)
+    for entry in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
+        own = pattern.fullmatch(entry)
         if own is None:
             continue
         if own[1] != _host():
-            done.append(f"left {found}: only the machine {own[1]} knows if a batch still writes it")
+            done.append(f"left {entry}: only the machine {own[1]} knows if a batch still writes it")
         elif not _is_alive(int(own[2])):
-            shutil.rmtree(os.path.join(parent, found), ignore_errors=True)
-            done.append(f"removed {found}: a batch was killed while it wrote it")
+            shutil.rmtree(os.path.join(parent, entry), ignore_errors=True)
+            done.append(f"removed {entry}: a batch was killed while it wrote it")
     return done
 
 
 def hidden_folder(target: BatchTarget) -> str:
-    """A new hidden name next to an output, which says whose it is."""
+    """A new hidden name next to an output, with the machine and process it belongs to."""
     parent, name = _place_of(target)
     mark = f"{_host()}-{os.getpid()}-{os.urandom(8).hex()}"
     return os.path.join(parent, f".{name}.{mark}.part")
@@ -285,14 +285,14 @@ def _is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # somebody else's
+        pass  # it belongs to another user
     return True
 
 
 @contextmanager
 def open_workplace(target: BatchTarget) -> Iterator[Workplace]:
-    """A workplace for a target, which is gone when the block ends: what was published has its name
-    by then.
+    """A workplace for a target. It is removed when the block ends; published output has its final
+    name by then.
     """
     folder = hidden_folder(target)
     try:
@@ -318,7 +318,7 @@ def already_exists(path: str) -> UsageError:
 
 
 def _sync(path: str) -> None:
-    """Put a file or a folder on the disk before its name is."""
+    """Sync a file or a folder to disk, before its name is."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

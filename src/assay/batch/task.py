@@ -1,4 +1,4 @@
-"""What a batch computes, whichever family its policy is of, and the view that it reads."""
+"""What a batch computes, for a policy of any family, and the view that it reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _as_it_is(view: str, columns: Sequence[SourceColumn]) -> str | None:
 
 
 class BatchTask(NamedTuple):
-    """What to compute, whichever family it is of."""
+    """What to compute, for a policy of any family."""
 
     family: str
     profile: str | None
@@ -55,7 +55,7 @@ class BatchTask(NamedTuple):
     key: str = "run"
     """The column of the ids, unless `names` calls it something else."""
     noun: str = "runs"
-    """What has a grade each."""
+    """What the graded things are called."""
 
 
 def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:

@@ -2,8 +2,8 @@
 from 1 to 5, the letter and its caps.
 
 Scores and weights are whole millionths, so the mean is never rounded before it is compared: the sum
-of the products is held against the edge times the sum of the weights. Whatever the rules say of an
-answer, a tier or a veto comes in the plan; nothing here knows a policy.
+of the products is compared with the edge times the sum of the weights. The rules for answers, tiers
+and vetoes come with the plan; nothing here knows a policy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The SQL of answers about tools: one grade per subject, and the rejects.
 
-A row with a fault never counts, and its subject has no grade. Everything is grouped by subject:
-the levels below it (moments, questions) need no other shuffle once the rows lie by subject.
+A row with a fault never counts, and its subject has no grade. Everything is grouped by subject: the
+levels below it (moments, questions) need no other shuffle once the rows are partitioned by subject.
 """
 
 from __future__ import annotations

@@ -50,11 +50,11 @@ def find_columns(
                 f"'{role}' is not a column that this batch reads.{near_miss(role, known)}",
                 fix=f"It reads: {', '.join(known)}.",
             )
-    found, mapped = {}, mapped_columns(known, names)
+    by_role, mapped = {}, mapped_columns(known, names)
     for role in known:
         name = names.get(role, role)
         if role in mapped and name in by_name:
-            found[role] = by_name[name]
+            by_role[role] = by_name[name]
         elif role in required or role in names:
             missing = f"is missing.{near_miss(name, list(by_name))}"
             why = missing if role in mapped else "is mapped to another name."
@@ -64,10 +64,10 @@ def find_columns(
                 fix=f"Found: {', '.join(by_name) or 'no columns'}. Name it with"
                 f" `--map {role}=COLUMN`, or in Python with `columns={{'{role}': COLUMN}}`.",
             )
-    for column in found.values():
+    for column in by_role.values():
         if cell_of(column).kind == "nested":
             raise _wrong_type(column, "a plain value")
-    return found
+    return by_role
 
 
 def kept_columns(columns: Sequence[SourceColumn], keep: Sequence[str]) -> list[SourceColumn]:
@@ -95,7 +95,7 @@ def unused_columns(
 
 def is_text(column: SourceColumn) -> bool:
     """Whether a column contains texts."""
-    empty = column.type.strip('"') in ("NULL", "VOID")  # a column in which nobody wrote anything
+    empty = column.type.strip('"') in ("NULL", "VOID")  # a column without any value
     return empty or column.type == "JSON" or cell_of(column).kind == "text"
 
 
@@ -143,12 +143,12 @@ def lookup(value: str, rows: Mapping[str, object], otherwise: str = "NULL") -> s
 
 
 def no_id(column: str) -> str:
-    """Whether a row has no id to group it by, or one that is too long to be one."""
+    """Whether a row has no id to group it by, or one that is too long."""
     return f"({column} IS NULL OR {column} = '' OR LENGTH({column}) > {MAX_NAME})"
 
 
 def _matches(written: str, pattern: str) -> str:
-    # in Java's patterns, which Spark uses, `$` lets a line break at the end through
+    # in Java's patterns, which Spark uses, `$` also matches before a line break at the end
     return f"(REGEXP_MATCHES({written}, {text(pattern)}) AND NOT CONTAINS({written}, CHR(10)))"
 
 

@@ -1,6 +1,6 @@
 """Whether a batch is what its record says: the files by their digests, rows by the Python engine.
 
-A verified row proves itself, not its neighbours: a caller says how many rows were made again.
+A verified row proves nothing about others: the caller reports how many rows were recomputed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class RunColumn(NamedTuple):
 
 
 class RowDifference(NamedTuple):
-    """The first column in which a stored row isn't what Python makes of the evidence."""
+    """The first column in which a stored row differs from the one that Python computes."""
 
     run: str
     column: str
-    """Empty if the run hasn't exactly one row: then the values are numbers of rows."""
+    """Empty if the run doesn't have exactly one row: then the values are numbers of rows."""
     stored: Any
     recomputed: Any
 
@@ -72,28 +72,30 @@ def row_differences(
     names: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
 ) -> list[RowDifference]:
-    """Make the rows of some runs again by the Python engine, from the view of the evidence, and
+    """Recompute the rows of some runs with the Python engine, from the view of the evidence, and
     compare every column with the view of the grades. A run without exactly one row differs.
     """
     columns = engine.columns(evidence)
     layout = find_layout(make_batch_plan(plan, rules), columns, names=names, keep=keep)
-    given = _rows(engine, evidence, layout.run.name, runs)
+    evidence_rows = _rows(engine, evidence, layout.run.name, runs)
     stored = _rows(engine, grades, "run", runs)
-    found = []
+    differences = []
     for run in runs:
-        if run not in given or len(stored.get(run, ())) != 1:
-            found.append(RowDifference(run, "", len(stored.get(run, ())), int(run in given)))
+        if run not in evidence_rows or len(stored.get(run, ())) != 1:
+            differences.append(
+                RowDifference(run, "", len(stored.get(run, ())), int(run in evidence_rows))
+            )
             continue
-        name = given[run][0][layout.run.name]
-        made = replay_rows(name, given[run], layout, plan, rules).row
+        name = evidence_rows[run][0][layout.run.name]
+        recomputed_row = replay_rows(name, evidence_rows[run], layout, plan, rules).row
         (row,) = stored[run]
-        for column in made | row:
-            recomputed = _plain(made.get(column))
-            one = _plain(_typed(row.get(column), made.get(column)))
+        for column in recomputed_row | row:
+            recomputed = _plain(recomputed_row.get(column))
+            one = _plain(_typed(row.get(column), recomputed_row.get(column)))
             if one != recomputed or column not in row:
-                found.append(RowDifference(run, column, one, recomputed))
+                differences.append(RowDifference(run, column, one, recomputed))
                 break
-    return found
+    return differences
 
 
 def sample_of_runs(engine: BatchEngine, view: str, column: str, size: int) -> list[str]:
@@ -133,20 +135,20 @@ def _rows(
     return found
 
 
-def _typed(stored: Any, made: Any) -> Any:
+def _typed(stored: Any, computed: Any) -> Any:
     """A text of a CSV or JSON Lines file as the type that the computed value has."""
-    if not isinstance(stored, str) or made is None or isinstance(made, str):
+    if not isinstance(stored, str) or computed is None or isinstance(computed, str):
         return stored
     try:
-        if isinstance(made, bool):
+        if isinstance(computed, bool):
             return {"true": True, "false": False}.get(stored, stored)
-        if isinstance(made, int | float | Decimal):
+        if isinstance(computed, int | float | Decimal):
             return Decimal(stored)
-        if isinstance(made, list):
+        if isinstance(computed, list):
             return json.decode(stored)
     except (ArithmeticError, DecodeError):
         return stored
-    return made if str(made) == stored else stored
+    return computed if str(computed) == stored else stored
 
 
 def _plain(value: Any) -> Any:
