@@ -532,7 +532,7 @@ def seeded(api: Api) -> dict[str, str]:
         "tag": {"tags": ["slow"]},
         "gate": {"output_schema": None},
         "status": {"status": "timeout"},
-        "early": {"started_at": "2026-01-02T23:30:00Z"},
+        "early": {"started_at": "2026-01-03T00:30:00+01:00"},
         "late": {"started_at": "2026-03-04T00:00:00Z"},
     }
     return {
@@ -620,7 +620,17 @@ def test_a_text_is_looked_for_within_limits_and_an_exact_id_is_found_wherever_it
     assert "older runs may match" in show(api, "/runs?q=r-0").text
 
 
-@pytest.mark.parametrize("query", ["after=x", "from=tomorrow", "before=-1", "tag=" + "x" * 600])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "after=x",
+        "from=tomorrow",
+        "passed=yes&from=tomorrow",
+        "q=r&to=tomorrow",
+        "before=-1",
+        "tag=" + "x" * 600,
+    ],
+)
 def test_an_address_that_makes_no_sense_is_answered_with_what_to_do(api: Api, query: str) -> None:
     graded(api, run())
     assert show(api, f"/runs?{query}", status=422)

@@ -244,7 +244,9 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
         assert api.get("/runs", headers=headers).status_code == 200
         assert assay("token", "revoke", made["id"], "--db", "sqlite:///t.db").code == 0
         assert api.get("/runs", headers=headers).status_code == 401
-    assert assay("token", "revoke", "nope", "--db", "sqlite:///t.db").code == 2
+    for unknown in ("nope", "n\udcffpe"):
+        assert assay("token", "revoke", unknown, "--db", "sqlite:///t.db").code == 2
+    assert assay("token", "list", "--project", "\udcff", "--db", "sqlite:///t.db").code == 3
     assert (
         assay("token", "create", "--db", "sqlite:///t.db", "--scope", "writee").err.count(
             "Did you mean 'write'"

@@ -4,6 +4,7 @@ rows, and `next` is the cursor of the following one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.store.facets import moment_key
 from assay.store.listing import GradeOf, evidence_of, grades_of
+from assay.store.reading import SPAN, span_moment
 
 LOOKED_AT = 2000
 """How many rows are examined for one page."""
@@ -51,6 +53,7 @@ def run_page(
     newest_first: bool,
 ) -> dict[str, Any]:
     """One page. Filters on the grade go through the grades, all others through the runs."""
+    span = read_span(run_only)
     through_grades = bool(of_grade) or gate is not None
     if not through_grades:
         page = services.ledger.find(
@@ -106,7 +109,7 @@ def run_page(
                 run is not None
                 and run.kind == "run"
                 and run.digest not in fitting_runs
-                and _fits(run, run_only)
+                and _fits(run, run_only, span)
             ):
                 grades = graded.get(run.digest)
                 if grades and grades[-1].digest == item.digest:
@@ -119,18 +122,30 @@ def run_page(
             return briefly(list(fitting_runs.values()), newest, cursor)
 
 
-def _fits(run: Item, wanted: dict[str, Any]) -> bool:
+def _fits(run: Item, wanted: dict[str, Any], span: Mapping[str, str]) -> bool:
     if not wanted:
         return True
     if run.body is None:
         return False
     brief = _brief(run.body)
-    began = moment_key(brief.started_at)
-    if "status" in wanted and brief.status != wanted["status"]:
-        return False
-    first, last = moment_key(wanted.get("started_from")), moment_key(wanted.get("started_before"))
-    return (first is None or (began is not None and began >= first)) and (
-        last is None or (began is not None and began < last)
+    has_status = "status" not in wanted or brief.status == wanted["status"]
+    return has_status and is_within(brief.started_at, span)
+
+
+def read_span(filters: Mapping[str, Any]) -> dict[str, str]:
+    """The filters on the start of a run as moments; an error for one that is not a time."""
+    return {name: span_moment(name, filters[name]) for name in SPAN if name in filters}
+
+
+def is_within(started_at: Any, span: Mapping[str, str]) -> bool:
+    """Whether a run started within a span; a run that doesn't state its start is in none."""
+    if not span:
+        return True
+    started = moment_key(started_at)
+    return (
+        started is not None
+        and started >= span.get("started_from", started)
+        and ("started_before" not in span or started < span["started_before"])
     )
 
 

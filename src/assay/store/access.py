@@ -99,20 +99,19 @@ def list_tokens(database: Database, *, project: str | None = None) -> list[Token
     """Every token, or those of a project, oldest first."""
     query = select(tokens).order_by(tokens.c.created_at, tokens.c.id)
     if project is not None:
-        query = query.where(tokens.c.project == project)
+        query = query.where(tokens.c.project == known_project(project))
     return database.read(lambda connection: [_token(row) for row in connection.execute(query)])
 
 
 def revoke_token(database: Database, token_id: str) -> Token:
     """Revoke a token. One that was revoked before keeps its date."""
+    here = tokens.c.id == (token_id if token_id.isascii() else "")
 
     def work(connection: Connection) -> Token:
         connection.execute(
-            update(tokens)
-            .where(tokens.c.id == token_id, tokens.c.revoked_at.is_(None))
-            .values(revoked_at=now_text())
+            update(tokens).where(here, tokens.c.revoked_at.is_(None)).values(revoked_at=now_text())
         )
-        row = connection.execute(select(tokens).where(tokens.c.id == token_id)).first()
+        row = connection.execute(select(tokens).where(here)).first()
         if row is None:
             known = list(connection.execute(select(tokens.c.id)).scalars())
             raise UsageError(

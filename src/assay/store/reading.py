@@ -32,9 +32,9 @@ from assay.store.drafts import DIGEST_BYTES, KINDS, Item, Link, Page, RecordCoun
 from assay.store.facets import key, moment_key
 from assay.store.writing import lookup, parts
 
-_SPAN = ("started_from", "started_before")
+SPAN = ("started_from", "started_before")
 _FEW = 2000
-FILTERS = (*t.FACETS[:-1], "tag", *_SPAN)
+FILTERS = (*t.FACETS[:-1], "tag", *SPAN)
 MAX_PAGE = 10_000
 COUNTED = 10_000
 """How many matches of a filter are counted at most."""
@@ -227,7 +227,7 @@ def _few(connection: Connection, project: str, kind: str, filters: Filters) -> l
     """The places of the records in the filters' span of time; None if they are many, or no filter
     is a span.
     """
-    span = {name: value for name, value in filters.items() if name in _SPAN}
+    span = {name: value for name, value in filters.items() if name in SPAN}
     if not span:
         return None
     places = list(
@@ -261,14 +261,8 @@ def _matching(
                 f"there is no filter '{name}'.{near_miss(name, FILTERS)}",
                 fix=f"They are {', '.join(FILTERS)}.",
             )
-        if name in _SPAN:
-            moment = moment_key(value)
-            if moment is None:
-                raise InputError(
-                    "STO-016",
-                    f"the filter '{name}' is {value!r}, which is not a time.",
-                    fix="Write it as 2026-11-15T10:00:00Z.",
-                )
+        if name in SPAN:
+            moment = span_moment(name, value)
             # The second form has no index, so that the index by `seq` is used: by time, every page
             # would have to sort all matches.
             began = (
@@ -288,6 +282,18 @@ def _matching(
         elif name != "tag":
             query = query.where(_c[name] == key(str(value)))
     return query
+
+
+def span_moment(name: str, value: object) -> str:
+    """The value of a filter on time as its column has it; an error if it is not a time."""
+    moment = moment_key(value)
+    if moment is None:
+        raise InputError(
+            "STO-016",
+            f"the filter '{name}' is {value!r}, which is not a time.",
+            fix="Write it as 2026-11-15T10:00:00Z.",
+        )
+    return moment
 
 
 def get_many(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[str, Item]:

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from assay.server.pages.run_rows import brief_runs, part_of, reasons
-from assay.server.run_pages import run_page
+from assay.server.run_pages import is_within, read_span, run_page
 from assay.server.state import Services
 from assay.store import recent
 
@@ -53,22 +53,23 @@ def found_runs(
         "dataset": query.dataset,
         "tag": query.tag,
     }
-    run_only = {
+    named = {
         "status": query.status,
         "started_from": query.began,
         "started_before": _until(query.ended),
     }
+    run_only = {key: value for key, value in named.items() if value}
     of_grade: dict[str, Any] = {"grade": query.grade} if query.grade else {}
     if query.passed:
         of_grade["passed"] = query.passed == "yes"
     if query.q:
-        return _by_text(services, project, query, after)
+        return _by_text(services, project, query, read_span(run_only), after)
     newest_first = before is None
     page = run_page(
         services,
         project,
         base={key: value for key, value in base.items() if value},
-        run_only={key: value for key, value in run_only.items() if value},
+        run_only=run_only,
         of_grade=of_grade,
         gate=query.gate,
         after=after if newest_first else before,
@@ -105,7 +106,7 @@ def _until(text: str | None) -> str | None:
 
 
 def _by_text(
-    services: Services, project: str, query: RunQuery, after: int | None
+    services: Services, project: str, query: RunQuery, span: Mapping[str, str], after: int | None
 ) -> dict[str, Any]:
     """Runs whose id contains a text, among the next LOOKED_AT, that match the other filters."""
     search = recent.containing(
@@ -117,7 +118,7 @@ def _by_text(
         limit=ON_A_PAGE,
     )
     newest = brief_runs(services, project, search.digests)
-    items = [item for item in newest if _fits(item, query)]
+    items = [item for item in newest if _fits(item, query) and is_within(item["started_at"], span)]
     if query.gate:
         grades = reasons(services, project, items)
         items = [
@@ -143,12 +144,8 @@ def _fits(item: Mapping[str, Any], query: RunQuery) -> bool:
         (query.dataset, dataset.get("id")),
         (query.grade, grade.get("grade")),
         (query.status, item["status"]),
-        (query.passed, "yes" if grade.get("passed") else "no"),
+        (query.passed, {None: None, True: "yes", False: "no"}[grade.get("passed")]),
     )
-    began = str(item["started_at"] or "")
-    return (
-        all(wanted is None or wanted == value for wanted, value in pairs)
-        and (query.tag is None or query.tag in (item["tags"] or ()))
-        and (query.began is None or began >= query.began)
-        and (query.ended is None or (bool(began) and began < (_until(query.ended) or "")))
+    return all(wanted is None or wanted == value for wanted, value in pairs) and (
+        query.tag is None or query.tag in (item["tags"] or ())
     )
