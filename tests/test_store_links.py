@@ -211,7 +211,7 @@ TAMPERED = [
     (
         "UPDATE records SET digest = {bytes} WHERE seq = 5",
         6,
-        "the chain breaks here: this record, what is said about it, its links or their ends",
+        "the chain breaks here: this record, its metadata, its links or their ends",
     ),
 ]
 

@@ -722,5 +722,5 @@ def test_a_result_that_was_forgotten_is_said_to_be_so_and_does_not_come_back(
     answer = lite.client.get(f"/results/{digest}", headers=HTML)
     assert (answer.status_code, "was forgotten" in answer.text) == (404, True)
     refused = here("report", "rank", "runs.jsonl", "--store", "l.db", "--json")
-    assert (refused.code, refused.out, "does not come back" in refused.err) == (3, "", True)
+    assert (refused.code, refused.out, "can't be stored again" in refused.err) == (3, "", True)
     assert here("ledger", "verify", "--db", "l.db").code == 0

@@ -47,9 +47,9 @@ class EvaluationChoice(NamedTuple):
     profile: str | None
     rubric: str | None
     own: Mapping[str, Any] | None = None
-    """The profile itself, where no shelf has it; `profile` is then OWN."""
+    """The profile itself, if no shelf has it; `profile` is then OWN."""
     made: ToolProfile | None = None
-    """The same, where it was made from metrics."""
+    """The profile that was made from metrics; None for any other."""
 
 
 def made_profile(name: str, profile: Mapping[str, Any] | None) -> ToolProfile | None:
@@ -108,13 +108,13 @@ def refuse_unknown_scales(
     names = baseline.profile.get("not_graded") or []
     if not names:
         return
-    say = "Import it again and say" if again else "Say"
+    state = "Import it again and state" if again else "State"
     raise NotEnoughEvidence(
         "SCO-010",
         f"{', '.join(names)} can't be graded, because the scale or the better end isn't known, and"
         " a decision without it could miss that it got worse.",
         where=baseline.name,
-        fix=f"{say} the scale, the best value last, with {option}, or"
+        fix=f"{state} the scale, the best value last, with {option}, or"
         " give a profile for both sides with --profile P."
         if option
         else "Give a profile for both sides with --profile P.",
@@ -162,7 +162,7 @@ def one_setting(
         raise UsageError(
             "CLI-001",
             f"the {name} that graded these evaluations is not the same: {by}.",
-            fix=f"Say which one to use for all of them, with {flag}.",
+            fix=f"Choose one for all of them with {flag}.",
         )
     if value != default and ("#" in str(value) or is_path(str(value))):
         raise UsageError(

@@ -29,7 +29,7 @@ from assay.views.labels import (
 )
 
 CHOICE = "choice"
-"""What raters of pairs give, where raters by a rubric give criteria."""
+"""The name of the one criterion of pairs."""
 HOW = {
     "rubric": "median of the raters' scores, the lower of two in the middle",
     "pairs": "the choice of most raters; level votes count as unlabelled",

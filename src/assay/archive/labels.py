@@ -42,7 +42,7 @@ class LabelCounts(NamedTuple):
     """Runs with such a label."""
     raters: int = 0
     overrides: int = 0
-    """Runs that somebody would have decided otherwise or confirmed."""
+    """Runs with an override, whether it confirms the grade or not."""
     to_pass: int = 0
     """Overrides with the verdict `pass`."""
     to_fail: int = 0

@@ -29,7 +29,7 @@ INSTALL = (
     "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap"
     " (Fedora), apk add bubblewrap (Alpine)."
 )
-BY_NAME = "Limits without walls must be asked for by name: --sandbox=process."
+BY_NAME = "Limits without isolation must be requested by name: --sandbox=process."
 WORK = "/sandbox/tree"
 REPORTS = "/sandbox/report"
 NOBODY = 65534
@@ -82,7 +82,7 @@ def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
     fix = (
         f"{INSTALL} {BY_NAME}"
         if isolation == "bubblewrap"
-        else "Run it as a user without rights, or with an interpreter under /usr."
+        else "Run it as an unprivileged user, or with an interpreter under /usr."
     )
     return NotEnoughEvidence(
         "SBX-001", f"the isolation {isolation} is not available: {why}.", fix=fix
@@ -261,8 +261,8 @@ def interpreter(python: str) -> tuple[str, ...]:
         if folder in ("/", os.path.realpath(os.path.expanduser("~"))) or not os.path.isdir(folder):
             raise InputError(
                 "SBX-003",
-                f"the interpreter {python} lies in {folder}, which would show all of it to the"
-                " code.",
+                f"the interpreter {python} is in {folder}, and the code could read all of that"
+                " folder.",
                 fix="Use another one.",
             )
         folders.append(folder)

@@ -182,4 +182,4 @@ def _check(code: str, test: str, support: str, entry_point: str | None) -> None:
             fix="Name a function, or none.",
         )
     if not test.strip():
-        raise InputError("SBX-003", "there are no tests.", fix="Nothing to check is not a pass.")
+        raise InputError("SBX-003", "there are no tests.", fix="Give at least one.")

@@ -82,7 +82,9 @@ def check_paths(paths: Iterable[str]) -> None:
     ]
     if faults:
         error = InputError(
-            "SBX-003", "paths lead out of the working folder, or are none.", faults=faults[:_SHOWN]
+            "SBX-003",
+            "some paths are invalid or lead out of the working folder.",
+            faults=faults[:_SHOWN],
         )
         error.fault_count = len(faults)
         raise error

@@ -22,7 +22,7 @@ _ROOM = 256 * 1024
 
 
 class NoRoom(UsageError):
-    """The disk of a ledger is full: retrying doesn't help before somebody makes room."""
+    """The disk of a ledger is full: retrying doesn't help until there is room again."""
 
 
 def is_away(error: AssayError) -> bool:
@@ -91,7 +91,7 @@ _WORDINGS = (
         (_CROWDED,),
         UsageError,
         "STO-001",
-        "the database takes no more connections: {text}.",
+        "the database accepts no more connections: {text}.",
         "Try again; raise max_connections, or run fewer workers.",
     ),
     _Wording(
@@ -106,7 +106,7 @@ _WORDINGS = (
         UsageError,
         "STO-002",
         "may only be read: {text}.",
-        "Give a ledger that can be written, or the right to write this one.",
+        "Name a writable ledger, or get write access to this one.",
     ),
     _Wording(
         (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT),
@@ -122,14 +122,14 @@ _APPEND_ONLY = _Wording(
     UsageError,
     "STO-006",
     "a ledger is append-only: nothing in it is changed or deleted.",
-    "Write a new record; `correct` links it.",
+    "Store a new record; `correct` links it to the old one.",
 )
 _UNREACHABLE = _Wording(
     (),
     UsageError,
     "STO-001",
     "the database cannot be reached: {text}.",
-    "Is it running, and are name and password right?",
+    "Is it running, and are the name and the password right?",
 )
 _REFUSED = _Wording((), AssayError, "STO-015", "the database refused: {text}.")
 

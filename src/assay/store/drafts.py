@@ -199,14 +199,14 @@ def draft(
         raise InputError(
             "STO-010",
             f"there is no kind '{kind}'.{near_miss(kind, KINDS)}",
-            fix=f"They are {', '.join(KINDS)}.",
+            fix=f"Kinds: {', '.join(KINDS)}.",
         )
     for link in links:
         if link.relation not in RELATIONS:
             raise InputError(
                 "STO-011",
                 f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}",
-                fix=f"They are {', '.join(RELATIONS)}.",
+                fix=f"Relations: {', '.join(RELATIONS)}.",
             )
     body = body_of(record)
     return Draft(

@@ -380,6 +380,6 @@ def known_project(name: str) -> str:
         raise InputError(
             "STO-013",
             f"{str(name)[:80]!r} is not a name for a project.",
-            fix="It has up to 64 letters, digits, dots, dashes and underscores.",
+            fix="Use up to 64 letters, digits, dots, dashes and underscores.",
         )
     return name

@@ -245,7 +245,7 @@ def _matching(
         raise InputError(
             "STO-016",
             f"there is no kind '{kind}'.{near_miss(kind, KINDS)}",
-            fix=f"They are {', '.join(KINDS)}.",
+            fix=f"Kinds: {', '.join(KINDS)}.",
         )
     if "tag" in filters:
         tags = t.tags.c
@@ -259,7 +259,7 @@ def _matching(
             raise InputError(
                 "STO-016",
                 f"there is no filter '{name}'.{near_miss(name, FILTERS)}",
-                fix=f"They are {', '.join(FILTERS)}.",
+                fix=f"Filters: {', '.join(FILTERS)}.",
             )
         if name in SPAN:
             moment = span_moment(name, value)
@@ -344,8 +344,8 @@ def count(connection: Connection, project: str, kind: str | None, filters: Filte
     if filters and kind is None:
         raise InputError(
             "STO-016",
-            "a filter is on the records of one kind.",
-            fix=f"The kinds are {', '.join(KINDS)}.",
+            "a filter needs the kind of the records.",
+            fix=f"Kinds: {', '.join(KINDS)}.",
         )
     if not filters or kind is None:
         c = t.counts.c

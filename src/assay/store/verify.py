@@ -44,11 +44,11 @@ from assay.store.writing import ChainHead
 SHOWN = 1000
 """How many flaws are listed; all are counted."""
 _RESTORE = "Restore it from a copy; a grade made from it can't be trusted."
-_OUTSIDE = "Rows were changed, removed or put in from outside; restore the ledger from a copy."
+_OUTSIDE = "Rows were changed, removed or inserted from outside; restore the ledger from a copy."
 _INDEX = "Searches by it are wrong; the content itself is good. Restore the ledger from a copy."
 _BREAKS = (
-    "the chain breaks here: this record, what is said about it, its links or their ends, or the one"
-    " before is not as it was written."
+    "the chain breaks here: this record, its metadata, its links or their ends, or the record"
+    " before it was changed."
 )
 _OWN = (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, *t.SIDES)
 _NO_FACETS = (None,) * len(t.FACETS)
@@ -331,7 +331,7 @@ class _ProjectCheck:
         for kind in sorted({*kept, *self.counts}):
             n, noted = self.counts[kind], kept.get(kind, 0)
             if n != noted:
-                self.flaw(f"{n} records of kind '{kind}' are there and {noted} were counted.")
+                self.flaw(f"there are {n} records of kind '{kind}', but {noted} were counted.")
         for digest in sorted({*self.tombstones, *self.chained}):
             if self.tombstones.get(digest) != self.chained.get(digest):
                 self.flaw("a tombstone is not the one that the chain has.", digest=digest)

@@ -134,7 +134,7 @@ def _refuse(record: Draft, stored: Known | None) -> None:
     if stored.forgotten:
         raise InputError(
             "STO-009",
-            "this record was forgotten, and does not come back.",
+            "this record was forgotten and can't be stored again.",
             where=record.name,
             fix="Its tombstone shows by whom and why.",
         )

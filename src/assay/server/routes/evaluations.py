@@ -36,8 +36,8 @@ _BRIEF = ("passed", "grade", "weighted_score", "hard_gate_failures", "sample_id"
     openapi_extra=openapi.body(EvaluationRequest),
 )
 async def post_evaluation(request: Request) -> Response:
-    """Runs of one version of a workflow on one version of a dataset, sent along or stored before.
-    They are graded, and the totals computed from their grades.
+    """Runs of one version of a workflow on one version of a dataset, posted here or stored earlier.
+    They are graded, and the totals are computed from their grades.
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")

@@ -230,7 +230,7 @@ async def get_events(
         Query(alias="last_event_id", max_length=20, description="as the header Last-Event-ID"),
     ] = None,
 ) -> Response:
-    """Every event has an id; `Last-Event-ID` goes on after it. The stream ends after
+    """Every event has an id; `Last-Event-ID` resumes after it. The stream ends after
     `evaluation_complete` or `error`, never before.
     """
     services: Services = request.app.state.services
