@@ -144,7 +144,9 @@ def evidence_hint(n: int, failed: int) -> str:
     """Of which samples the page has the evidence, and what shows the others."""
     if failed <= n:
         more = ", and the worst of those that did" if n > failed else ""
-        return f"Every sample that did not pass{more}." if failed else "The samples with the lowest scores."
+        if not failed:
+            return "The samples with the lowest scores."
+        return f"Every sample that did not pass{more}."
     return (
         f"The worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the others,"
         " and `assay explain FILE --run ID` explains one."
