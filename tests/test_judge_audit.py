@@ -27,7 +27,7 @@ from assay.judging.injection_probe import obeyed
 from assay.judging.replies import Verdict
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
-from assay.records.evidence import judge_on
+from assay.records.evidence import JudgeOn
 from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan
@@ -453,7 +453,7 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
         good_card(now=later),
         good_card(now=later.replace(hour=1), calibration__n_labelled=2),
     )
-    judge = judge_on(judge_of(read_card(good)), "q")
+    judge = judge_of(read_card(good)), "q"
 
     def may(*cards: dict[str, Any]) -> bool:
         return admitted(cards, TERMS, now=datetime(2026, 11, 17, tzinfo=UTC))[judge] is None
@@ -535,7 +535,7 @@ def scorecard(
 
 
 LLM = Source(**SCORER)
-MAY = {LLM.judge: None}
+MAY: dict[JudgeOn, str | None] = {(LLM.judge, None): None}
 DOCUMENT = {
     "schema": "assay.scorecard/1",
     "run_id": "r",
@@ -568,9 +568,18 @@ def test_an_uncalibrated_judge_cannot_pass_a_critical_floor() -> None:
     )
     assert grade(scorecard(source=LLM), rules, judges=MAY).passed
     assert not grade(
-        scorecard(source=LLM), rules, judges={LLM.judge: "its card is 40 days old"}
+        scorecard(source=LLM), rules, judges={(LLM.judge, None): "its card is 40 days old"}
     ).passed
-    assert not grade(scorecard(source=LLM), rules, judges={"other": None}).passed
+    assert not grade(scorecard(source=LLM), rules, judges={("other", None): None}).passed
+
+
+@pytest.mark.req("W-008")
+def test_no_name_of_a_source_makes_a_card_count_for_another_criterion() -> None:
+    rules = make_rules(Shelf().policy("workflow-judged"))
+    cards: dict[JudgeOn, str | None] = {(LLM.judge, "tone"): None}
+    for name in (LLM.judge, f"{LLM.judge} on tone", f"{LLM.judge} on quality"):
+        source = Source(kind="llm", name=name)
+        assert not grade(scorecard(source=source), rules, judges=cards).passed
 
 
 @pytest.mark.req("W-008")
@@ -862,7 +871,7 @@ def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) ->
     (tmp_path / "card.json").write_text(json.dumps({**card, "inconsistency_rate": None}))
     assert assay(*arguments, "--judge-card", "card.json").code == 3
     assert Grader(Shelf(), policy="workflow-judged", cards=[card], now=NOW).judges == {
-        judge_on(judge, name): None for judge in MAY for name in ("q", "quality", "tone")
+        (LLM.judge, name): None for name in ("q", "quality", "tone")
     }
 
 

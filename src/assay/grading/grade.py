@@ -17,6 +17,7 @@ from assay.exact import NORM_ONE, SCORE_MAX
 from assay.formulas import FORMULAS, check_params, floor_norm, normalise
 from assay.grading import rules as rule
 from assay.grading.policy import Rules
+from assay.records.evidence import JudgeOn
 from assay.records.grade import Finding, Grade, GradedCriterion
 from assay.records.scorecard import ROLES, Criterion, Scorecard
 from assay.registry import identifier_fault, near_miss
@@ -38,7 +39,7 @@ def grade(
     scorecard: Scorecard,
     rules: Rules,
     *,
-    judges: Mapping[str, str | None] | None = None,
+    judges: Mapping[JudgeOn, str | None] | None = None,
     measured: frozenset[str] = frozenset(),
     calibrated: bool = False,
     both_orders: bool = False,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from assay import exact
 from assay.errors import FormulaError
 from assay.formulas import floor_norm, formula
-from assay.records.evidence import judge_on
 from assay.records.grade import Band, Finding, GradedCriterion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.grading.policy import Rules
+    from assay.records.evidence import JudgeOn
     from assay.records.scorecard import Criterion, Scorecard
 
 _GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
@@ -86,7 +86,7 @@ def effective_floor(
 
 def judge_fault(
     criterion: Criterion,
-    judges: Mapping[str, str | None],
+    judges: Mapping[JudgeOn, str | None],
     rules: Rules,
     *,
     calibrated: bool = False,
@@ -115,12 +115,12 @@ def judge_fault(
         return f"the evidence says that a {source.kind} gave it, and nothing proves that"
     if rules.judge_terms is None:
         return f"{rules.policy} has no terms for judges, so no card can admit it"
-    for judge in (judge_on(source.judge, criterion.name), source.judge):
-        if judge in judges:
-            return judges[judge]
-    if any(name.startswith(judge_on(source.judge, "")) for name in judges):
+    for name in (criterion.name, None):
+        if (source.judge, name) in judges:
+            return judges[source.judge, name]
+    if any(judge == source.judge for judge, _ in judges):
         return "its cards are for other criteria"
-    if any(name.startswith(f"{source.name} (") for name in judges):
+    if any(judge.startswith(f"{source.name} (") for judge, _ in judges):
         return (
             "its cards are for another version, prompt, rubric or settings, or another model"
             " answered"

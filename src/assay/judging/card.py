@@ -20,7 +20,7 @@ from assay.files.json_files import Document
 from assay.judging.answer_times import answered_at, oldest, time_of, time_text
 from assay.judging.figures import impossible
 from assay.judging.identity import is_definition, others_answered
-from assay.records.evidence import IDENTITY, Source, judge_on
+from assay.records.evidence import IDENTITY, JudgeOn, Source
 from assay.records.grade import ENGINE
 from assay.records.judge_card import CARD_SCHEMA, Estimate, JudgeCard
 from assay.records.reading import read_record
@@ -154,25 +154,27 @@ def criteria_of(card: JudgeCard) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def newest(cards: Iterable[JudgeCard]) -> dict[str, list[JudgeCard]]:
+def newest(cards: Iterable[JudgeCard]) -> dict[JudgeOn, list[JudgeCard]]:
     """The cards of each judge on each criterion that were made on the day of the newest one. A card
     that names no criterion, such as one without a calibration, counts for each.
     """
     of_judge: dict[str, list[JudgeCard]] = {}
     for card in cards:
         of_judge.setdefault(judge_of(card), []).append(card)
-    found: dict[str, list[JudgeCard]] = {}
+    found: dict[JudgeOn, list[JudgeCard]] = {}
     for judge, listed in of_judge.items():
         names = sorted({name for card in listed for name in criteria_of(card)})
         for name in [*names, None]:
             own = [card for card in listed if name in criteria_of(card) or not criteria_of(card)]
             last = max((card.made_at[:10] for card in own), default="")
             if own:
-                found[judge_on(judge, name)] = [one for one in own if one.made_at[:10] == last]
+                found[judge, name] = [one for one in own if one.made_at[:10] == last]
     return found
 
 
-def admitted(cards: Sequence[Any], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
+def admitted(
+    cards: Sequence[Any], terms: JudgeTerms, *, now: datetime
+) -> dict[JudgeOn, str | None]:
     """Why each judge with a card may not gate on each criterion under the terms; None if it may. Of
     several new cards the worst counts.
     """

@@ -31,7 +31,7 @@ from assay.pipeline.selection import (
     select_rubric,
     shelf_name,
 )
-from assay.records.evidence import Run, Workflow
+from assay.records.evidence import JudgeOn, Run, Workflow
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
@@ -190,7 +190,7 @@ class Grader:
 
 def _admitted(
     cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | None
-) -> dict[str, str | None]:
+) -> dict[JudgeOn, str | None]:
     """Why each judge with a card may not gate under the policy's terms; None if it may."""
     terms = rules.judge_terms
     if terms is None or not cards:

@@ -99,12 +99,8 @@ class Source(ClosedRecord, frozen=True):
         return f"{self.name} ({', '.join(parts)})" if parts else self.name
 
 
-def judge_on(judge: str, criterion: str | None) -> str:
-    """A judge on a criterion, as the text by which a score finds its card. None for a judge of
-    pairs, who is not asked by criteria.
-    """
-    return judge if criterion is None else f"{judge} on {criterion}"
-
+JudgeOn = tuple[str, str | None]
+"""The identity of a judge, and the criterion that its card counts for; None for every criterion."""
 
 IDENTITY = ("version", "prompt_version", "rubric", "settings", "answered_by")
 """The fields that identify a judge besides its name."""
