@@ -94,19 +94,23 @@ def answer(number):
     asked.sendall(json.dumps(number).encode() + b"\\n")
 
 
+loading = []
 while True:
     data, streams, _, _ = socket.recv_fds(asked, 1 << 20, 3)
     if not data:
         break
     message = json.loads(data)
     if "loads" in message:
-        if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
+            loading.clear()
             asked.close()
             asked = socket.socket(fileno=streams[0])
             load(*message["loads"])
             for name in ("assay.cli", "assay.scoring.metrics", "assay.store"):
                 load(*(found.name for found in pkgutil.iter_modules(importlib.import_module(name).__path__, name + ".")))
         else:
+            loading.append(pid)
             os.close(streams[0])
         continue
     if "ended" in message:
@@ -128,6 +132,8 @@ while True:
     answer(pid)
     if not message["stays"]:
         answer(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+while loading:
+    os.waitpid(loading.pop(), 0)
 """
 PROGRAM = """#!{python} -IS
 import json, os, socket, sys

@@ -29,6 +29,7 @@ from assay.files.json_files import parse_json
 from assay.library import shelf
 from documents import FAMILIES, run, scorecard, under_first
 from examples import repeats
+from forking import once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -1145,7 +1146,11 @@ def half_way(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The command over a large file with two workers, as far as having written a part of its
     output; in the end nothing of it is left running.
     """
-    (folder / "big.jsonl").write_text(lines(*big_cards(6000)))
+
+    def make(place: Path) -> None:
+        (place / "big.jsonl").write_text(lines(*big_cards(6000)))
+
+    os.link(once("half-way", make) / "big.jsonl", folder / "big.jsonl")
     command = [*COMMAND, "grade", "big.jsonl", "--jobs", "2", "-o", "out.json"]
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
