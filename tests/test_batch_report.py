@@ -54,8 +54,11 @@ def test_a_table_and_a_verb_that_reads_no_batch_are_refused_with_what_to_do(
     for words in (
         ("report", "summary", "lake.duckdb#g"),
         ("gate", file, "--baseline", "l.duckdb#g"),
+        ("gate", file, "--baseline", "postgresql://me:hunter2@db/lake#g"),
+        ("report", "summary", "postgres://me:hunter2@db/lake#g"),
     ):
         done = assay(*words)
+        assert "hunter2" not in done.err
         assert (done.code, "is a table of a database" in done.err) == (2, True), done.err
         assert "`assay batch ... -o grades.parquet`" in done.err
 

@@ -635,6 +635,13 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         assert fields["profile"] == ["retrieval@1"]
 
 
+def test_a_decision_on_evaluations_by_name_is_attested(here: Run, kept_url: str) -> None:
+    gate = ("gate", "same", "--baseline", "base", "--store", kept_url, "--attest", "a.json")
+    assert here(*gate).code == 4, "there are few samples"
+    verified = here("verify-attestation", "a.json", "--unsigned")
+    assert (verified.code, "subject same sha256:" in verified.out) == (1, True), verified.out
+
+
 @on_sqlite
 def test_imported_results_that_only_the_ledger_has_are_a_baseline(
     here: Run, tmp_path: Path, ledger_url: str

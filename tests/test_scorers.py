@@ -223,6 +223,20 @@ def test_a_score_that_is_off_its_scale_is_missing_evidence(
     assert reason.endswith(words)
 
 
+@pytest.mark.parametrize("raw", [85, 1.5, [1]])
+def test_a_score_off_the_scale_of_the_profile_is_missing_evidence(raw: Any) -> None:
+    outcome = assay.evaluate(
+        lambda q: q.upper(),
+        ROWS,
+        profile="rag",
+        scorers=[{"target": lambda run: {"response_relevance": raw}, "name": "own"}],
+    )
+    (grade,) = outcome.grades
+    (found,) = (one for one in grade["criteria"] if one["name"] == "response_relevance")
+    assert (found["raw_score"], found["norm"]) == (None, 0)
+    assert "zero_one: the raw score" in " ".join(outcome.notes)
+
+
 @pytest.mark.parametrize(
     ("body", "raw"),
     [("float64(0.75)", "0.75"), ("int64(1)", "1"), ("bool_(True)", "1"), ("array(0.5)", "0.5")],

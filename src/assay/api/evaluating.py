@@ -265,7 +265,7 @@ def _evaluated(
         dataset,
         settings,
         keep=lambda run: runs.__setitem__(run["run_id"], run),
-        after=after_of(workflow, scorers=scorers),
+        after=after_of(workflow, scorers=scorers, profile=profile),
     )
     _wait(runner.run(work))
     graded = [grader.grade(Document(runs[one.run_id], settings.name)) for one in work]

@@ -66,7 +66,7 @@ def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread
     own = sha256()
     yield from stream_documents(path, digest=own)
     content = path.digest if isinstance(path, StoredInput) else own.hexdigest()
-    read.append(Subject("<stdin>" if path == "-" else path, content))
+    read.append(Subject("<stdin>" if path == "-" else str(path), content))
 
 
 def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, ResultSource]:

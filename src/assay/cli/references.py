@@ -113,11 +113,11 @@ class _Resolver:
     def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
         """The runs of names and files. Files of other tools are imported together."""
         for text in texts:
-            if ".duckdb#" in text:
+            if ".duckdb#" in text or text.startswith(("postgresql://", "postgres://")):
                 raise UsageError(
                     "BAT-061",
                     "is a table of a database, and this command reads files.",
-                    where=text,
+                    where=text.rpartition("@")[2],  # before it there may be a password
                     fix="Write the grades to a file: `assay batch ... -o grades.parquet`.",
                 )
         foreign = [text for text in texts if is_importable(text, self._options)]

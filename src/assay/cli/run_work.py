@@ -60,7 +60,8 @@ class RunWork:
         settings: RunSettings,
         work: list[SampleWork],
         judge: RunJudge | None,
-        scorers: Sequence[PlacedScorer] = (),
+        scorers: Sequence[PlacedScorer],
+        profile: Profile,
     ) -> None:
         self.options = options
         self.name = workflow.id
@@ -84,7 +85,7 @@ class RunWork:
             settings,
             keep=lambda made: self._keep(made),
             notify=None if options.events is None else self._tell,
-            after=after_of(workflow, scorers=scorers),
+            after=after_of(workflow, scorers=scorers, profile=profile),
         )
 
     def execute(self, journal: RunJournal, grading: Grading, folder: str) -> Iterator[Piece]:

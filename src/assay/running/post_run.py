@@ -30,9 +30,14 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 _SOURCE = {"kind": "script", "name": "assertions of the dataset"}
 
 
-def after_of(workflow: LoadedWorkflow, *, scorers: Sequence[PlacedScorer] = ()) -> list[PostRun]:
+def after_of(
+    workflow: LoadedWorkflow,
+    *,
+    scorers: Sequence[PlacedScorer] = (),
+    profile: Profile | None = None,
+) -> list[PostRun]:
     """Everything that is to be measured after a run; `scorers` are those of the configuration,
-    besides the workflow's own.
+    besides the workflow's own. `profile` has the scales of what they fill.
     """
     measures: list[PostRun] = []
     if workflow.spec.repository is not None:
@@ -42,7 +47,7 @@ def after_of(workflow: LoadedWorkflow, *, scorers: Sequence[PlacedScorer] = ()) 
     measures.append(_assertions(workflow))
     placed = all_scorers(workflow, scorers)
     measures.append(_added(workflow, scorer_additions(placed)))
-    return measures + scorer_measures(placed)
+    return measures + scorer_measures(placed, () if profile is None else profile.criteria)
 
 
 def all_scorers(

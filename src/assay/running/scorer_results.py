@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -14,6 +15,9 @@ from assay.files.json_files import parse_json
 from assay.formulas import evidence_norm
 from assay.records.evidence import OptionalNumber, Verdict
 from assay.registry import identifier_fault, near_miss
+
+if TYPE_CHECKING:
+    from assay.scoring.profile import ProfileCriterion
 
 TIMEOUT_S = 60
 MAX_REASON = 500
@@ -67,9 +71,14 @@ class ScorerResults(NamedTuple):
     gates: dict[str, dict[str, Any]]
 
 
-def results_of(result: Any, spec: Scorer, source: Mapping[str, Any]) -> ScorerResults:
-    """Scores and verdicts by name. Raises `InputError` for anything else, and for a declared gate
-    without a verdict or a score that the scorer's formula refuses.
+def results_of(
+    result: Any,
+    spec: Scorer,
+    source: Mapping[str, Any],
+    criteria: Mapping[str, ProfileCriterion] = MappingProxyType({}),
+) -> ScorerResults:
+    """Scores and verdicts by name. Raises `InputError` for anything else, for a declared gate
+    without a verdict, and for a score off the scale of its criterion.
     """
     results, result = ScorerResults({}, {}), _plain(result)
     is_one = not isinstance(result, Mapping) or _is_verdict(result)
@@ -90,11 +99,15 @@ def results_of(result: Any, spec: Scorer, source: Mapping[str, Any]) -> ScorerRe
         raise InputError("RUN-006", "it returned no score and no verdict")
     scores = {name: {**score, "source": dict(source)} for name, score in results.scores.items()}
     tree: dict[str, Any] = parse_json(canonical({"scores": scores, "gates": results.gates}))
+    scales = {name: (one.formula, one.params) for name, one in criteria.items()}
     if spec.weight is not None:
-        try:
-            evidence_norm(tree["scores"][spec.id]["raw"], spec.formula or "zero_one")
-        except FormulaError as error:
-            raise InputError("RUN-006", f"it returned no score: {error.message}") from None
+        scales[spec.id] = (spec.formula or "zero_one", {})
+    for name, score in tree["scores"].items():
+        if name in scales and (score["raw"] is not None or name == spec.id):
+            try:
+                evidence_norm(score["raw"], *scales[name])
+            except FormulaError as error:
+                raise InputError("RUN-006", f"it returned no score: {error.message}") from None
     return ScorerResults(tree["scores"], tree["gates"])
 
 

@@ -32,6 +32,8 @@ from assay.tracing.failures import describe
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from assay.scoring.profile import ProfileCriterion
+
     PostRun = Callable[[Any, dict[str, Any]], dict[str, Any]]
 
 MAX_HUNG = 3
@@ -110,19 +112,23 @@ def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
             seen[gate] = scorer.target
 
 
-def scorer_measures(scorers: Sequence[PlacedScorer]) -> list[PostRun]:
-    """The scorers, loaded and ready to be called after each run. Raises `InputError` for one that
-    cannot be called, before anything runs.
+def scorer_measures(
+    scorers: Sequence[PlacedScorer], criteria: Iterable[ProfileCriterion] = ()
+) -> list[PostRun]:
+    """The scorers, loaded and ready to be called after each run; `criteria` are those that they may
+    fill. Raises `InputError` for one that cannot be called, before anything runs.
     """
     check_scorers(scorers)
-    return [_Measure(one).measure for one in scorers]
+    known = {one.id: one for one in criteria}
+    return [_Measure(one, known).measure for one in scorers]
 
 
 class _Measure:
     """One scorer, called after each run."""
 
-    def __init__(self, placed: PlacedScorer) -> None:
+    def __init__(self, placed: PlacedScorer, criteria: Mapping[str, ProfileCriterion]) -> None:
         self._spec = placed.scorer
+        self._criteria = criteria
         function = load(placed.scorer.target, placed.folder, placed.where)
         if not callable(function):
             raise InputError(
@@ -177,7 +183,7 @@ class _Measure:
             raise InputError(
                 "RUN-006", f"it did not finish within {float(self._spec.timeout_s):g} s"
             ) from None
-        return results_of(result, self._spec, self._source)
+        return results_of(result, self._spec, self._source, self._criteria)
 
 
 def _with_verdicts(
