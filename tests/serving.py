@@ -104,6 +104,17 @@ def serving(url: str, **changes: Any) -> Iterator[Api]:
         yield Api(client, log)
 
 
+@cache
+def description() -> dict[str, Any]:
+    """What a server says of its API, asked for once: making it takes as long as many requests."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(f"sqlite:///{folder}/ledger.db") as api,
+    ):
+        found: dict[str, Any] = api.get("/openapi.json").json()
+        return found
+
+
 def runs(
     n: int, *, family: str = "code-repair", start: int = 0, **changes: Any
 ) -> list[dict[str, Any]]:

@@ -20,9 +20,9 @@ from assay.store import executions as stored
 from assay.store import jobs, queue
 from assay.store.events import RunUpdate
 from assay.store.ledger import open_ledger
-from examples import CAMPAIGN
+from examples import CAMPAIGN, repeats
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
-from serving import API, Api, Process, frames, serving
+from serving import API, Api, Process, description, frames, serving
 from test_server_events import Watcher
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def over(call: Any, made: dict[str, Any], *, timeout: float = 60) -> dict[str, A
     """The execution once it is over. `call` gets a path and returns the document there."""
 
     def check() -> Any:
-        found = call(f"/executions/{made['execution']}?limit=1000")
+        found = call(f"/executions/{made['execution']}?limit=1000&wait=10")
         return found if found["state"] in ("done", "failed", "cancelled") else None
 
     found: dict[str, Any] = until(check, timeout=timeout)
@@ -188,8 +188,12 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
     tmp_path: Path,
 ) -> None:
     with executing(ledger_url, tmp_path) as api:
-        made = ask(api, asked("one", "two", "fail it"))
+        key, body = {"Idempotency-Key": "k-1"}, asked("one", "two", "fail it")
+        made = ask(api, body, headers=key)
         assert (made["state"], made["count"], len(made["runs"])) == ("queued", 3, 3)
+        again = ask(api, body, headers=key)
+        assert (again["execution"], again["runs"]) == (made["execution"], made["runs"])
+        assert api.post("/runs", asked("two"), headers=key).status_code == 409
         at = f"/executions/{made['execution']}"
         assert api.get(f"{at}?wait=60").json()["state"] == "done"
         assert api.get(f"{at}?wait=61").status_code == 422
@@ -248,49 +252,50 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
             "ValueError: no answer"
             in api.get(f"/runs/{found['runs'][2]['digest']}").json()["record"]["metadata"]["error"]
         )
+        assert (len(api.get("/executions").json()["items"]), len(seen(tmp_path))) == (1, 3), (
+            "the same key is the same execution"
+        )
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process, Path]]:
+    """A server as a process, and its folder of workflows: `review` and `other`, a command."""
+    folder = tmp_path_factory.mktemp("served")
+    offered = offer(folder)
+    other = WORKFLOW.replace("workflow: review", "workflow: other").replace(*COMMAND)
+    offer(folder, other, "other")
+    (offered / "other" / "run.py").write_text(
+        "import json, os, sys\nfrom flow import seen\ntask = sys.stdin.read()\nseen({'task': task,"
+        " 'environment': dict(os.environ), 'argv': sys.argv})\nprint(json.dumps({'outputs':"
+        " {'answer': 'x'}}))\n"
+    )
+    with Process(f"sqlite:///{folder}/ledger.db", "--workflows", str(offered)) as server:
+        yield server, offered
 
 
 @pytest.mark.req("W-085")
-@on_sqlite
 def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the_evaluation(
-    ledger_url: str,  # noqa: F811
-    tmp_path: Path,
+    served: tuple[Process, Path],
 ) -> None:
-    folder = offer(tmp_path)
-    with Process(ledger_url, "--workflows", str(folder)) as server:
-        status, made = server.call("POST", "/runs", asked("wait go", "two"))
-        assert status == 202
-        watcher = Watcher(server, made["runs"][0]["run_id"])
-        until(lambda: len(watcher.kinds()) == 4)
-        assert watcher.kinds() == ["workflow_start", "step_start", "step_end", "step_start"]
-        assert not watcher.ended.is_set()
-        until(
-            lambda: (
-                server.call("GET", f"/executions/{made['execution']}?state=done")[1]["counts"][
-                    "done"
-                ]
-                == 1
-            )
-        )
-        waited = server.call("GET", f"/executions/{made['execution']}?wait=0.1")[1]
-        assert (waited["state"], waited["counts"]["executing"]) == ("running", 1)
-        (folder / "review" / "go").touch()
-        assert watcher.ended.wait(30)
-        assert watcher.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
-
-
-def test_a_stream_that_is_opened_before_its_run_begins_waits_for_it(
-    url: str, tmp_path: Path
-) -> None:
-    folder = offer(tmp_path)
-    with Process(url, "--workflows", str(folder)) as server:
-        _, made = server.call("POST", "/runs", asked("wait go", "two", concurrency=1))
-        watcher = Watcher(server, made["runs"][1]["run_id"])
-        time.sleep(1)
-        assert (watcher.kinds(), watcher.ended.is_set()) == ([], False)
-        (folder / "review" / "go").touch()
-        assert watcher.ended.wait(30)
-        assert watcher.kinds()[-1] == "evaluation_complete"
+    server, folder = served
+    status, made = server.call(
+        "POST", "/runs", asked("wait go", "two", "wait go", "four", concurrency=2)
+    )
+    assert status == 202
+    at = f"/executions/{made['execution']}"
+    watcher, early = (Watcher(server, made["runs"][place]["run_id"]) for place in (0, 3))
+    until(lambda: len(watcher.kinds()) == 4)
+    assert watcher.kinds() == ["workflow_start", "step_start", "step_end", "step_start"]
+    assert not watcher.ended.is_set()
+    until(lambda: server.call("GET", f"{at}?state=done")[1]["counts"]["done"] == 1)
+    until(lambda: server.call("GET", f"{at}?state=done")[1]["counts"]["executing"] == 2)
+    waited = server.call("GET", f"{at}?wait=0.1")[1]
+    assert (waited["state"], waited["counts"]["queued"]) == ("running", 1)
+    assert (early.kinds(), early.ended.is_set()) == ([], False), "its run hasn't begun"
+    (folder / "review" / "go").touch()
+    for one in (watcher, early):
+        assert one.ended.wait(30)
+        assert one.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
 
 
 @pytest.mark.req("W-079")
@@ -433,15 +438,24 @@ def test_a_request_that_makes_no_sense_is_a_problem(refusing: tuple[Api, Path]) 
     assert api.get("/executions").json()["items"] == []
 
 
-def test_limits_are_kept(url: str, tmp_path: Path) -> None:
+def test_limits_are_kept_and_nobody_else_may_say_what_happens_in_a_run_that_the_server_executes(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path, run_samples=3, run_queue=1, run_concurrency=2) as api:
         assert api.post("/runs", asked("a", "b", repeat=2)).status_code == 413
         made = ask(api, asked("wait go", concurrency=50))
         assert made["concurrency"] == 2
         refused = api.post("/runs", asked("b"))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "30")
+        until(lambda: seen(tmp_path))
+        forged = api.post(
+            f"/runs/{made['runs'][0]['run_id']}/events",
+            {"event": "workflow_end", "run": {"outputs": {"answer": "forged"}}},
+        )
+        assert forged.status_code == 409
         (tmp_path / "workflows" / "review" / "go").touch()
-        finished(api, made)
+        digest = finished(api, made)["runs"][0]["digest"]
+        assert api.get(f"/runs/{digest}").json()["record"]["outputs"] == {"answer": "WAIT GO"}
         assert api.post("/runs", asked("b")).status_code == 202
 
 
@@ -531,6 +545,7 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(
     (data / "named.yaml").write_text("dataset: named\nversion: 1\nfile: plain.jsonl\n")
     with executing(url, tmp_path, datasets=str(data)) as api:
         first, second = ask(api, asked("wait go")), ask(api, asked("wait go"))
+        assert first["execution"] != second["execution"], "without a key each is another"
         third = ask(
             api, {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "named"}}
         )
@@ -550,38 +565,28 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(
 
 
 @pytest.mark.req("W-079")
-@on_sqlite
-def test_no_expected_value_reaches_the_workflow_by_any_way(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
-    folder = offer(tmp_path)
-    offer(
-        tmp_path, WORKFLOW.replace("workflow: review", "workflow: other").replace(*COMMAND), "other"
-    )
-    (folder / "other" / "run.py").write_text(
-        "import json, os, sys\nfrom flow import seen\ntask = sys.stdin.read()\nseen({'task': task,"
-        " 'environment': dict(os.environ), 'argv': sys.argv})\nprint(json.dumps({'outputs':"
-        " {'answer': 'x'}}))\n"
-    )
-    with Process(ledger_url, "--workflows", str(folder)) as server:
-        for workflow in ("review", "other"):
-            body = asked("one", "two", workflow=workflow)
-            for sample in body["dataset"]["samples"]:
-                sample |= {
-                    "expected": {"answer": CANARY, "deep": [{"x": CANARY}]},
-                    "gold": CANARY,
-                    "gold_answer": CANARY,
-                    "Expected-output": CANARY,
-                }
-                sample["inputs"] = {"question": sample.pop("question"), "expected": CANARY}
-            status, made = server.call("POST", "/runs", body)
-            assert status == 202, made
-            found = over(lambda path: server.call("GET", path)[1], made)
-            assert found["counts"]["done"] == 2
-            received = (folder / workflow / "seen.txt").read_text()
-            assert "one" in received
-            assert CANARY not in received
-            assert "ASSAY_SERVER_SETTINGS" not in received, "it holds the address of the database"
-            record = server.call("GET", f"/runs/{found['runs'][0]['digest']}")[1]["record"]
-            assert record["expected"]["answer"] == CANARY, "it is evidence all the same"
+def test_no_expected_value_reaches_the_workflow_by_any_way(served: tuple[Process, Path]) -> None:
+    server, folder = served
+    for workflow in ("review", "other"):
+        body = asked("gold one", "gold two", workflow=workflow)
+        for sample in body["dataset"]["samples"]:
+            sample |= {
+                "expected": {"answer": CANARY, "deep": [{"x": CANARY}]},
+                "gold": CANARY,
+                "gold_answer": CANARY,
+                "Expected-output": CANARY,
+            }
+            sample["inputs"] = {"question": sample.pop("question"), "expected": CANARY}
+        status, made = server.call("POST", "/runs", body)
+        assert status == 202, made
+        found = over(lambda path: server.call("GET", path)[1], made)
+        assert found["counts"]["done"] == 2
+        received = (folder / workflow / "seen.txt").read_text()
+        assert "gold one" in received
+        assert CANARY not in received
+        assert "ASSAY_SERVER_SETTINGS" not in received, "it holds the address of the database"
+        record = server.call("GET", f"/runs/{found['runs'][0]['digest']}")[1]["record"]
+        assert record["expected"]["answer"] == CANARY, "it is evidence all the same"
 
 
 # --- workflows that misbehave
@@ -619,23 +624,17 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
         assert told.count("workflow_end") == told.count("evaluation_complete") == 1
 
 
-def test_what_a_workflow_prints_and_too_much_memory_harm_nobody(url: str, tmp_path: Path) -> None:
+def test_what_a_workflow_prints_too_much_memory_and_a_hanging_run_harm_nobody(
+    url: str, tmp_path: Path
+) -> None:
     with executing(url, tmp_path, run_memory_bytes=2 * 1024**3) as api:
-        found = finished(api, ask(api, asked("noise", "memory", "one")))
-        assert [one["passed"] for one in found["runs"]] == [True, False, True]
-        assert (
-            "MemoryError"
-            in api.get(f"/runs/{found['runs'][1]['digest']}").json()["record"]["metadata"]["error"]
-        )
-
-
-def test_a_workflow_that_hangs_blocks_nobody_and_times_out(url: str, tmp_path: Path) -> None:
-    with executing(url, tmp_path) as api:
-        made = ask(api, asked("sleep 50", "one", timeout_s=1))
+        made = ask(api, asked("sleep 50", "noise", "memory", "one", timeout_s=3))
         assert api.get("/health").status_code == 200
         found = finished(api, made)
+        assert [one["passed"] for one in found["runs"]] == [False, True, False, True]
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
-        assert [one["status"] for one in records] == ["timeout", "success"]
+        assert [one["status"] for one in records] == ["timeout", "success", "error", "success"]
+        assert "MemoryError" in records[2]["metadata"]["error"]
 
 
 @pytest.mark.slow
@@ -666,18 +665,6 @@ def test_a_workflow_that_cannot_be_loaded_fails_the_execution_and_every_stream_e
 
 
 # --- once, whatever happens
-
-
-def test_the_same_key_is_the_same_execution(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
-    with executing(ledger_url, tmp_path) as api:
-        key = {"Idempotency-Key": "k-1"}
-        first, second = ask(api, asked("one"), headers=key), ask(api, asked("one"), headers=key)
-        assert first == second
-        assert api.post("/runs", asked("two"), headers=key).status_code == 409
-        assert finished(api, first)["counts"]["done"] == 1
-        assert len(api.get("/executions").json()["items"]) == 1
-        assert len(seen(tmp_path)) == 1
-        assert ask(api, asked("one"))["execution"] != first["execution"]
 
 
 @on_sqlite
@@ -734,45 +721,52 @@ def test_a_server_that_ends_gives_the_execution_back_and_its_process_goes_with_i
     assert [one["inputs"]["question"] for one in seen(tmp_path)] == ["one", "wait go", "wait go"]
 
 
+FINISHED = repeats(4, 20)
+"""Runs that are done when the server is killed."""
+
+
 @pytest.mark.slow
+@on_sqlite
 def test_after_a_kill_what_is_finished_is_not_repeated_and_no_stream_tells_two_ends(
     ledger_url: str,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     folder = offer(tmp_path)
-    questions = [f"q{number}" for number in range(20)] + ["wait go", "wait go", "wait go"]
+    questions = [f"q{number}" for number in range(FINISHED)] + ["wait go", "wait go"]
     with Process(ledger_url, "--workflows", str(folder)) as server:
-        made = server.call("POST", "/runs", asked(*questions, concurrency=3))[1]
+        made = server.call("POST", "/runs", asked(*questions, concurrency=2))[1]
         until(
             lambda: (
-                server.call("GET", f"/executions/{made['execution']}")[1]["counts"]["done"] == 20
+                server.call("GET", f"/executions/{made['execution']}")[1]["counts"]["done"]
+                == FINISHED
             )
         )
-        until(lambda: len(seen(tmp_path)) == 23)
-        watcher = Watcher(server, made["runs"][20]["run_id"])
+        until(lambda: len(seen(tmp_path)) == FINISHED + 2)
+        watcher = Watcher(server, made["runs"][FINISHED]["run_id"])
         watcher.until("step_end")
         server.kill()
         assert watcher.ended.wait(10)
     until(lambda: not any(is_running(one["pid"]) for one in seen(tmp_path)), timeout=10)
     (folder / "review" / "go").touch()
     with Process(ledger_url, "--workflows", str(folder)) as server:
-        later = Watcher(server, made["runs"][20]["run_id"], last=len(watcher.kinds()))
+        later = Watcher(server, made["runs"][FINISHED]["run_id"], last=len(watcher.kinds()))
         found = over(lambda path: server.call("GET", path)[1], made)
-        assert (found["state"], found["counts"]["done"]) == ("done", 23)
+        assert (found["state"], found["counts"]["done"]) == ("done", FINISHED + 2)
         assert later.ended.wait(20)
         whole = watcher.kinds() + later.kinds()
         assert whole.count("workflow_start") == 2
         assert whole.count("workflow_end") == whole.count("evaluation_complete") == 1
         assert whole[-1] == "evaluation_complete"
-        record = server.call("GET", f"/runs/{found['runs'][20]['digest']}")[1]["record"]
+        record = server.call("GET", f"/runs/{found['runs'][FINISHED]['digest']}")[1]["record"]
         assert [one["name"] for one in record["steps"]] == ["plan", "write"]
     received = [one["inputs"]["question"] for one in seen(tmp_path)]
-    assert all(received.count(one) == 1 for one in questions[:20])
-    assert received.count("wait go") == 6
+    assert all(received.count(one) == 1 for one in questions[:FINISHED])
+    assert received.count("wait go") == 4
     with open_ledger(ledger_url) as ledger:
-        assert ledger.count("run").n == 23
+        assert ledger.count("run").n == FINISHED + 2
 
 
+@on_sqlite
 def test_two_servers_on_one_ledger_take_an_execution_once(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
     folder = offer(tmp_path)
     with (
@@ -780,12 +774,12 @@ def test_two_servers_on_one_ledger_take_an_execution_once(ledger_url: str, tmp_p
         Process(ledger_url, "--workflows", str(folder)) as second,
     ):
         made = [
-            first.call("POST", "/runs", asked("one", "two", "three", name=f"n{number}"))[1]
-            for number in range(6)
+            first.call("POST", "/runs", asked("one", "two", name=f"n{number}"))[1]
+            for number in range(repeats(3, 6))
         ]
         for one in made:
-            assert over(lambda path: second.call("GET", path)[1], one)["counts"]["done"] == 3
-    assert len(seen(tmp_path)) == 18
+            assert over(lambda path: second.call("GET", path)[1], one)["counts"]["done"] == 2
+    assert len(seen(tmp_path)) == 2 * len(made)
 
 
 def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
@@ -832,30 +826,12 @@ def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
         assert ended.state == jobs.CANCELLING
 
 
-def test_nobody_else_may_say_what_happens_in_a_run_that_the_server_executes(
-    url: str, tmp_path: Path
-) -> None:
-    with executing(url, tmp_path) as api:
-        made = ask(api, asked("wait go"))
-        until(lambda: seen(tmp_path))
-        run_id = made["runs"][0]["run_id"]
-        forged = api.post(
-            f"/runs/{run_id}/events",
-            {"event": "workflow_end", "run": {"outputs": {"answer": "forged"}}},
-        )
-        assert forged.status_code == 409
-        (tmp_path / "workflows" / "review" / "go").touch()
-        digest = finished(api, made)["runs"][0]["digest"]
-        assert api.get(f"/runs/{digest}").json()["record"]["outputs"] == {"answer": "WAIT GO"}
-
-
-def test_an_execution_is_described_beside_evidence_in_the_published_description(url: str) -> None:
-    with serving(url) as api:
-        operation = api.get("/openapi.json").json()["paths"][f"{API}/runs"]["post"]
-        forms = operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
-        assert [form.get("properties", {}).get("schema") for form in forms] == [
-            {"enum": ["assay.run/1"]},
-            None,
-            {"enum": ["assay.execution/1"]},
-        ]
-        assert "202" in operation["responses"]
+def test_an_execution_is_described_beside_evidence_in_the_published_description() -> None:
+    operation = description()["paths"][f"{API}/runs"]["post"]
+    forms = operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
+    assert [form.get("properties", {}).get("schema") for form in forms] == [
+        {"enum": ["assay.run/1"]},
+        None,
+        {"enum": ["assay.execution/1"]},
+    ]
+    assert "202" in operation["responses"]
