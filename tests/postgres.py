@@ -1,5 +1,4 @@
-"""A real PostgreSQL on a socket, without Docker and without root, and an empty database for each
-test.
+"""A real PostgreSQL on a socket, without Docker and without root, and a new ledger for each test.
 
     def test_something(ledger_url: str) -> None: ...   # once for SQLite, once for PostgreSQL
 
@@ -28,6 +27,8 @@ from uuid import uuid4
 
 import pytest
 
+from assay.store import serving as server_tables
+from assay.store import tables as store_tables
 from assay.store.ledger import open_ledger
 from examples import CAMPAIGN
 
@@ -159,37 +160,6 @@ def postgres_url() -> Iterator[str]:
     _execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A ledger of each kind as a new one is, to be copied: made when it is first asked for."""
-    return {"folder": tmp_path_factory.mktemp("prepared")}
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def prepared_url(
-    request: pytest.FixtureRequest, prepared: dict[str, Any], tmp_path: Path
-) -> Iterator[str]:
-    """A ledger of each kind whose tables are made and hold nothing, for tests that are not about
-    how they are made.
-    """
-    if request.param == "sqlite":
-        if "sqlite" not in prepared:
-            prepared["sqlite"] = prepared["folder"] / "ledger.db"
-            open_ledger(f"sqlite:///{prepared['sqlite']}").close()
-        shutil.copy(prepared["sqlite"], tmp_path / "ledger.db")
-        yield f"sqlite:///{tmp_path}/ledger.db"
-        return
-    server = postgres()
-    if "postgresql" not in prepared:
-        prepared["postgresql"] = f"t{uuid4().hex}"
-        _execute(f"CREATE DATABASE {prepared['postgresql']}")
-        open_ledger(server.get_uri(database=prepared["postgresql"])).close()
-    name = f"t{uuid4().hex}"
-    _execute(f"CREATE DATABASE {name} TEMPLATE {prepared['postgresql']}")
-    yield server.get_uri(database=name)
-    _execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
 on_sqlite = pytest.mark.parametrize(
     "ledger_url", ["sqlite", "postgresql"] if CAMPAIGN else ["sqlite"], indirect=True
 )
@@ -198,9 +168,63 @@ in `make campaign` on PostgreSQL too.
 """
 
 
+@cache
+def new_ledger() -> bytes:
+    """A new ledger on SQLite: its tables are made and empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        open_ledger(f"sqlite:///{folder}/ledger.db").close()
+        assert os.listdir(folder) == ["ledger.db"]
+        return Path(folder, "ledger.db").read_bytes()
+
+
+_emptied: list[str] = []
+"""Databases that a test has used and that are as new again: to make one costs more than most tests
+do.
+"""
+
+
+def _with_tables() -> str:
+    """The name of a database with a new ledger."""
+    if _emptied:
+        return _emptied.pop()
+    name = f"t{uuid4().hex}"
+    _execute(f"CREATE DATABASE {name}")
+    open_ledger(postgres().get_uri(database=name)).close()
+    return name
+
+
+def _empty(url: str) -> None:
+    """Send everybody away and delete every row."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        others = "datname = current_database() AND pid <> pg_backend_pid()"
+        connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+        tables = [*store_tables.metadata.tables, *server_tables.metadata.tables]
+        deleted = "; ".join(f"DELETE FROM {table}" for table in tables)
+        connection.execute(f"SET session_replication_role = replica; {deleted}")
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """An empty database of each kind."""
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A new ledger of each kind: its tables are made and empty. A test that changes the tables
+    themselves takes `empty_url`.
+    """
+    if request.param == "sqlite":
+        (tmp_path / "ledger.db").write_bytes(new_ledger())
+        yield f"sqlite:///{tmp_path}/ledger.db"
+        return
+    server = postgres()
+    name = _with_tables()
+    url = server.get_uri(database=name)
+    yield url
+    _empty(url)
+    _emptied.append(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A database of each kind without tables, for tests of how they are made."""
     return (
         f"sqlite:///{tmp_path}/ledger.db"
         if request.param == "sqlite"

@@ -28,9 +28,9 @@ from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.settings import ServerSettings
 from assay.store.access import create_token
-from assay.store.ledger import open_ledger
 from documents import run
 from forking import Parent, bare_parent, can_be_forked, is_first, parent
+from postgres import new_ledger
 
 API = "/api/v1"
 ALL = ("read", "write", "judge", "admin")
@@ -70,15 +70,6 @@ def counted(metrics: Metrics, name: str) -> float:
     return float(next(line.split()[1] for line in lines if line.startswith(f"assay_{name} ")))
 
 
-@cache
-def _new_ledger() -> bytes:
-    """A ledger as a new one is: its tables are made, and hold nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        open_ledger(f"sqlite:///{folder}/ledger.db").close()
-        assert os.listdir(folder) == ["ledger.db"]
-        return Path(folder, "ledger.db").read_bytes()
-
-
 def _prepare(url: str) -> None:
     """Make the tables of a new ledger by copying them: a server as a process of its own makes them
     itself.
@@ -86,7 +77,7 @@ def _prepare(url: str) -> None:
     name = url.removeprefix("sqlite:///")
     path = Path(name)
     if "://" not in name and path.parent.is_dir() and not path.exists():
-        path.write_bytes(_new_ledger())
+        path.write_bytes(new_ledger())
 
 
 @contextmanager

@@ -51,13 +51,13 @@ from campaign_kills import campaign
 from documents import run
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
-from serving import API, Configured, Process, runs, serving, until
+from serving import API, Configured, Process, description, runs, serving, until
 from test_contract import SOONER, doubling
 from test_server_events import Watcher, end_of, head_of
 
 __all__ = ["ledger_url", "postgres_url"]
 
-KILLS = repeats(2, 10)
+KILLS = repeats(1, 10)
 """For each database, beside those in the tests of the store."""
 
 
@@ -203,7 +203,7 @@ def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(
         watcher.until("workflow_start")
         acknowledged: list[str] = []
         threads = post_until_killed(server, 0, acknowledged)
-        time.sleep(0.5)
+        until(lambda: len(acknowledged) > 8)
         code, log = server.end()
         for thread in threads:
             thread.join(20)
@@ -248,19 +248,6 @@ def claim_again(database: Database, owner: str, **more: Any) -> stored_jobs.Job 
     return stored_jobs.claim(database, stored_jobs.AGAIN, owner, **more)
 
 
-@pytest.mark.slow
-def test_several_workers_and_two_servers_share_one_ledger_and_store_a_run_once(
-    tmp_path: Path,
-) -> None:
-    url = f"sqlite:///{tmp_path}/l.db"
-    with (
-        Process(url, "--workers", "2", "--quiet") as first,
-        Configured(url) as second,
-    ):
-        assert sorted(posted_to_all([first, second, first], runs(30))) == [False] * 60 + [True] * 30
-        assert first.end()[0] in (0, -15)
-
-
 def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[bool]:
     """The same runs, posted to several servers at once: for each answer, whether the run was
     new.
@@ -289,7 +276,7 @@ def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_o
     first = Configured(postgres_url, poll_s=0.1)
     second = Configured(postgres_url, poll_s=0.1)
     with first, second:
-        assert sum(posted_to_all([first, second], runs(40))) == 40
+        assert sum(posted_to_all([first, second], runs(10))) == 10
         evidence = run(run_id="watched")
         assert first.call("POST", "/runs/live", head_of(evidence))[0] == 201
         watcher = Watcher(second, "watched")
@@ -315,10 +302,10 @@ def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_o
             "evaluation_start",
             "evaluation_complete",
         ]
-        jobs = [first.call("POST", "/jobs", {"kind": "rescore"})[1]["id"] for _ in range(6)]
+        jobs = [first.call("POST", "/jobs", {"kind": "rescore"})[1]["id"] for _ in range(4)]
         for job in jobs:
             done = finished(second, job)
-            assert (done["state"], done["progress"]["unchanged"]) == ("done", 41)
+            assert (done["state"], done["progress"]["unchanged"]) == ("done", 11)
         logs = [
             json.loads(line)
             for server in (first, second)
@@ -329,7 +316,7 @@ def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_o
             "each was done by one server"
         )
     with open_ledger(postgres_url) as ledger:
-        assert (ledger.count("run").n, ledger.count("grade").n) == (41, 41)
+        assert (ledger.count("run").n, ledger.count("grade").n) == (11, 11)
         assert verify(ledger).clean
 
 
@@ -433,7 +420,7 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
     with Configured(url, patience_s=1.0) as server:
 
         def post(start: int) -> int:
-            body = runs(20, start=start, metadata={"pad": os.urandom(20_000).hex()})
+            body = runs(4, start=start, metadata={"pad": os.urandom(100_000).hex()})
             status, _, answer = ask(server, "POST", "/runs", body)
             if status == 201:
                 acknowledged.extend(found["digest"] for found in answer["results"])
@@ -441,19 +428,19 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
 
         start = 0
         while post(start) == 201:
-            start += 20
-            assert start < 20_000, "the disk is never full"
+            start += 4
+            assert start < 4_000, "the disk is never full"
         assert start > 0
         said = refused_for_room(
             server,
             "POST",
             "/runs",
-            runs(20, start=start, metadata={"pad": os.urandom(20_000).hex()}),
+            runs(4, start=start, metadata={"pad": os.urandom(100_000).hex()}),
         )
         assert "the disk is full or fails" in said
         assert "Everything that was acknowledged is kept; make room" in said
         assert all(
-            server.call("GET", f"/runs/{digest}")[0] == 200 for digest in acknowledged[::20]
+            server.call("GET", f"/runs/{digest}")[0] == 200 for digest in acknowledged[::4]
         ), "what is there can still be read"
         ballast.unlink()
         until(lambda: post(start) == 201)
@@ -504,12 +491,10 @@ def test_whoever_sends_spans_is_told_of_a_full_disk_so_that_they_come_again(
         assert "the disk is full" in refused.json()["message"]
 
 
-def test_a_full_disk_is_an_answer_that_every_route_with_a_token_describes(tmp_path: Path) -> None:
-    with serving(f"sqlite:///{tmp_path}/l.db") as api:
-        paths = api.get("/openapi.json").json()["paths"]
+def test_a_full_disk_is_an_answer_that_every_route_with_a_token_describes() -> None:
     without = [
         path
-        for path, methods in paths.items()
+        for path, methods in description()["paths"].items()
         if any("507" not in one["responses"] for one in methods.values())
     ]
     assert sorted(without) == [f"{API}/health", f"{API}/ready"]

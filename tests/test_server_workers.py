@@ -30,8 +30,9 @@ from assay.server.auth import RateLimit
 from assay.server.metrics import Metrics
 from assay.server.settings import ServerSettings
 from documents import run
-from serving import Process, serving, until
+from serving import Configured, Process, runs, serving, until
 from test_server_events import Watcher, head_of
+from test_server_faults import posted_to_all
 
 with_proc = pytest.mark.skipif(
     not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2,
@@ -260,9 +261,8 @@ def test_a_worker_that_starts_while_metrics_are_read_fails_no_request(
 def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_dies(
     library: Path, tmp_path: Path
 ) -> None:
-    with Process(
-        f"sqlite:///{tmp_path}/l.db", "--workers", "2", "--quiet", "--library", str(library)
-    ) as server:
+    url = f"sqlite:///{tmp_path}/l.db"
+    with Process(url, "--workers", "2", "--quiet", "--library", str(library)) as server:
         until(lambda: len(workers_of(server)) == 2)
         folder = shared_of(workers_of(server)[0])
         assert folder.stat().st_mode & 0o077 == 0, "it is nobody else's"
@@ -304,6 +304,9 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         assert all(found[name] >= value for name, value in last.items() if "_total" in name)
         assert found.get("assay_watchers", 0) == 0, "nobody watches a worker that is dead"
         assert posting.alone() == rules[0], "a worker that is started again grades by the same text"
+        with Configured(url) as other:  # workers and servers share a ledger and store a run once
+            new = posted_to_all([server, other, server], runs(10, start=100))
+        assert sorted(new) == [False] * 20 + [True] * 10
         assert server.end()[0] in (0, -15)
         assert not folder.exists()
 
