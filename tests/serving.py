@@ -212,7 +212,7 @@ class Started:
             self._read = -1
 
 
-LOAD_NOTHING = {"--quiet", "--project", "--max-body"}
+LOAD_NOTHING = {"--quiet", "--project", "--max-body", "--otlp-grace"}
 """Options with which a server loads the same modules as without them."""
 
 

@@ -5,6 +5,7 @@ audited or calibrated again.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,12 +71,23 @@ class Work:
         log.close(failing=False)
 
 
-@pytest.fixture
-def work(here: Run, tmp_path: Path) -> Iterator[Work]:
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Endpoint, Path]]:
+    """A judge, and where to keep what it answered the first time."""
     with scripted_judge(model="m-1") as endpoint:
-        made = Work(here, tmp_path, endpoint)
+        yield endpoint, tmp_path_factory.mktemp("asked") / "kept"
+
+
+@pytest.fixture
+def work(here: Run, tmp_path: Path, asked: tuple[Endpoint, Path]) -> Work:
+    endpoint, kept = asked
+    made = Work(here, tmp_path, endpoint)
+    if kept.exists():
+        shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    else:
         assert "note:" not in made.ask()
-        yield made
+        shutil.copytree(tmp_path, kept)
+    return made
 
 
 def age_of(card: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +128,8 @@ def test_one_old_answer_among_new_ones_counts_and_one_without_a_time_admits_nobo
     one = number % len(lines)
     work.change(OLD, which=lambda place: place == one)
     work.ask()
-    assert (work.card()["usage"]["answered_at"], age_of(work.card())["holds"]) == (OLD, False)
+    card = work.card()
+    assert (card["usage"]["answered_at"], age_of(card)["holds"]) == (OLD, False)
 
     work.change(None, which=lambda place: place == one)
     assert "the journal doesn't say when some of these answers came" in work.ask()

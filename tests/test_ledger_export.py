@@ -6,8 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import duckdb
 import assay as package
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, run, scorecard
+from forking import Forked
 from postgres import ledger_url, postgres_url
 
 __all__ = ["ledger_url", "postgres_url"]
@@ -189,7 +188,8 @@ run(["ledger", "export", "-o", "lake"])
 def test_an_export_that_is_killed_is_made_good_by_the_next(assay: Any, tmp_path: Path) -> None:
     runs = [run(family, run_id=f"r-{family}") for family in FAMILIES]
     assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
-    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    killed = Forked(code=KILLED, cwd=tmp_path)
+    killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     lake = tmp_path / "lake"
     assert len(files(lake)) == 1

@@ -79,13 +79,13 @@ ONLY_SPANS = ("metadata",)
 PROGRAM = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
-kind, out, given, retry = sys.argv[2], sys.argv[3], json.loads(sys.argv[4]), sys.argv[5] == "retry"
+kind, folder, given = sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
-provider = TracerProvider()
-provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=open(out, "w"))))
+provider, exporter = TracerProvider(), ConsoleSpanExporter()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(provider)
 if kind == "agent_framework":
     from agent_framework.observability import enable_instrumentation
@@ -96,7 +96,7 @@ else:
     LangChainInstrumentor().instrument()
     import graph
 
-async def main():
+async def main(retry):
     with trace.get_tracer("app").start_as_current_span("answer a question") as span:
         for name, value in given.items():
             span.set_attribute("assay." + name, value if isinstance(value, str) else json.dumps(value))
@@ -106,26 +106,27 @@ async def main():
             found = await graph.build(retry=retry).ainvoke(given["inputs"])
         span.set_attribute("assay.outputs", json.dumps({"answer": found["answer"]}))
 
-try:
-    asyncio.run(main())
-except ConnectionError:
-    pass
+for way in ("retry", "once"):
+    with open(f"{folder}/{way}.txt", "w") as exporter.out:
+        try:
+            asyncio.run(main(way == "retry"))
+        except ConnectionError:
+            pass
 provider.shutdown()
 """
 
 
 def exported(folder: Path, kind: str, *, retry: bool = True) -> Path:
-    """A program that knows nothing of Assay runs the parity workflow, once in a test run; a real
-    exporter writes its spans to a file.
+    """A program that knows nothing of Assay runs the parity workflow with and without retries, once
+    in a test run; a real exporter writes the spans of each to a file.
     """
     whole = run_of({}, None, "success")
     given = {name: whole[name] for name in GIVEN if name in whole}
     given |= {"workflow.id": "bridge", "workflow.version": "1", "workflow.family": "tool-use"}
     given |= {"dataset.id": "bridges", "dataset.version": "1", "sample_id": "s-1", "run_id": "r-1"}
-    way = "retry" if retry else "once"
 
     def make(made: Path) -> None:
-        arguments = [str(FOLDER), kind, str(made / "spans.txt"), json.dumps(given), way]
+        arguments = [str(FOLDER), kind, str(made), json.dumps(given)]
         subprocess.run(
             [sys.executable, "-c", PROGRAM, *arguments],
             check=True,
@@ -134,7 +135,7 @@ def exported(folder: Path, kind: str, *, retry: bool = True) -> Path:
         )
 
     path = folder / f"{kind}.txt"
-    shutil.copy(once(f"spans-{kind}-{way}", make) / "spans.txt", path)
+    shutil.copy(once(f"spans-{kind}", make) / ("retry.txt" if retry else "once.txt"), path)
     return path
 
 

@@ -207,10 +207,10 @@ def test_a_decision_under_a_published_version_of_the_past_is_made_again_to_the_b
 
 
 def test_a_grade_that_does_not_follow_from_its_evidence_is_named(here: Run, tmp_path: Path) -> None:
-    put_sides(tmp_path)
+    put_sides(tmp_path, 4)
     assert (
-        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 0
-    )
+        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 4
+    ), "too few to decide, and stored"
     with open_ledger(f"{tmp_path}/l.db") as ledger:
         item = the_decision(ledger)
         links = [link for link in ledger.links_of(item.digest) if link.relation == "decides"]
@@ -257,10 +257,10 @@ def test_a_grade_that_does_not_follow_from_its_evidence_is_named(here: Run, tmp_
 def test_a_decision_on_records_that_were_changed_is_not_made_again(
     here: Run, tmp_path: Path, kind: str
 ) -> None:
-    put_sides(tmp_path)
+    put_sides(tmp_path, 4)
     assert (
-        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 0
-    )
+        here("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--store", "l.db").code == 4
+    ), "too few to decide, and stored"
     digest = newest("l.db", "decision")
     spoil(tmp_path / "l.db", kind)
     done = here("ledger", "replay", digest, "--db", "l.db")

@@ -12,6 +12,7 @@ import pytest
 
 from assay.archive.release_settings import ReleaseSettings
 from assay.release.policy import Bars
+from assay.server import posted_runs
 from documents import run, scorecard
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, runs, serving
@@ -83,13 +84,16 @@ def test_a_list_is_stored_whole_or_not_at_all(api: Api) -> None:
     assert len(api.get("/runs").json()["items"]) == 5
 
 
-def test_lines_are_stored_as_they_come_and_a_line_at_fault_is_named(api: Api) -> None:
-    lines = [json.dumps(one).encode() for one in runs(300)]
+def test_lines_are_stored_as_they_come_and_a_line_at_fault_is_named(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posted_runs, "BLOCK", 20)
+    lines = [json.dumps(one).encode() for one in runs(50)]
     headers = {"Content-Type": "application/x-ndjson"}
     good = api.client.post(f"{API}/runs", content=b"\n".join(lines), headers=headers)
     assert good.status_code == 201
-    assert good.json()["counts"]["new"] == 300
-    assert [one["line"] for one in good.json()["results"]] == list(range(1, 301))
+    assert good.json()["counts"]["new"] == 50
+    assert [one["line"] for one in good.json()["results"]] == list(range(1, 51))
     mixed = [
         json.dumps(runs(1, start=900)[0]).encode(),
         b'{"schema": "assay.run/1", "run_id":',
@@ -166,7 +170,7 @@ def test_a_scorecard_is_graded_and_kept(api: Api) -> None:
 def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
     api: Api, assay: Any, tmp_path: Path
 ) -> None:
-    ours, theirs = runs(35), runs(35, latency_ms=20000)
+    ours, theirs = runs(30), runs(30, latency_ms=20000)
     for name, side in (("candidate", ours), ("baseline", theirs)):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, side)))
     said = assay("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--json").json()
@@ -178,7 +182,7 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
     links = api.get(f"/records/{posted.json()['digest']}").json()["links"]
     assert (
         sorted(link["relation"] for link in links)
-        == ["baseline_of"] * 35 + ["candidate_of"] * 35 + ["decides"] * 70
+        == ["baseline_of"] * 30 + ["candidate_of"] * 30 + ["decides"] * 60
     )
     digests = [link["source"] for link in links if link["relation"] == "candidate_of"]
     again = api.post("/decisions", {"candidate": {"digests": digests}, "baseline": theirs}).json()[
@@ -188,15 +192,15 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
 
 
 def test_a_baseline_is_kept_under_its_name_and_used_by_it(api: Api) -> None:
-    kept = api.post("/baselines", {"name": "production", "evidence": runs(35)})
+    kept = api.post("/baselines", {"name": "production", "evidence": runs(12)})
     assert kept.status_code == 201
-    assert kept.json()["baseline"]["samples"] == 35
+    assert kept.json()["baseline"]["samples"] == 12
     posted = api.post(
         "/decisions",
         {"candidate": {"filter": {"dataset": "d"}}, "baseline": {"baseline": "production"}},
     )
     assert posted.status_code == 201
-    assert posted.json()["decision"]["comparison"]["n_paired"] == 35
+    assert posted.json()["decision"]["comparison"]["n_paired"] == 12
     missing = api.post("/decisions", {"candidate": runs(1), "baseline": {"baseline": "staging"}})
     assert (missing.status_code, missing.json()["code"]) == (422, "REL-005")
 

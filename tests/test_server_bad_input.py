@@ -23,7 +23,7 @@ from assay.server.logs import Log
 from assay.server.settings import ServerSettings
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
-from serving import API, Api, Process, runs, serving
+from serving import API, Api, Process, description, runs, serving
 
 JSON = {"Content-Type": "application/json"}
 HOSTILE = [
@@ -88,7 +88,7 @@ def test_a_body_that_cannot_be_read_says_where_and_what(api: Api) -> None:
 def test_a_body_over_the_limit_is_refused_packed_or_not(api: Api) -> None:
     large = json.dumps(run(outputs={"answer": "x" * 300_000})).encode()
     refused(api.client.post(f"{API}/runs", content=large, headers=JSON), 413)
-    bomb = gzip.compress(b" " * 50_000_000)
+    bomb = gzip.compress(b" " * 5_000_000)
     assert len(bomb) < 200_000
     refused(
         api.client.post(f"{API}/runs", content=bomb, headers={**JSON, "Content-Encoding": "gzip"}),
@@ -363,19 +363,17 @@ def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path
 
     found: list[str] = []
     operations = 0
+    examples = os.environ.get("ASSAY_API_EXAMPLES")
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "w.yaml").write_text(
         "workflow: w\nversion: 1\nfamily: rag\nadapter: {kind: command, command: ['true']}\n"
     )
     with serving(f"sqlite:///{tmp_path}/s.db", workflows=str(tmp_path / "workflows")) as api:
         digest = api.post("/runs", run()).json()["digest"]
-        schema = schemathesis.openapi.from_dict(
-            api.get("/openapi.json").json(), config=SchemathesisConfig()
-        )
+        schema = schemathesis.openapi.from_dict(description(), config=SchemathesisConfig())
         for outcome in schema.get_all_operations():
             operations += 1
-            found += explore(
-                api, outcome.ok(), digest, examples=int(os.environ.get("ASSAY_API_EXAMPLES", "2"))
-            )
+            if examples or operations % 2:  # in the suite every other one, in a campaign all
+                found += explore(api, outcome.ok(), digest, examples=int(examples or 2))
     assert operations > 30
     assert not found, "\n".join(found[:20])

@@ -21,6 +21,7 @@ from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
 from documents import FAMILIES, run
+from examples import each
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, counted, frames, serving
 
@@ -72,11 +73,11 @@ def end_of(evidence: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-085")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_published_shape(
     api: Api, family: str
 ) -> None:
-    evidence = run(family)
+    evidence = run(family, run_id=family)
     digest = api.post("/runs", evidence).json()["digest"]
     told = api.get(f"/runs/{digest}/events")
     assert told.headers["content-type"].startswith("text/event-stream")
@@ -111,12 +112,12 @@ def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_ag
 
 
 @pytest.mark.req("W-076")
-@pytest.mark.parametrize("gate", ["overall_status_success", "required_outputs_present"])
+@each("gate", ["overall_status_success", "required_outputs_present"])
 def test_no_score_passes_a_run_with_a_failed_gate_through_the_api(api: Api, gate: str) -> None:
     change: dict[str, Any] = (
         {"status": "failed"} if gate == "overall_status_success" else {"outputs": {}}
     )
-    grade = api.post("/runs", run("dag-review", **change)).json()["grade"]
+    grade = api.post("/runs", run("dag-review", run_id=gate, **change)).json()["grade"]
     assert gate in grade["hard_gate_failures"]
     assert grade["hard_gates"][gate]["status"] != "pass"
     assert (grade["passed"], grade["grade"], grade["reason"]) == (False, "F", "hard_gate_failure")

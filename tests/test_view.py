@@ -165,7 +165,7 @@ def test_a_connection_that_the_kernel_does_not_list_is_refused(
 
 
 def test_the_next_view_deletes_what_a_killed_one_left(
-    tmp_path: Path, assay_anew: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, assay: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -191,7 +191,7 @@ def test_the_next_view_deletes_what_a_killed_one_left(
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert (kept / "ledger.db").exists()
-    done = assay_anew("view", "missing.json", env={"TMPDIR": str(temporary)})
+    done = assay("view", "missing.json", env={"TMPDIR": str(temporary)})
     assert done.code == 3
     left = [link, new, theirs] if os.getuid() == 0 else [link, new]
     assert sorted(temporary.iterdir()) == left, "an empty one may be just made, and not yet locked"
