@@ -22,7 +22,8 @@ from assay.installing import install_hint
 from assay.tools import legibility
 from assay.tools.legibility_score import score_schema
 from assay.tools.reading import child, server
-from examples import repeats
+from examples import CAMPAIGN, repeats
+from forking import Forked
 
 SERVERS = Path(__file__).parent / "servers"
 BIN = Path(sys.executable).parent
@@ -87,7 +88,7 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
         tool["description"] and tool["inputSchema"]["type"] == "object"
         for tool in first.main["tools"].values()
     )
-    if program == "mcp-server-time":
+    if CAMPAIGN:
         again = server.read_stdio([path], timeout_s=TIME_S)
         assert first.file_sha256 == again.file_sha256, "an unchanged server has an unchanged hash"
     assert [finding for finding in legibility.findings(first) if finding.level == "error"] == []
@@ -212,15 +213,13 @@ def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     code = (
         f"from assay.tools.reading.server import read_stdio\nread_stdio({command!r}, timeout_s=60)"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = Forked(code=code)
     for _ in range(600):
         if pids.exists() and pids.read_text(encoding="utf-8").count(" ") == 1:
             break
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
     assert "KeyboardInterrupt" in errors
     time.sleep(0.2)
     assert [

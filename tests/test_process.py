@@ -22,6 +22,7 @@ from assay.cli.process import INTERRUPTED, PIPE
 from documents import run as evidence
 from documents import scorecard
 from examples import CAMPAIGN
+from forking import parent
 from judges import here, put_items
 from servers.scripted_judge import scripted_judge
 from test_contract import doubling
@@ -92,16 +93,10 @@ def ends(
     """How each command ended, and what it said; all forked from one process that has loaded the
     verbs.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    for argv, case, code, words in json.loads(done.stdout):
+    given = json.dumps(cases).encode()
+    done = parent().run([], code=FORKS, stdin=given, cwd=folder, env={}, timeout=300)
+    assert done.code == 0, done.err
+    for argv, case, code, words in done.json():
         assert "Traceback" not in words, (argv, case, words)
         yield argv, case, code, words
 

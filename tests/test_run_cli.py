@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -285,16 +284,6 @@ def test_a_run_can_be_stored_and_replayed(assay: Any, tmp_path: Path) -> None:
 # --- resuming
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "assay", "run", *arguments],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-
-
 def finished(folder: Path) -> int:
     try:
         return (folder / "w" / "journal.jsonl").read_bytes().count(b"\n")
@@ -355,13 +344,14 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
 
 def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
     project(tmp_path, [sample(f"s{i}", "one", wait=0.1) for i in range(50)])
-    process = start(tmp_path, "--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2")
+    options = ("--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2")
+    process = Forked("run", *options, cwd=tmp_path)
     while finished(tmp_path) < 4:
         time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    _, words = process.communicate(timeout=20)
+    os.kill(process.pid, signal.SIGTERM)
+    _, words = process.communicate()
     assert process.returncode == 130
-    assert b"assay run --resume w" in words
+    assert "assay run --resume w" in words
     assert not (tmp_path / "w" / "runs.jsonl").exists()
 
 

@@ -8,9 +8,7 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from assay.sandbox import available
 from conftest import ROOT
 from documents import run as a_run
 from examples import CAMPAIGN
+from forking import Forked
 
 SAMPLE = ROOT / "src" / "assay" / "cli" / "examples" / "repair"
 CALC = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
@@ -864,7 +863,7 @@ def _processes(marker: str) -> list[str]:
 
 @pytest.mark.usefixtures("walled")
 def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_the_same_bytes(
-    assay: Any, project: Path, tmp_path: Path
+    assay: Any, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = f"test_marker_{os.getpid()}_{time.monotonic_ns()}"
     slow = (
@@ -878,7 +877,7 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
         for row in rows_of(FIX, patch(calc_py=FIXED + "# x\n"))
     ]
     written(project, rows)
-    env = {**os.environ, "SEEN": str(tmp_path / "seen"), "NO_COLOR": "1"}
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
     command = [
         "run",
         "w.yaml",
@@ -891,15 +890,9 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
         "--concurrency",
         "1",
     ]
-    whole = assay(*command, "--work", "whole", env=env)
+    whole = assay(*command, "--work", "whole")
     assert whole.code == 1, whole.err
-    process = subprocess.Popen(
-        [sys.executable, "-m", "assay", *command, "--work", "killed"],
-        cwd=tmp_path,
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = Forked(*command, "--work", "killed", cwd=tmp_path)
     journal = tmp_path / "killed" / "journal.jsonl"
     until = time.monotonic() + 60
     while time.monotonic() < until:
@@ -911,13 +904,12 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
         time.sleep(0.02)
     else:
         pytest.fail("the run was never half-way")
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
     until = time.monotonic() + 60
     while _processes(marker) and time.monotonic() < until:
         time.sleep(0.05)
     assert _processes(marker) == []
-    again = assay("run", "--resume", "killed", env=env)
+    again = assay("run", "--resume", "killed")
     assert again.code == whole.code, again.err
     assert (tmp_path / "killed" / "runs.jsonl").read_bytes() == (
         tmp_path / "whole" / "runs.jsonl"
