@@ -140,6 +140,8 @@ def test_a_session_that_ends_while_labelling_leads_back_and_says_so(api: Api) ->
     assert "was not saved" in api.client.get(answer.headers["location"]).text
     elsewhere = post(api, made, {**headers, "Referer": "http://evil.test/x"}, item=3)
     assert elsewhere.headers["location"] == "/login?ended=yes&unsaved=yes"
+    malformed = post(api, made, {**headers, "Referer": "http://["}, item=3)
+    assert malformed.headers["location"] == "/login?ended=yes&unsaved=yes"
     assert kept(api, made) == []
 
 

@@ -163,6 +163,12 @@ def test_a_parameter_that_makes_no_sense_is_a_problem(api: Api) -> None:
         refused(api.get(f"/runs?{query}"), 422)
 
 
+@pytest.mark.parametrize("host", ["[", "[::1", "a[b"])
+def test_a_host_that_cannot_be_read_is_a_problem_of_the_client(api: Api, host: str) -> None:
+    refused(api.get("/runs", headers={"Host": host}), 400)
+    assert api.client.get("/nowhere", headers={"Host": host}).status_code == 400
+
+
 def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(
     ledger_url: str,  # noqa: F811
 ) -> None:

@@ -191,11 +191,12 @@ def is_same_origin(request: Request) -> bool:
 def _asked_for(request: Request) -> str | None:
     """The host name that the request addresses."""
     host = header(request, "host")
-    return request.url.hostname if host is None else _name_in(host)
+    return request.url.hostname if host is None else host_name(host)
 
 
 @lru_cache(maxsize=256)
-def _name_in(host: str) -> str | None:
+def host_name(host: str) -> str | None:
+    """The name in a Host header. Raises ValueError for a malformed one."""
     return URL(f"http://{host}/").hostname
 
 

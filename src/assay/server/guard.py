@@ -16,6 +16,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from assay.server.auth import host_name
 from assay.server.bodies import BODY_READ
 from assay.server.problems import Problem
 from assay.server.state import Services
@@ -77,6 +78,10 @@ class Guard:
                 raise
 
         try:
+            if _has_malformed_host(scope):
+                problem = Problem(400, "the host can't be read.", where="Host")
+                await problem.response()(scope, receive, sending)
+                return
             await self.app(scope, receive, sending)
         except Exception as error:
             if gone:  # the client went away, which is not an error
@@ -113,6 +118,15 @@ class Guard:
                 project=None if who is None else who.project,
                 token=None if who is None else who.token,
             )
+
+
+def _has_malformed_host(scope: Scope) -> bool:
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    try:
+        host_name(host.decode("latin-1"))
+    except ValueError:
+        return True
+    return False
 
 
 def _has_body(scope: Scope) -> bool:

@@ -75,7 +75,10 @@ def _way_back(request: Request) -> str:
     """Where a user continues after logging in: here, or on the page of the form."""
     if request.method == "GET":
         return request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    before = urlsplit(header(request, "referer") or "")
+    try:
+        before = urlsplit(header(request, "referer") or "")
+    except ValueError:
+        return "/"
     if before.netloc != header(request, "host"):
         return "/"
     return (before.path or "/") + (f"?{before.query}" if before.query else "")
