@@ -859,6 +859,12 @@ def test_retrieved_passages_are_ranked_and_each_is_there_once(dialect: str) -> N
     assert found["retrieval"][1]["id"].startswith("text:")
 
 
+def test_messages_of_another_shape_ask_for_no_calls() -> None:
+    written = json.dumps([{"parts": 3}, {"parts": {"type": "tool_call"}}, {"parts": [4]}, 5])
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": written}
+    assert meaning(Span("t", "s", None, "chat", 0, 1, attributes, (), None, {})).calls == ()
+
+
 class ComparedText(str):
     """A text that counts its comparisons."""
 

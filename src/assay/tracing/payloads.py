@@ -160,21 +160,12 @@ def calls_of(attributes: Mapping[str, Any]) -> tuple[RequestedCall, ...] | None:
     """The tool calls in a model's answer; None if the answer is not recorded."""
     messages = tree(attributes.get("gen_ai.output.messages"))
     if isinstance(messages, list):
-        parts = [
-            part
-            for message in messages
-            if isinstance(message, dict)
-            for part in message.get("parts") or ()
-            if isinstance(part, dict)
-        ]
-        requested = [
-            part for part in parts if part.get("type") == "tool_call" and name(part.get("name"))
-        ]
         return tuple(
             RequestedCall(
                 str(part["name"])[:500], _written(part.get("arguments")), name(part.get("id"))
             )
-            for part in requested
+            for part in _parts(messages)
+            if part.get("type") == "tool_call" and name(part.get("name"))
         )
     calls: dict[tuple[int, int], dict[str, Any]] = {}
     for key, value in attributes.items():
@@ -192,6 +183,18 @@ def calls_of(attributes: Mapping[str, Any]) -> tuple[RequestedCall, ...] | None:
         for _, call in sorted(calls.items())
         if name(call.get("function.name"))
     )
+
+
+def _parts(messages: list[Any]) -> list[dict[str, Any]]:
+    """The parts of all messages; anything of another shape is left out."""
+    lists = [message.get("parts") for message in messages if isinstance(message, dict)]
+    return [
+        part
+        for listed in lists
+        if isinstance(listed, list)
+        for part in listed
+        if isinstance(part, dict)
+    ]
 
 
 def _written(given: Any) -> Any:
@@ -226,22 +229,12 @@ def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
 def refusals_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """The ids of calls whose arguments Agent Framework refused, from its replies to the agent."""
     given = attributes.get("gen_ai.output.messages")
-    listed = tree(given) if not isinstance(given, str) or _REFUSED in given else None
-    parts = (
-        [
-            part
-            for one in listed
-            if isinstance(one, dict)
-            for part in one.get("parts") or ()
-            if isinstance(part, dict)
-        ]
-        if isinstance(listed, list)
-        else []
-    )
+    messages = tree(given) if not isinstance(given, str) or _REFUSED in given else None
     return tuple(
-        str(one.get("id"))
-        for one in parts
-        if one.get("type") == "tool_call_response" and str(one.get("response")).startswith(_REFUSED)
+        str(part.get("id"))
+        for part in _parts(messages if isinstance(messages, list) else [])
+        if part.get("type") == "tool_call_response"
+        and str(part.get("response")).startswith(_REFUSED)
     )
 
 
