@@ -1,5 +1,5 @@
-"""What an evaluation is compared with by default: the named baseline of its workflow and
-dataset, else the evaluation before it that shows which samples it lacks.
+"""What an evaluation is compared with by default: the named baseline of its workflow and dataset;
+without one, an earlier evaluation (see `earlier_evaluation`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
 
 
 class NamedBaseline(Struct):
-    """What is read of a baseline."""
+    """The fields of a baseline that are read here."""
 
     name: str = ""
     kind: str = "runs"

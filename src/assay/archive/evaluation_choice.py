@@ -154,7 +154,9 @@ def one_setting(
     *,
     flag: str,
 ) -> str | None:
-    """What all evaluations were graded by; `stored` has the settings of each by its name."""
+    """The setting that all evaluations were graded by; `stored` has the settings of each by its
+    name. An error if they differ.
+    """
     chosen = {label: settings.get(name) or default for label, settings in stored.items()}
     value, *others = sorted(set(chosen.values()), key=str)
     if others:

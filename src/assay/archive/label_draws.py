@@ -71,7 +71,7 @@ class RunToLabel(NamedTuple):
 
 
 class DrawnItems(NamedTuple):
-    """What was drawn, and how."""
+    """The drawn items, and how they were drawn."""
 
     items: list[LabelItem]
     draw: LabelDraw

@@ -69,7 +69,7 @@ class ExportManifest(Struct):
 
 
 class ExportResult(NamedTuple):
-    """What an export did."""
+    """The result of an export."""
 
     manifest: ExportManifest
     grades: int
@@ -250,7 +250,7 @@ def _note(folder: str, manifest: ExportManifest) -> None:
 
 
 def _manifest(folder: str) -> ExportManifest:
-    """What earlier exports noted; an empty one for a new folder."""
+    """The manifest of earlier exports; an empty one for a new folder."""
     path = os.path.join(folder, MANIFEST)
     try:
         with open(path, "rb") as stream:

@@ -20,7 +20,7 @@ _FIELDS = {"profile": "profile", "rubric": "rubric", "policy": "grading_policy"}
 
 
 def with_configured(services: Services, named: Mapping[str, str]) -> dict[str, str]:
-    """What a request names to grade by, completed from assay.yaml. A request can't deviate from the
+    """The rules that a request names, completed from assay.yaml. A request can't deviate from the
     file: it would set its own bar.
     """
     own = services.settings.release
@@ -74,7 +74,7 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
 
 
 def _demands(profile: Profile) -> str:
-    """What a profile demands, as one digest; its name and the order of its parts don't matter."""
+    """The digest of what a profile demands; its name and the order of its parts don't matter."""
     return digest(
         {
             "gates": sorted((ref.id, ref.params, ref.verdict) for ref in profile.gates),

@@ -52,7 +52,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """What this process has done, and all the workers of its server together."""
+    """The counters of this process, and their sums over all workers of its server."""
 
     def __init__(self) -> None:
         self._registry = own = CollectorRegistry()

@@ -1,4 +1,5 @@
-"""Opens databases so that they keep what they acknowledge, and words their errors.
+"""Opens databases with settings under which acknowledged data is safe, and turns their errors into
+ours.
 
 SQLite: write-ahead log, every commit synced to disk, foreign keys on, and a writer takes the lock
 when it begins. PostgreSQL: psycopg, with a lock timeout. Transient errors (a lock, a lost

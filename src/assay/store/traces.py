@@ -56,7 +56,7 @@ class Gathered(NamedTuple):
 
 
 class SpansTaken(NamedTuple):
-    """What became of the spans of one request."""
+    """The outcome for the spans of one request."""
 
     late: int
     too_many: int

@@ -182,7 +182,7 @@ def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alar
 
 
 def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
-    """What the newest evaluation is shown to be worse than."""
+    """The evaluation that the newest one is shown to be worse than; None if there is none."""
     if baseline is None or baseline.evaluation is None or baseline.difference is None:
         return None
     high = baseline.difference.high

@@ -82,7 +82,7 @@ def list_running(
     principal: Principal = READER,
     mark: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Response:
-    """What runs now. A page that asks again after missing a change reloads."""
+    """What runs now. A page that has missed a change reloads."""
     now = _running(request.app.state.services, principal)
     missed = mark is not None and mark != now.mark and "hx-request" in request.headers
     headers = {"HX-Refresh": "true"} if missed else None

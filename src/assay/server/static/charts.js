@@ -1,12 +1,12 @@
-// Charts drawn in the browser, over the picture that the server drew: at full width, with the numbers of a mark where the pointer is, and with
-// zoom where an axis can have it. Vega loads with the first chart that comes near the view. It runs by its interpreter, so no code is made from
-// text. Where anything fails, the picture stays.
+// Draws charts in the browser, over the picture that the server drew: at full width, with the numbers of the mark under the pointer, and with
+// zoom if an axis allows it. Vega loads with the first chart that comes near the view. It uses its interpreter, so no code is made from text.
+// If anything fails, the picture stays.
 
 const NEAR = "300px";
 const WHEEL = { type: "interval", encodings: ["x"], zoom: "wheel![event.shiftKey]" };
 let loaded;
 
-/** Vega's files, one after the other: the second needs the first. */
+/** Load Vega's files one after the other: each needs the one before. */
 function load() {
   const addresses = document.querySelector("meta[name=vega]").content.split(" ");
   const one = (address) =>
@@ -25,7 +25,7 @@ const tip = document.createElement("div");
 tip.id = "tip";
 tip.hidden = true;
 
-/** What a mark says: its name, and its numbers as the table has them. */
+/** The tooltip of a mark: its name, and its numbers as in the table. */
 function tipLines(datum) {
   const why = datum.word && datum.why ? `${datum.word}: ${datum.why}` : datum.word;
   return [datum.name, datum.note ?? why ?? datum.axis].filter(Boolean);
@@ -51,7 +51,7 @@ function zoomed(spec) {
   const both = layer.encoding.x.type !== "temporal";
   layer.params = [{ name: "zoom", select: { ...WHEEL, encodings: both ? ["x", "y"] : ["x"] }, bind: "scales" }];
   for (const other of spec.layer) {
-    // what lies on the edge of a scale would be cut by half
+    // a mark on the edge of a scale would be cut in half
     for (const { scale } of [other.encoding?.x ?? {}, other.encoding?.y ?? {}]) if (typeof scale?.domain?.[0] === "number") scale.domain = wider(scale.domain);
     other.mark = { ...(typeof other.mark === "string" ? { type: other.mark } : other.mark), clip: other.mark.type !== "text" };
   }
@@ -69,14 +69,14 @@ async function draw(picture) {
   const compiled = vegaLite.compile({ ...spec, config }).spec;
   const made = document.createElement("div");
   made.className = "drawn";
-  made.setAttribute("aria-hidden", "true"); // its sentence and its table say the same
+  made.setAttribute("aria-hidden", "true"); // its sentence and its table have the same content
   const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vega.expressionInterpreter, renderer: "svg", hover: false, tooltip: hover });
   view.loader({ load: () => Promise.reject(new Error("charts load nothing")) });
   picture.append(made);
   try {
     await view.initialize(made).hover().runAsync();
     if (typeof spec.width === "number") {
-      const most = spec.width === spec.height ? spec.width : Infinity; // two sides on one scale stay square
+      const most = spec.width === spec.height ? spec.width : Infinity; // two axes on one scale stay square
       await fit(view, made, most);
       new ResizeObserver(() => fit(view, made, most)).observe(picture);
     }
@@ -88,7 +88,7 @@ async function draw(picture) {
   if (zooms) picture.append(Object.assign(document.createElement("p"), { className: "hint zoom", textContent: "Drag to move, Shift and the wheel to zoom, double-click to reset." }));
 }
 
-/** As wide as the page leaves room for, and no narrower than it can be read. */
+/** As wide as the page has room for, but wide enough to be readable. */
 async function fit(view, made, most) {
   const svg = made.querySelector("svg");
   const rest = svg.getBoundingClientRect().width - view.width();

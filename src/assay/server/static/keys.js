@@ -1,10 +1,11 @@
-// Keys: j and k go through the rows of a list, or from sample to sample on the page of one; Enter opens a row, u goes back to the list, / goes to the search field, ? shows the keys. The focus is on the link of a row,
-// so Enter, the middle button and a screen reader work as they always do. Nothing happens while something is typed.
+// Keys: j and k move through the rows of a list, or from sample to sample on a sample's page; Enter opens a row, u returns to the list,
+// / goes to the search field, ? shows the keys. The focus is on the link of a row, so Enter, the middle button and a screen reader work as
+// usual. The keys do nothing while the user types.
 
 const KEYS = { j: "Next row or sample", k: "Previous row or sample", Enter: "Open the row", u: "Back to the list, from a sample", "/": "Search or filter", "?": "Show these keys", Esc: "Close, or leave a field" };
 const LINK = "th[scope=row] a, td a, td summary";
 const shown = (element) => element.offsetParent !== null;
-// where a page lists samples below other tables, the samples are what the keys go through
+// if a page lists samples below other tables, the keys move through the samples
 const rows = () => [...(document.getElementById("samples") ?? document).querySelectorAll("main table:not(figure table) tbody tr")].filter((row) => shown(row) && row.querySelector(LINK));
 
 /** The row that has the focus, or had it last. */
@@ -30,7 +31,7 @@ document.addEventListener("focusin", ({ target }) => {
   target.closest?.("main tbody tr")?.classList.add("here");
 });
 
-/** The list of keys, made when it is first asked for. */
+/** The list of keys, created on first use. */
 function help() {
   let box = document.getElementById("keys");
   if (!box) {

@@ -1,9 +1,8 @@
-// The labelling page: keys for those who label by the hundred, and a draft of what is not saved yet, kept in this tab. Without it the
-// form works all the same.
+// The labelling page: keyboard shortcuts, and a draft of what is not saved yet, kept in this tab. The form works without it.
 
 const form = document.getElementById("label");
 
-/** What is chosen and typed, by field. */
+/** The chosen and typed values, by field. */
 const filled = () => Object.fromEntries([...new FormData(form)].filter(([name, value]) => name !== "item" && value !== ""));
 
 /** The draft of an item in this tab's storage; a browser may refuse one. */
@@ -19,14 +18,14 @@ const draft = {
     try {
       sessionStorage.setItem(`assay label ${name}`, JSON.stringify(value));
     } catch {
-      // nothing is kept then; the server has everything that was saved
+      // no draft is kept; the server has everything that was saved
     }
   },
   drop: (name) => {
     try {
       sessionStorage.removeItem(`assay label ${name}`);
     } catch {
-      // nothing was kept
+      // there is no draft
     }
   },
 };
@@ -52,13 +51,13 @@ if (form) {
   window.addEventListener("pageshow", () => delete form.dataset.sent);
 }
 
-/** The criterion that a digit is for: the one in focus, else the first without a score. */
+/** The criterion that a digit applies to: the one in focus, else the first without a score. */
 function criterion() {
   const groups = [...form.querySelectorAll("fieldset")];
   return document.activeElement?.closest("fieldset") ?? groups.find((one) => !one.querySelector("input:checked")) ?? groups[0];
 }
 
-/** Choose by a digit, and go on to the next criterion without a score. */
+/** Choose by a digit, and move to the next criterion without a score. */
 function choose(key) {
   const group = criterion();
   const input = [...group.querySelectorAll("input[type=radio]")].find((one) => one.dataset.key === key);

@@ -1,5 +1,5 @@
-// A run in progress: goes on where the page ends, over the stream of events. Text from the stream becomes text nodes, never markup.
-// The server sends every event with its id; after a break the browser names the last one it saw, and the stream goes on from there.
+// A run in progress: continues where the page ends, with the stream of events. Text from the stream becomes text nodes, never markup.
+// Every event has an id; after a lost connection the browser sends the last one it saw, and the stream resumes from there.
 
 const root = document.getElementById("live");
 const SHOWN = 300;
@@ -14,7 +14,7 @@ function element(name, attributes, ...children) {
   return made;
 }
 
-/** A verdict as a sign and words. */
+/** A verdict as an icon and words. */
 function verdict(word, text) {
   const [sign, kind] = SIGNS[word] ?? ["✗", "bad"];
   return element("span", { class: kind }, element("span", { class: "sign", "aria-hidden": "true" }, sign), ` ${text ?? word}`);
@@ -24,7 +24,7 @@ const absent = (text) => element("span", { class: "absent" }, text);
 const body = () => root.querySelector("#steps tbody");
 const heads = [...root.querySelectorAll("#steps thead th")].map((head) => [head.textContent, head.className]);
 
-/** The row of a step, made where it is not there yet. */
+/** The row of a step, created if it doesn't exist yet. */
 function row(step) {
   const name = `${step.index}/${step.name}`;
   const known = [...body().rows].find((one) => one.dataset.step === name || (!one.dataset.step && one.cells[0].textContent === step.name && one.cells[2].textContent.includes("running")));
@@ -36,7 +36,7 @@ function row(step) {
   return made;
 }
 
-/** Fill a row with what is known of its step. */
+/** Fill a row with the data of its step. */
 function fill(step, cells) {
   const line = row(step);
   line.replaceChildren(line.cells[0], ...cells.map((cell, place) => element("td", { role: "cell", class: heads[place + 1][1], "data-label": heads[place + 1][0] }, cell)));
@@ -103,7 +103,7 @@ stream.addEventListener("open", () => {
 for (const [kind, tell] of Object.entries(told)) {
   stream.addEventListener(kind, (event) => {
     if (typeof event.data !== "string") {
-      // not an event of the run, but the browser's own: the connection broke
+      // not an event of the run, but of the browser: the connection was lost
       connection.textContent = stream.readyState === EventSource.CLOSED ? "The connection was refused. Load the page again." : "The connection broke; trying again …";
       return;
     }
