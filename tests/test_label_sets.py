@@ -220,6 +220,16 @@ def test_labels_of_picked_samples_name_no_judge_so_no_card_lets_it_gate(ledger: 
     assert calibrate(found.rows, judgements=None, minimum=1)["judge"] is None
 
 
+@pytest.mark.parametrize("by", ["token", "stated"])
+def test_a_rater_with_the_name_of_the_judge_calibrates_nobody(ledger: Ledger, by: Any) -> None:
+    made = drawn(ledger, 40)
+    rater = Rater(name="M-1", by=by, id="abc" if by == "token" else None)
+    results = say(ledger, made, rater, [1] * 40)
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert found.judgements is None
+    assert "has the name of the judge" in found.sentences[-1]
+
+
 def test_scores_of_two_judges_or_of_another_rubric_are_not_calibrated_as_one(
     ledger: Ledger,
 ) -> None:

@@ -70,11 +70,11 @@ def labelled_rows(
     name = _criterion(results, criterion)
     people = people_say(results, name)
     label_set = results.stored.set
-    verdicts: dict[str, Any] | None
     if judgements is not None:
-        rows, verdicts = judged_rows(ledger, label_set, people, judgements, name, project=project)
+        rows, judged = judged_rows(ledger, label_set, people, judgements, name, project=project)
     else:
-        rows, verdicts = _of_runs(ledger, results, people, name, project)
+        rows, judged = _of_runs(ledger, results, people, name, project)
+    verdicts: dict[str, Any] | None = judged
     about = {
         "name": label_set.name,
         "id": label_set.id,
@@ -95,6 +95,16 @@ def labelled_rows(
     whole = f"{results.labelled:,} of {count(len(label_set.items), 'item')}"
     sentences = [f"Labels from the set {label_set.name} ({label_set.id}): {whole}, {by}."]
     sentences += [one for one in (typed_sentence(results), changed_sentence(results)) if one]
+    described = judged.get("judge") or {}
+    judge = [judged["scorer"].get("name"), described.get("judge"), described.get("model")]
+    names = {name.casefold() for name in judge if isinstance(name, str)}
+    own = [one.rater.shown for one in results.progress if one.rater.name.casefold() in names]
+    if own:
+        verdicts = None
+        sentences.append(
+            f"{own[0]} has the name of the judge, so these labels may be the judge's own. The"
+            " calibration names no judge, so a card made from it lets none gate."
+        )
     if label_set.draw.how != "random":
         verdicts = None
         sentences.append(
