@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
 
 from assay.archive.records import (
@@ -31,6 +31,7 @@ from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
 from assay.records.exam import GATE_SCHEMA
 from assay.records.tool_entry import NamespaceIndex
+from assay.records.typed import convert
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf

@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from msgspec import convert
-
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
 from assay.records.tool_entry import GradingEntry, document
+from assay.records.typed import convert
 from assay.tools import selection as sel
 from assay.tools import status as st
 from assay.tools.aggregate import aggregate

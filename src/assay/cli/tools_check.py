@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import convert
-
 from assay import __version__
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
@@ -21,6 +19,7 @@ from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.records.tool_entry import GradingEntry
 from assay.records.tool_finding import SchemaFinding, SchemaRule
+from assay.records.typed import convert
 from assay.tools.ecma import document_bytes
 from assay.tools.entry import consistency_faults, recomputed, semantic_faults
 from assay.tools.forms import faults_by, schema_faults

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgspec import convert
-
 from assay.canon import canonical
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
@@ -26,6 +24,7 @@ from assay.records.tool_entry import (
     SelectionIndex,
     document,
 )
+from assay.records.typed import convert
 from assay.tools.gate import (
     GateEvidence,
     SchemaSource,

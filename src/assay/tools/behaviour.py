@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import convert
-
 from assay.library.golden_inputs import outcomes
 from assay.library.shelf import Shelf
 from assay.records.tool_entry import NamespaceIndex, SchemaNode
 from assay.records.tool_finding import SchemaFinding
+from assay.records.typed import convert
 from assay.tools import gate, status
 from assay.tools.aggregate import aggregate
 from assay.tools.aging import age_score

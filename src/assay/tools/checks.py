@@ -14,11 +14,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct, ValidationError
 
 from assay.canon import canonical
 from assay.errors import InputError
 from assay.records.tool_entry import CategoricalVeto, GraderIdentity, document
+from assay.records.typed import convert
 from assay.tools.key_owners import hosts_of, owner_verdict, registrable_domain
 from assay.tools.source import ToolSchema
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO, make_veto

@@ -14,10 +14,11 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from msgspec import Struct, ValidationError, convert, json
+from msgspec import Struct, ValidationError, json
 
 from assay.errors import InputError
 from assay.installing import install_hint
+from assay.records.typed import convert
 from assay.tools.forms import DATA
 from assay.tools.manifest import tools_of
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO

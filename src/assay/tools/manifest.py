@@ -11,10 +11,11 @@ import os
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
+from assay.records.typed import convert
 from assay.tools.ecma import about_hash, hash8
 from assay.tools.names import file_stamp, is_hash8, latest, segment
 from assay.tools.source import ToolSchema

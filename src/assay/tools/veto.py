@@ -10,11 +10,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError
 
 from assay.canon import canonical
 from assay.errors import InputError
 from assay.records.tool_entry import CategoricalVeto, GraderIdentity
+from assay.records.typed import convert
 from assay.registry import near_miss
 from assay.tools.answers import GRADER_KINDS
 from assay.tools.names import iso
