@@ -248,6 +248,7 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
     for unknown in ("nope", "n\udcffpe"):
         assert assay("token", "revoke", unknown, "--db", "sqlite:///t.db").code == 2
     assert assay("token", "list", "--project", "\udcff", "--db", "sqlite:///t.db").code == 3
+    assert assay("token", "create", "--name", "\udcff", "--db", "sqlite:///t.db").code == 3
     assert (
         assay("token", "create", "--db", "sqlite:///t.db", "--scope", "writee").err.count(
             "Did you mean 'write'"

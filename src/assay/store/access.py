@@ -16,6 +16,7 @@ from sqlalchemy import insert, select, update
 
 from assay.errors import UsageError
 from assay.registry import near_miss
+from assay.store.drafts import note
 from assay.store.ledger import known_project
 from assay.store.serving import answers, insert_new, now_text, tokens
 
@@ -86,6 +87,7 @@ def create_token(
 ) -> NewToken:
     """Create a token."""
     known_project(project)
+    name = note("name", name) or ""
     secret = secrets.token_urlsafe(32)
     token = Token(
         secrets.token_hex(6), project, name, check_scopes(scopes), now_text(), expires_at, None
