@@ -135,7 +135,7 @@ def start() -> None:
 
 @contextmanager
 def tablespace(folder: Path) -> Iterator[str]:
-    """An empty database whose tables lie in a folder of their own, such as a small disk."""
+    """A new ledger whose tables lie in a folder of their own, such as a small disk."""
     server = postgres()
     name = f"t{uuid4().hex}"
     folder.mkdir()
@@ -143,7 +143,8 @@ def tablespace(folder: Path) -> Iterator[str]:
         shutil.chown(folder, server.system_user)
     _execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
     try:
-        _execute(f"CREATE DATABASE {name} TABLESPACE {name}")
+        _emptied.append(template := _with_tables())
+        _execute(f"CREATE DATABASE {name} TEMPLATE {template} TABLESPACE {name}")
         yield str(server.get_uri(database=name))
         _execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
