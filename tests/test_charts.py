@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -377,10 +378,12 @@ def test_text_and_marks_can_be_seen_on_a_light_and_on_a_dark_ground() -> None:
     )
 
 
-def test_the_same_chart_gives_the_same_bytes_also_from_many_threads() -> None:
+def test_the_same_chart_gives_the_same_bytes_also_from_many_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     some = [charts()[name] for name in ("rules", "grade_mix", "floors", "heatmap")]
     first = [drawing.svg(made) for made in some]
-    drawing._kept.clear()
+    monkeypatch.setattr(drawing, "_kept", OrderedDict())
     with ThreadPoolExecutor(4) as pool:
         again = list(pool.map(drawing.svg, some * 3))
     assert again == first * 3
@@ -389,7 +392,7 @@ def test_the_same_chart_gives_the_same_bytes_also_from_many_threads() -> None:
 
 def test_the_pictures_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "KEPT", 2)
-    drawing._kept.clear()
+    monkeypatch.setattr(drawing, "_kept", OrderedDict())
     for name in ("rules", "grade_mix", "floors"):
         drawing.svg(charts()[name])
     assert len(drawing._kept) == 2
@@ -657,7 +660,7 @@ def test_no_document_breaks_a_chart(document: dict[str, Any]) -> None:
     ),
 )
 def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:
-    """In the suite each text in two of the five charts, in a campaign in all of them."""
+    """In the suite each text in one of the five charts, in a campaign in all of them."""
     makers: list[Callable[[], Chart]] = [
         lambda: grades.contributions(poisoned(results()[5], poison)),
         lambda: grades.floors(poisoned(results()[1], poison)),
@@ -665,7 +668,7 @@ def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:
         lambda: decisions.rules(poisoned_decision(poison)),
         lambda: exams.axes(hostile_exam(poison)),
     ]
-    for make in makers if CAMPAIGN else (makers[place % 5], makers[(place + 2) % 5]):
+    for make in makers if CAMPAIGN else (makers[place % 5],):
         source = drawing.svg(make()).decode()
         root = ET.fromstring(source)
         assert {child.tag.split("}")[1] for child in root.iter()} <= {
@@ -723,7 +726,7 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures() -> None:
         lambda text: judge_page(hostile_card(text)),
     ):
         shape = Page(make("h" * len(HOSTILE[0]))).shape
-        for poison in HOSTILE if CAMPAIGN else HOSTILE[-2:]:
+        for poison in HOSTILE if CAMPAIGN else HOSTILE[-1:]:
             page = Page(make(poison))
             assert page.shape == shape, poison
             assert {name for name, _ in page.elements}.isdisjoint(

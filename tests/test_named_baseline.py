@@ -647,16 +647,16 @@ def test_imported_results_that_only_the_ledger_has_are_a_baseline(
     here: Run, tmp_path: Path, ledger_url: str
 ) -> None:
     for name, least in (("old", 80), ("new", 85), ("worse", 30)):
-        rows = [f"q{place},{(least + place % 9) / 100}\n" for place in range(60)]
+        rows = [f"q{place},{(least + place % 9) / 100}\n" for place in range(35)]
         (tmp_path / f"{name}.csv").write_text("id,faithfulness\n" + "".join(rows))
         assert here("import", f"{name}.csv", "--name", name, "--store", ledger_url).code == 0
     store = ("--store", ledger_url)
     assert here(*SET, "production", "old.csv", *store).code == 0
-    for name, code in (("new", 0), ("worse", 1)):
-        for candidate in (f"{name}.csv", name):
-            done = here("gate", candidate, "--baseline", "production", *NOW, *store)
-            assert (done.code, done.err.count("is the one in the project")) == (code, 1), done.err
-            assert here("ledger", "replay", newest(ledger_url, "decision"), "--db", ledger_url)
+    for candidate, code in (("new.csv", 0), ("worse.csv", 1), ("worse", 1)):
+        done = here("gate", candidate, "--baseline", "production", *NOW, *store)
+        assert (done.code, done.err.count("is the one in the project")) == (code, 1), done.err
+    digest = newest(ledger_url, "decision")
+    assert here("ledger", "replay", digest, "--db", ledger_url).code == 0
     missing = here("gate", "new.csv", "--baseline", "produktion", *NOW, *store)
     assert (missing.code, "Did you mean 'production'?" in missing.err) == (4, True), missing.err
     with serving(ledger_url) as api:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from functools import cached_property
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,6 +21,7 @@ from assay.store.access import revoke_token
 from assay.store.drafts import Link, draft
 from assay.views import drawing
 from documents import FAMILIES, run, scorecard
+from examples import CAMPAIGN, repeats
 from serving import Api, runs, serving
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -51,7 +54,11 @@ class Markup(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.said.append(data)
 
-    @property
+    def updatepos(self, i: int, j: int) -> int:
+        """Lines aren't counted: nobody asks for a position."""
+        return j
+
+    @cached_property
     def text(self) -> str:
         return re.sub(r"\s+", " ", " ".join(self.said))
 
@@ -160,11 +167,18 @@ def test_every_page_is_whole_and_forbids_everything_that_is_not_its_own(api: Api
         assert found.tags[names.index("a")][1]["href"] == "#content"
 
 
+def kind_of_link(path: str, href: str) -> str:
+    """The link without what tells one record from another of the same page."""
+    return f"{path} {re.sub(r'sha256(:|%3A)[0-9a-f]{64}|[0-9]+', '0', href)}"
+
+
 def test_links_lead_somewhere_ids_are_given_once_and_no_letter_is_without_its_policy(
     api: Api,
 ) -> None:
+    """In the suite the first link of each kind on each page, in a campaign all of them."""
     asked = pages(api)
     seen = set(asked)
+    followed: Counter[str] = Counter()
     for path in asked:
         source = api.client.get(path, headers=HTML).text
         for after in re.findall(r'<b class="grade-[A-Za-z]+">[^<]+</b>(.{0,40})', source):
@@ -176,6 +190,9 @@ def test_links_lead_somewhere_ids_are_given_once_and_no_letter_is_without_its_po
         for href in found.links():
             target = href.partition("#")[0]
             if target and target not in seen:
+                followed[kind := kind_of_link(path, target)] += 1
+                if followed[kind] > repeats(1, 10**6):
+                    continue
                 seen.add(target)
                 assert api.client.get(target, headers=HTML).status_code == 200, (path, href)
     assert len(seen) > 60
@@ -952,7 +969,7 @@ def sample_on(found: Markup, source: str) -> str:
 
 
 def test_what_is_on_the_shelf_can_be_tried_on_the_sample_that_the_page_offers(api: Api) -> None:
-    for item in TRIED:
+    for item in TRIED if CAMPAIGN else TRIED[-3:]:
         check_tried(api, item)
 
 

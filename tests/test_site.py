@@ -14,6 +14,7 @@ import pytest
 
 from browsing import Window, browser
 from conftest import ROOT
+from forking import once
 
 sys.path.insert(0, str(ROOT / "docs"))
 import versions
@@ -22,18 +23,21 @@ __all__ = ["browser"]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site() -> Path:
     """The site, built strictly: a dead link, a lost anchor and a page outside the menu fail."""
-    folder = tmp_path_factory.mktemp("site") / "pages"
-    made = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={"NO_MKDOCS_2_WARNING": "1", "PATH": ""},
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    return folder
+
+    def build(folder: Path) -> None:
+        made = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(folder)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            env={"NO_MKDOCS_2_WARNING": "1", "PATH": ""},
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
+        versions.write_versions(folder, "1.0")
+
+    return once("site", build)
 
 
 ID = re.compile(r"""\s(?:id|name)="?([^"\s>]+)""")
@@ -44,7 +48,6 @@ LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:
 def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewhere(
     site: Path,
 ) -> None:
-    versions.write_versions(site, "1.0")
     texts = {str(path): path.read_text("utf-8") for path in site.rglob("*.html")}
     assert len(texts) > 50
     ids = {path: set(ID.findall(text)) for path, text in texts.items()}
