@@ -196,10 +196,10 @@ def decide_batches(
     ]
     query.materialise(engine)
     _check_names(engine, query, quarantine)
-    made = [
+    summarised = [
         bare._replace(
             summary=sums.summary,
-            digests={"evidence": digest([one.digest for one in side.record.outputs])},
+            digests={"evidence": digest([file.digest for file in side.record.outputs])},
             runs=sums.runs,
             counted=sums.samples,
         )
@@ -241,8 +241,8 @@ def decide_batches(
     ]
     return decision(
         promotion,
-        made[0],
-        made[1],
+        summarised[0],
+        summarised[1],
         rules,
         plan=declared(None, rules, looks=looks, slices=slices).plan,
         looks=looks,

@@ -231,8 +231,8 @@ def decide(
             candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
         ),
     }
-    found = (mixed_versions(candidate), _same(candidate, baseline), shared_groups(promotion))
-    if notes := [*terms.regraded, *(note for note in found if note is not None)]:
+    warnings = (mixed_versions(candidate), _same(candidate, baseline), shared_groups(promotion))
+    if notes := [*terms.regraded, *(note for note in warnings if note is not None)]:
         extra["notes"] = notes
     if aligned.overlap is not None:
         extra["overlap"] = aligned.overlap

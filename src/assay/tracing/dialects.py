@@ -229,14 +229,14 @@ def _name(span: Span, kind: Kind, node: str | None) -> str:
 
 def _sources(triggers: Any) -> tuple[str, ...] | None:
     """The nodes that a join waited for: `join:a+b:c`."""
-    found = tree(triggers)
+    listed = tree(triggers)
     joins = (
         [
             trigger.split(":")
-            for trigger in found
+            for trigger in listed
             if isinstance(trigger, str) and trigger.startswith("join:")
         ]
-        if isinstance(found, list | tuple)
+        if isinstance(listed, list | tuple)
         else []
     )
     return tuple(joins[0][1].split("+")) if len(joins) == 1 and len(joins[0]) == 3 else None

@@ -276,29 +276,28 @@ def documents_of(attributes: Mapping[str, Any]) -> tuple[RetrievedDocument, ...]
     """The retrieved documents, best first; None if the span doesn't list them."""
     listed = tree(attributes.get("gen_ai.retrieval.documents"))
     if isinstance(listed, list):
-        found = [one for one in listed if isinstance(one, dict)]
         return tuple(
-            RetrievedDocument(_id(one.get("id")), text(one.get("content")) or text(one.get("text")))
-            for one in found
+            RetrievedDocument(
+                _id(item.get("id")), text(item.get("content")) or text(item.get("text"))
+            )
+            for item in listed
+            if isinstance(item, dict)
         )
-    made: dict[int, dict[str, Any]] = {}
+    by_index: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         place = _DOCUMENT.fullmatch(key)
         if place is not None:
-            made.setdefault(int(place[1]), {})[place[2]] = value
-    whole = _documents(attributes.get("output.value"))
-    if whole is not None and len(made) in (0, len(whole)):  # it has the ids too
-        return whole
-    listed = [made[index] for index in sorted(made)]
-    return (
-        tuple(
-            RetrievedDocument(
-                passage_id(_id(one.get("id")), tree(one.get("metadata"))), text(one.get("content"))
-            )
-            for one in listed
+            by_index.setdefault(int(place[1]), {})[place[2]] = value
+    output = _documents(attributes.get("output.value"))
+    if output is not None and len(by_index) in (0, len(output)):  # the output has the ids too
+        return output
+    if not by_index:
+        return None
+    return tuple(
+        RetrievedDocument(
+            passage_id(_id(item.get("id")), tree(item.get("metadata"))), text(item.get("content"))
         )
-        if made
-        else None
+        for _, item in sorted(by_index.items())
     )
 
 

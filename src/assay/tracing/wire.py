@@ -185,10 +185,10 @@ def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
 
 
 def _limited(given: Mapping[str, Any], key: str, limit: int) -> list[Mapping[str, Any]]:
-    found = _list(given, key)
-    if len(found) > limit:
-        raise Wrong(f"{key} has {len(found):,}; the limit is {limit:,}")
-    return [_object(one, f"one of {key}") for one in found]
+    items = _list(given, key)
+    if len(items) > limit:
+        raise Wrong(f"{key} has {len(items):,}; the limit is {limit:,}")
+    return [_object(item, f"one of {key}") for item in items]
 
 
 _STATUS = {0: False, 1: False, 2: True, "UNSET": False, "OK": False, "ERROR": True}
@@ -199,25 +199,25 @@ _STATUS.update(
 
 def _failed(code: Any) -> bool:
     """Whether a status code means failure. Raises for an unknown one, which must not pass."""
-    found = (
+    failed = (
         _STATUS.get(code) if isinstance(code, int | str) and not isinstance(code, bool) else None
     )
-    if found is None:
+    if failed is None:
         raise Wrong(f"unknown status {str(code)[:60]!r}")
-    return found
+    return failed
 
 
 def id_of(value: Any, shape: re.Pattern[str], what: str) -> str:
     """The id of a trace or a span in lower case."""
-    found = shape.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    matched = shape.fullmatch(value) if isinstance(value, str) else None
+    if matched is None:
         raise Wrong(
-            f"{what} is {str(value)[:60]!r}; it is"
+            f"{what} is {str(value)[:60]!r}; it must be"
             f" {'32' if shape is TRACE_ID else '16'} hexadecimal digits"
         )
-    if not found[1].strip("0"):
+    if not matched[1].strip("0"):
         raise Wrong(f"{what} is all zeros, which is not an id")
-    return found[1].lower()
+    return matched[1].lower()
 
 
 def text_of(value: Any, what: str) -> str:
@@ -337,19 +337,19 @@ def _console_span(given: Mapping[str, Any]) -> Span:
 
 
 def _checked(given: Any) -> dict[str, Any]:
-    found = dict(_object(given, "attributes"))
-    if len(found) > MAX_ATTRIBUTES:
-        raise Wrong(f"there are {len(found):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
-    for key, value in found.items():
+    attributes = dict(_object(given, "attributes"))
+    if len(attributes) > MAX_ATTRIBUTES:
+        raise Wrong(f"there are {len(attributes):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
+    for key, value in attributes.items():
         if isinstance(value, str):
             text_of(value, f"the attribute {key[:80]!r}")
-    return found
+    return attributes
 
 
 def _moment(value: Any, what: str) -> int:
     try:
-        found = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-        return (found - _EPOCH) // timedelta(microseconds=1) * 1000
+        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+        return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
     except (TypeError, ValueError, OverflowError):
         raise Wrong(
             f"{what} is {str(value)[:60]!r}; it must be a time such as 2026-11-15T10:00:00.000000Z"

@@ -216,14 +216,14 @@ def _instance(name: Any, tree: Any) -> Instance | str:
         if isinstance(share, str):
             return f"instance '{name}', {ours}: {share}"
         shares.append(share)
-    made = Instance(name, shares[0], shares[1], generated, applied)
+    instance = Instance(name, shares[0], shares[1], generated, applied)
     claimed = tree.get("resolved")
-    if claimed is not None and claimed is not (made.status() == "full"):
+    if claimed is not None and claimed is not (instance.status() == "full"):
         return (
             f"instance '{name}' says resolved: {str(claimed).lower()[:20]}, and its lists of tests"
-            f" say {made.status()}. Correct one of them."
+            f" say {instance.status()}. Correct one of them."
         )
-    return made
+    return instance
 
 
 def _share(given: Any) -> Share | str:

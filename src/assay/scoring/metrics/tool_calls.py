@@ -181,15 +181,15 @@ def _verdict(item: _Item, rules: MatchingRules) -> dict[str, Any]:
             "selection": nothing,
             "argument_f1": nothing,
         }
-    found = match(item.calls, item.expected, rules=rules)
+    matching = match(item.calls, item.expected, rules=rules)
     error = None
-    if not found.is_correct:
+    if not matching.is_correct:
         error = (
-            _bfcl_error(found, item)
+            _bfcl_error(matching, item)
             if rules is BFCL
-            else _plain_error(found, item.calls, item.expected)
+            else _plain_error(matching, item.calls, item.expected)
         )
-    selection, f1 = found.selection, found.argument_f1
+    selection, f1 = matching.selection, matching.argument_f1
     return {
         "correct": error is None,
         "error": error,
@@ -258,22 +258,22 @@ def _add(
 _MISSING = object()
 
 
-def _bfcl_error(found: Matching, item: _Item) -> str:
+def _bfcl_error(matching: Matching, item: _Item) -> str:
     calls, expected = item.calls or (), item.expected
     if any(call.arguments is None for call in calls):
         return bfcl.UNREADABLE
     fault = None
-    if len(calls) == len(expected) == 1 and found.pairs:
+    if len(calls) == len(expected) == 1 and matching.pairs:
         call, wish = calls[0], expected[0]
         if call.arguments is not None and wish.accepted is not None and wish.declared is not None:
             fault = bfcl.call_fault(call.arguments, wish.declared, wish.named, wish.accepted)
     return bfcl.item_fault(
-        len(calls), len(expected), len(item.tools), right_tool=bool(found.pairs), fault=fault
+        len(calls), len(expected), len(item.tools), right_tool=bool(matching.pairs), fault=fault
     )
 
 
 def _plain_error(
-    found: Matching, calls: Sequence[WrittenCall], expected: Sequence[Expected]
+    matching: Matching, calls: Sequence[WrittenCall], expected: Sequence[Expected]
 ) -> str:
     """The first error, as `kind: where`."""
     unread = next((call.name for call in calls if call.arguments is None), None)
@@ -281,13 +281,13 @@ def _plain_error(
         return f"unreadable_arguments: {unread or 'a call without a name'}"
     if len(calls) != len(expected):
         return f"wrong_count: {len(calls)} called, {len(expected)} expected"
-    if found.selected < len(calls):
-        met = {pair.expected for pair in found.pairs}
-        paired = {pair.call for pair in found.pairs}
+    if matching.selected < len(calls):
+        met = {pair.expected for pair in matching.pairs}
+        paired = {pair.call for pair in matching.pairs}
         missed = next(wish.name for index, wish in enumerate(expected) if index not in met)
         extra = next(call.name for index, call in enumerate(calls) if index not in paired)
         return f"wrong_tool: {extra or 'no name'} called, {missed} expected"
-    for index, at, pair in found.pairs:
+    for index, at, pair in matching.pairs:
         if not pair.is_whole:
             call, wish = calls[index], expected[at]
             return _first_wrong(call.name, call.arguments or {}, wish.accepted or {})

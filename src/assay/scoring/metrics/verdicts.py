@@ -43,9 +43,9 @@ def _claims_supported(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def _context_coverage(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = found_of_relevant(run)
-    if found is not None:
-        return _share(*found)
+    recall = found_of_relevant(run)
+    if recall is not None:
+        return _share(*recall)
     claims = run.expected_claims
     if not claims:
         raise Undetermined(
@@ -79,12 +79,12 @@ class SeveritySummary(NamedTuple):
 
 def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> SeveritySummary:
     """Count the unsupported claims by severity. The severity of a supported claim doesn't count."""
-    found: Counter[str] = Counter(
+    counts: Counter[str] = Counter(
         claim.severity
         for claim in claims
         if claim.supported is False and claim.severity is not None
     )
-    by_severity = {severity: found[severity] for severity in SEVERITY_WEIGHTS if found[severity]}
+    by_severity = {severity: counts[severity] for severity in SEVERITY_WEIGHTS if counts[severity]}
     supported = sum(is_supported(claim, citable) is True for claim in claims)
     unjudged = len(claims) - supported - sum(by_severity.values())
     return SeveritySummary(
@@ -97,18 +97,18 @@ def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> Seve
 
 
 def _severity(run: Run, params: Mapping[str, Any]) -> Any:
-    found = summarise_severity(*sourced(run))
-    if found.unjudged:
+    summary = summarise_severity(*sourced(run))
+    if summary.unjudged:
         raise Undetermined(
-            f"{found.unjudged} of {found.claims} claims have no `supported`, cite no retrieved"
+            f"{summary.unjudged} of {summary.claims} claims have no `supported`, cite no retrieved"
             " passage, or are unsupported and have no `severity`"
         )
     weights = {**SEVERITY_WEIGHTS, **params.get("weights", {})}
     num, den = 0, 1
-    for severity, count in found.unsupported.items():
+    for severity, count in summary.unsupported.items():
         weight = exact.ratio(weights[severity])
         num, den = num * weight.den + count * weight.num * den, den * weight.den
-    return _share(found.claims * den - num, found.claims * den)
+    return _share(summary.claims * den - num, summary.claims * den)
 
 
 _RAGAS = "Es et al. 2023, RAGAS"
