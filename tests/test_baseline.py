@@ -144,6 +144,21 @@ def test_a_record_that_gives_itself_a_digest_still_names_no_other_evidence(tmp_p
         find(str(tmp_path), "prod")
 
 
+@pytest.mark.parametrize(
+    "fingerprint",
+    [[None], {"fields": [[]]}, {"fields": {"policy_digest": 1.5}}, {"fields": {"profile": {}}}],
+)
+def test_a_forged_fingerprint_is_refused(assay: Any, base: Path, fingerprint: Any) -> None:
+    from assay.canon import digest
+
+    path = base / ".assay" / "baselines" / "prod.json"
+    tree = {**json.loads(path.read_text()), "fingerprint": fingerprint}
+    del tree["digest"]
+    path.write_text(json.dumps({**tree, "digest": digest(tree)}))
+    done = assay("gate", "cand.jsonl", "--baseline", "prod", "--now", "2026-11-15T00:00:00Z")
+    assert done.code == 3, done.err
+
+
 @pytest.mark.parametrize(("days", "code"), [(0, 0), (90, 0), (90.01, 4), (-0.01, 4)])
 def test_a_baseline_is_used_only_as_long_as_the_policy_allows(
     assay: Any, base: Path, days: float, code: int

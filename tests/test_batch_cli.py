@@ -292,6 +292,12 @@ def test_a_stricter_policy_grades_norms_again_without_the_evidence(
     assert done.code == 3, done.err
     assert done.json()["record"]["counts"]["passed"] == 0
     assert done.json()["failed"]["reasons"]["below_pass_threshold"] == 3
+    record = json.loads((tmp_path / "new.batch.json").read_text())
+    (tmp_path / "new.batch.json").write_text(json.dumps({**record, "keep": ["no column"]}))
+    absent = assay("batch", "new.parquet", "-o", "absent.parquet", "--json")
+    assert absent.code == 3, "the record names a column that the grades lack"
+    assert json.loads(absent.err)["error"]["code"] == "BAT-008"
+    (tmp_path / "new.batch.json").write_text(json.dumps(record))
     written = tmp_path / "old/grades/part-0.parquet"
     write(written, f"SELECT * REPLACE (1.0 AS norm_lexical_support) FROM '{written}'")
     forged = assay("batch", "old", "-o", "forged.parquet", "--json")

@@ -60,7 +60,7 @@ class DuckDBEngine:
     def attach(self, sources: Sequence[str | BatchSource]) -> str:
         """Files and tables as one view, columns matched by name."""
         try:
-            return self.define(views_sql(self.connection, sources))
+            return self._view(views_sql(self.connection, sources))
         except self._error as error:
             names = [one if isinstance(one, str) else one.name for one in sources]
             raise _unreadable(error, ", ".join(dict.fromkeys(names))) from None
@@ -82,6 +82,12 @@ class DuckDBEngine:
 
     def define(self, sql: str) -> str:
         """A query as a view."""
+        try:
+            return self._view(sql)
+        except self._error as error:
+            raise _failed(error) from None
+
+    def _view(self, sql: str) -> str:
         view = f"assay_batch_{next(_names)}"
         self.connection.execute(f"CREATE TEMP VIEW {identifier(view)} AS {sql}")
         return view

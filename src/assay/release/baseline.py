@@ -180,6 +180,9 @@ def _record(path: str) -> dict[str, Any]:
     if not isinstance(tree, dict) or tree.get("schema") != BASELINE_SCHEMA:
         raise InputError("REL-005", f"is not a baseline ({BASELINE_SCHEMA}).", where=path)
     wrong = [name for name, kind in _SHAPE.items() if not isinstance(tree.get(name), kind)]
+    fingerprint = tree.get("fingerprint", {"fields": {}})
+    if not isinstance(fingerprint, dict) or not isinstance(fingerprint.get("fields"), dict):
+        wrong.append("fingerprint")
     if wrong:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:

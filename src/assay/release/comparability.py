@@ -117,7 +117,9 @@ def check_kept_rules(
     candidate, which may bring them, never sets the bar. `given` has the rules that the user chose
     for this comparison; what they change is returned instead of refused.
     """
-    kept = (record.get("fingerprint") or {}).get("fields") or {}
+    fingerprint = record.get("fingerprint")
+    fields = fingerprint.get("fields") if isinstance(fingerprint, dict) else None
+    kept = fields if isinstance(fields, dict) else {}
     changed = {kind: _changed_rule(kind, kept, side.fingerprint) for kind in RULES}
     refused = [one for kind, one in changed.items() if one is not None and kind not in given]
     if refused:
@@ -135,11 +137,16 @@ def check_kept_rules(
     )
 
 
+def _texts(values: Any) -> list[str]:
+    """The values of a field; none if a record from outside has anything but a list there."""
+    return [str(value) for value in values] if isinstance(values, list) else []
+
+
 def _changed_rule(
     kind: str, kept: Mapping[str, Any], graded: Mapping[str, Any]
 ) -> ChangedRules | None:
     names, digests = (
-        [[str(value) for value in fields.get(field) or []] for fields in (kept, graded)]
+        [_texts(fields.get(field)) for fields in (kept, graded)]
         for field in (kind, f"{kind}_digest")
     )
     if names[0] == names[1] and digests[0] == digests[1]:
