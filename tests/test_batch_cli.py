@@ -31,14 +31,12 @@ from postgres import postgres_url
 
 __all__ = ["postgres_url"]
 
-PROFILE = "rag-measured@2"
+PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "short-answers@1.yaml")
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
 GATES = ", ".join(f'true AS "{gate}"' for gate in PLAN.gates)
 WIDE = (
     "'r-' || i AS run, 9 AS answer_correctness_passed, 10 AS answer_correctness_total,"
-    " CASE WHEN i = 3 THEN 0.5 ELSE 0.95 END AS lexical_support,"
-    " 5 AS citation_resolution_passed, 5 AS citation_resolution_total,"
-    f" 0.9 AS context_precision, 0.9 AS context_recall, 9000 AS efficiency, {GATES}"
+    f" CASE WHEN i = 3 THEN 0.5 ELSE 0.95 END AS lexical_support, {GATES}"
 )
 
 
@@ -73,7 +71,7 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
         lake.execute(f"CREATE TABLE scores AS {rows()}")
     made = {}
     files = ["s.parquet", "s.csv", "s.jsonl", "s.arrow"]
-    files += [f"z.{form}.gz" for form in ("csv", "tsv", "jsonl", "ndjson")]
+    files += [f"z.{form}.gz" for form in ("tsv", "ndjson", *(("csv", "jsonl") if CAMPAIGN else ()))]
     for name in (*files, "lake.duckdb#scores"):
         out = f"{name.replace('#', '-')}.graded.parquet"
         done = assay("batch", name, "-o", out, "--profile", PROFILE)
@@ -274,9 +272,15 @@ def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: 
 def test_a_stricter_policy_grades_norms_again_without_the_evidence(
     assay: Any, tmp_path: Path
 ) -> None:
-    write(tmp_path / "s.parquet", f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}")
-    assert assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE).code == 3
-    once = assay("batch", "s.parquet", "-o", "new.parquet", "--profile", PROFILE)
+    others = (
+        "5 AS citation_resolution_passed, 5 AS citation_resolution_total,"
+        " 0.9 AS context_precision, 0.9 AS context_recall, 9000 AS efficiency"
+    )
+    twice = f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}"
+    write(tmp_path / "s.parquet", f"SELECT *, {others} FROM ({twice})")
+    shipped = ("--profile", "rag-measured@2")  # found by its name when norms are graded
+    assert assay("batch", "s.parquet", "-o", "old", *shipped).code == 3
+    once = assay("batch", "s.parquet", "-o", "new.parquet", *shipped)
     assert once.code == 3
     (tmp_path / "s.parquet").unlink()
     again = assay("batch", "old", "-o", "again.parquet")
