@@ -143,6 +143,25 @@ def test_the_folder_comes_first_and_the_output_says_so(here: Run, tmp_path: Path
 
 
 @on_sqlite
+def test_a_folder_without_the_newest_baseline_of_the_ledger_is_refused(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
+    put_sides(tmp_path)
+    store = ("--store", ledger_url)
+    keep = ("baseline", "set", "production")
+    assert here(*keep, "baseline.jsonl", "--now", "2026-11-01T00:00:00.5Z", *store).code == 0
+    assert here(*GATE, "--baseline", "production", *store).code == 0
+    elsewhere = ("--dir", "copy", "--now", "2026-11-03T00:00:00Z")
+    assert here(*keep, "candidate.jsonl", *elsewhere, *store).code == 0
+    refused = here(*GATE, "--baseline", "production", *store)
+    assert (refused.code, "production@1, made 2026-11-01" in refused.err) == (4, True), refused.err
+    digest = refused.err.partition("or sha256:")[2][:64]
+    assert here(*GATE, "--baseline", f"sha256:{digest}", *store).code == 0
+    named = here(*GATE, "--baseline", "production@1", *store, "--json")
+    assert (named.code, named.json()["baseline"]["name"]) == (0, "baseline production@1")
+
+
+@on_sqlite
 def test_a_name_in_neither_place_names_both_and_the_near_miss(
     here: Run, tmp_path: Path, ledger_url: str
 ) -> None:

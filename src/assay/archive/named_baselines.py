@@ -1,8 +1,8 @@
 """A baseline by its name: the one in the folder of baselines, else the one in the ledger that
 `--store` names.
 
-The folder comes first. If its baseline of that name was changed or is too old, it is refused, and
-the ledger's baseline of the same name doesn't replace it.
+The folder comes first. If its baseline of that name was changed, is too old or is older than the
+ledger's, it is refused, and the ledger's baseline of the same name doesn't replace it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,31 @@ def find_named(folder: str, name: str, store: Store | None) -> FoundBaseline:
             raise
         return _in_ledger(folder, name, store)
     if store is not None:
+        _refuse_older(baseline.stored, name, store)
         store.note(f"the baseline {baseline.stored.name} is the one in the folder {folder}.")
     return baseline
+
+
+def _refuse_older(stored: StoredBaseline, name: str, store: Store) -> None:
+    """Refuse the folder's newest baseline of a name where the ledger has a newer one: with a copy
+    of the folder that lacks it, a candidate would be compared with a version that was replaced.
+    """
+    from assay.store.baselines import find_baseline
+
+    kept = find_baseline(store.ledger, name, project=store.project)
+    if kept is None:
+        return
+    newer = as_stored(kept, store.ledger.where)
+    if newer.made_at.replace(microsecond=0) <= stored.made_at:  # the folder has whole seconds
+        return
+    raise NotEnoughEvidence(
+        "REL-005",
+        f"the baseline {stored.name}, made {stored.record['made_at']}, is older than"
+        f" {newer.name}, made {newer.record['made_at']}, in the project '{store.project}' of"
+        f" {store.ledger.where}.",
+        where=stored.path,
+        fix=f"Name the one that you mean: {stored.name}, or {kept.digest}.",
+    )
 
 
 def _in_ledger(folder: str, name: str, store: Store) -> FoundBaseline:
