@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +35,7 @@ from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
 from examples import CAMPAIGN, each
-from forking import Commands, once
+from forking import Commands, Forked, once
 from postgres import ledger_url, postgres_url
 from serving import runs, serving
 
@@ -596,8 +594,8 @@ def test_a_kill_while_it_stores_leaves_all_of_the_evaluation_or_none(
     assay: Any, tmp_path: Path, parts: int
 ) -> None:
     write(tmp_path / "a.jsonl", runs(10))  # eleven groups of records in four transactions
-    code = [sys.executable, "-c", KILLED, str(parts)]
-    done = subprocess.run(code, cwd=tmp_path, capture_output=True, check=False)
+    done = Forked(parts, code=KILLED, cwd=tmp_path)
+    done.communicate()
     assert done.returncode == -signal.SIGKILL
     report = assay("ledger", "verify", "--json").json()
     assert (report["clean"], report["records"]) == (True, 9 * parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,20 @@ from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION
 from assay.records.label import Rater
 from assay.store.ledger import open_ledger
+from forking import once
 from labelling import CRITERIA, RUBRIC, judged, stored
 
 
 def prepared(folder: Path) -> str:
-    """A ledger with two evaluations in a folder."""
-    (folder / ".assay").mkdir()
-    url = f"sqlite:///{folder}/.assay/ledger.db"
-    with open_ledger(url) as ledger:
-        stored(ledger, judged(36), "first")
-        stored(ledger, judged(36, "2"), "second")
-    return url
+    """A ledger with two evaluations in a folder: made once in a test run, and copied."""
+
+    def make(first: Path) -> None:
+        with open_ledger(f"sqlite:///{first}/ledger.db") as ledger:
+            stored(ledger, judged(36), "first")
+            stored(ledger, judged(36, "2"), "second")
+
+    shutil.copytree(once("labelling", make), folder / ".assay")
+    return f"sqlite:///{folder}/.assay/ledger.db"
 
 
 def label_all(url: str, name: str, *raters: str) -> None:
