@@ -181,10 +181,12 @@ def run_assay(words: list[str], folder: Path, env: Mapping[str, str]) -> Printed
 class Reader:
     """Somebody who follows a page in a folder: where they are, and what they have set."""
 
-    def __init__(self, folder: Path, run: Run) -> None:
+    def __init__(self, folder: Path, run: Run, *programs: Path) -> None:
         self._home = self._at = folder
         self._run = run
-        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        tools = os.pathsep.join(
+            [*map(str, programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+        )
         self._env = {**SETTINGS, "PATH": tools, "PORT": _free_port()}
         self._names: dict[str, object] = {"__name__": "__main__"}
         self._shells: list[int] = []
@@ -353,9 +355,9 @@ class Reader:
 
 
 @contextmanager
-def reading(folder: Path, run: Run) -> Iterator[Reader]:
-    """Somebody who follows one page."""
-    reader = Reader(folder.resolve(), run)
+def reading(folder: Path, run: Run, *programs: Path) -> Iterator[Reader]:
+    """Somebody who follows one page, with these folders of programs before the others."""
+    reader = Reader(folder.resolve(), run, *programs)
     try:
         yield reader
     finally:

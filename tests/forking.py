@@ -24,6 +24,7 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -319,12 +320,22 @@ class Parent:
                 stream.seek(0)
             return Result(code, out.read(), err.read())
 
-    def become(self, message: dict[str, Any], streams: list[int]) -> int:
-        """The command with the streams of the program that was started in its place."""
-        with self._lock:
-            self._tell(streams=streams, stays=False, code="", **message)
-            self._answer(60)
-            return int(self._answer(300))
+    def become(self, wire: socket.socket) -> None:
+        """The command in the place of the program that was started and connected here, with its
+        streams; it ends with that program.
+        """
+        with wire:
+            data, streams, _, _ = socket.recv_fds(wire, 1 << 20, 3)
+            with self._lock:
+                self._tell(streams=streams, stays=True, code="", **json.loads(data))
+                pid = self._answer(60)
+            for stream in streams:
+                os.close(stream)
+            while (code := self.ended(pid)) is None:
+                if select.select([wire], [], [], 0.02)[0]:
+                    os.kill(pid, signal.SIGTERM)
+                    return
+            wire.sendall(str(code).encode())
 
     def start(
         self,
@@ -397,8 +408,8 @@ def bare_parent() -> Parent:
 
 @contextmanager
 def program(path: Path) -> Iterator[None]:
-    """Make this path a program that scripts can start, one at a time: `assay`, forked. It ends with
-    the `with` statement.
+    """Make this path a program that scripts can start until the `with` statement ends: `assay`,
+    forked, which takes no notice of what Python reads from the environment when it starts.
     """
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/calls")
@@ -408,12 +419,7 @@ def program(path: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):  # the listener is shut
                 while True:
                     wire, _ = listener.accept()
-                    with wire:
-                        data, streams, _, _ = socket.recv_fds(wire, 1 << 20, 3)
-                        code = parent().become(json.loads(data), streams)
-                        wire.sendall(str(code).encode())
-                    for stream in streams:
-                        os.close(stream)
+                    threading.Thread(target=parent().become, args=[wire]).start()
 
         thread = threading.Thread(target=answer)
         thread.start()

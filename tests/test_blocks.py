@@ -7,7 +7,7 @@ import re
 import select
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 
 from assay.cli.verbs import VERBS
 from conftest import ROOT
-from forking import Commands
+from forking import Commands, program
 
 sys.path.insert(0, str(ROOT / "docs"))
 import blocks
@@ -39,12 +39,20 @@ def run(commands: Commands) -> blocks.Run:
     return run_command
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with an `assay` that is forked, for servers and for what a page's programs start."""
+    folder = tmp_path_factory.mktemp("programs")
+    with program(folder / "assay"):
+        yield folder
+
+
 @pytest.mark.parametrize("page", RUN)
 def test_the_blocks_of_a_page_print_what_it_shows(
-    run: blocks.Run, tmp_path: Path, page: str
+    run: blocks.Run, tmp_path: Path, programs: Path, page: str
 ) -> None:
     text = (ROOT / page).read_text("utf-8")
-    with blocks.reading(tmp_path, run) as reader:
+    with blocks.reading(tmp_path, run, programs) as reader:
         assert reader.follow(text) == text, f"run `python docs/blocks.py {page}`"
         if check := AFTERWARDS.get(page):
             check(tmp_path)
