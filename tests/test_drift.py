@@ -214,6 +214,17 @@ def test_a_card_that_lacks_something_is_refused(lost: str) -> None:
         compare_cards([{**whole, "calibration": None}], whole)
 
 
+@each("odd", ["a/b", "", 1e300, {}, [1]])
+def test_a_card_with_a_verdict_on_another_scale_is_refused(odd: Any) -> None:
+    people = labels()
+    verdicts = judged(people)
+    then, now = card(people, verdicts), card(people, verdicts, month=1)
+    now["verdicts"] = {**now["verdicts"], next(iter(now["verdicts"])): odd}
+    with pytest.raises(InputError, match="can't be compared") as error:
+        compare_cards([then], now)
+    assert error.value.code == "JDG-009"
+
+
 def test_false_alarms_are_rarer_than_alpha_where_a_judge_only_repeats_itself_with_noise() -> None:
     people = labels(100)
     alarms = 0

@@ -17,8 +17,8 @@ from msgspec.structs import asdict
 
 from assay.errors import InputError
 from assay.judging.calibration_text import shown
-from assay.judging.card import read_card
-from assay.judging.labels import Label, Scale, scale_of, value_text
+from assay.judging.card import AGAIN, read_card
+from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
 from assay.records.grade import ENGINE
 from assay.records.judge_card import CalibrationRecord, JudgeCard
 from assay.stats.calibration import mean_difference
@@ -194,7 +194,20 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
 def _pair(then: CalibratedCard, now: CalibratedCard) -> _Pair:
     old, new, labels = then.card.verdicts, now.card.verdicts, now.calibration.labels
     ids = sorted(old.keys() & new.keys())
-    rows = [Label(name, labels.get(name), side[name]) for side in (old, new) for name in ids]
+    rows = [
+        Label(f"{when} {name}", labels.get(name), verdicts[name])
+        for when, verdicts in (("then", old), ("now", new))
+        for name in ids
+    ]
+    try:
+        rows = labels_of(rows)
+    except InputError as error:
+        raise InputError(
+            "JDG-009",
+            f"their verdicts and labels can't be compared: {error.faults[0].message}",
+            where=f"the cards of {then.card.made_at} and {now.card.made_at}",
+            fix=AGAIN,
+        ) from None
     scale = scale_of(rows)
     positive = now.calibration.scale.positive
     known = {value_text(x) for row in rows for x in (row.human, row.judge) if x is not None}
