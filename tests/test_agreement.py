@@ -357,18 +357,18 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
             truth = find(
                 [
                     _draw(chance, cuts, likeness, raters)
-                    for _ in range(repeats(2_000, 20_000) if cuts else repeats(1_000, 4_000))
+                    for _ in range(repeats(1_000, 20_000) if cuts else repeats(500, 4_000))
                 ]
             ).value
             assert truth is not None, kind
             for n, found in held.items():
-                for _ in range(repeats(6, 40)):
+                for _ in range(repeats(4, 40)):
                     interval = find([_draw(chance, cuts, likeness, raters) for _ in range(n)])
                     _whole(interval)
                     if interval.low is not None and interval.high is not None:
                         found.append(interval.low <= truth <= interval.high)
     for n, found in held.items():
-        assert len(found) > repeats(20, 250), "an interval that is hardly ever given shows nothing"
+        assert len(found) > repeats(12, 250), "an interval that is hardly ever given shows nothing"
         assert sum(found) / len(found) >= (0.93 if CAMPAIGN else 0.9), (
             f"{name}: {sum(found) / len(found):.3f} at n = {n}"
         )

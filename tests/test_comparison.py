@@ -465,13 +465,13 @@ def test_a_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent(
 
 
 def test_a_grouped_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
-    cells = campaign.false_grouped_claims(repeats(15, 400))
+    cells = campaign.false_grouped_claims(repeats(10, 400))
     assert sum(cell.above for cell in cells) / len(cells) <= 0.04
     assert max(cell.above for cell in cells) <= 0.12
 
 
 def test_intervals_of_a_mean_cover_as_they_say_from_5_samples_on() -> None:
-    cells = campaign.means(repeats(15, 200))
+    cells = campaign.means(repeats(10, 200))
     assert campaign.average(cells) >= 0.955
     assert {cell.n for cell in cells} >= {5, 30}
     assert campaign.worst(cells).coverage >= 0.7

@@ -336,7 +336,7 @@ def test_a_candidate_that_is_worse_by_the_margin_is_promoted_in_at_most_five_of_
 
     rates = []
     for kind in campaign.KINDS:
-        for n, often in ((30, repeats(75, 150)), (100, repeats(30, 60))):
+        for n, often in ((30, repeats(40, 150)), (100, repeats(20, 60))):
             seen = campaign.simulate(kind, n, effect=-1.0, repeats=often)
             rates.append(seen.promoted)
             # so few repeats cannot tell 5% from 6%: no cell may be shown to be above, and the
@@ -353,7 +353,7 @@ def test_one_that_is_as_good_is_rejected_hardly_ever() -> None:
 
 
 def test_the_power_is_as_planned() -> None:
-    (plan, *_) = campaign.planned(300, kinds=("normal, sd 2",), effects=(0.0,))
+    (plan, *_) = campaign.planned(repeats(150, 300), kinds=("normal, sd 2",), effects=(0.0,))
     assert (plan.needed, plan.promised) == (34, 0.8)
     assert plan.seen == pytest.approx(0.8, abs=0.07)
 

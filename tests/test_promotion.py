@@ -436,7 +436,7 @@ def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_g
     assert "betting sequence, holds at each of 3 looks" in found.comparison.difference.method
     assert found.comparison.difference.low < one.comparison.difference.low
     assert found.comparison.claims.superior is False
-    many = drawn(3000)
+    many = drawn(1500)
     assert (
         with_looks(decide(cards(shifted(many, 0)), cards(many)), RULES, looks=3).outcome
         == "promote"

@@ -112,7 +112,7 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
 
 @pytest.mark.req("W-075")
 def test_the_truth_is_excluded_at_any_look_in_at_most_5_percent_of_all_runs() -> None:
-    often = repeats(20, 200)
+    often = repeats(12, 200)
     cells = campaign.anytime(often, looks=8, step=40)
     for cell in cells:
         if cell.method != "student-t at each look":

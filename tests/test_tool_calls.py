@@ -694,8 +694,8 @@ def test_deep_nesting_neither_breaks_nor_passes() -> None:
         [{"name": "f", "arguments": {"x": nested(150)}}],
         [{"name": "f", "arguments": {"x": [nested(150)]}}],
     )["correct"]
-    deep = {"name": "f", "arguments": {"x": nested(100_000)}}
-    wished = [{"name": "f", "arguments": {"x": [nested(100_000)]}}]
+    deep = {"name": "f", "arguments": {"x": nested(30_000)}}
+    wished = [{"name": "f", "arguments": {"x": [nested(30_000)]}}]
     assert not verdict([deep], wished)["correct"]
     assert not verdict([deep] * 3, wished * 3)["correct"]
     assert not verdict([deep], wished, "bfcl", tools=[tool])["correct"]
