@@ -1,7 +1,6 @@
 """Tables of PostgreSQL: copying one to read it, and writing the grades of a batch as another.
 
-COPY moves rows as CSV in one transaction, so memory stays small. A read sees one snapshot, and its
-numbers keep the database's digits; a write is complete or absent.
+COPY moves rows as CSV in one transaction: a read is a snapshot, a write is complete or absent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Wraps every request: its id, the headers that protect a browser, one log line, and a problem
-document for any uncaught error.
-
-This is plain ASGI, without a separate task or queue: thousands of idle streams go through it.
+document for any uncaught error. Plain ASGI: thousands of idle streams go through it.
 """
 
 from __future__ import annotations

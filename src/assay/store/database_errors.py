@@ -44,8 +44,7 @@ def may_pass(error: DBAPIError) -> bool:
 
 
 def _state(error: Exception) -> Any:
-    orig = getattr(error, "orig", None)
-    if isinstance(orig, sqlite3.Error):
+    if isinstance(orig := getattr(error, "orig", None), sqlite3.Error):
         return getattr(orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
     return getattr(orig, "sqlstate", None)
 

@@ -1,9 +1,7 @@
-"""Handoffs: which agent passed the work to which, as far as the spans show it.
-
-They are read from links (Agent Framework), handoff spans, a node's parent in the graph
-(OpenInference), or LangGraph's supersteps where only one node can have come before. Steps without
-an agent are skipped. If the source is unknown for one agent, the handoffs of the whole run are
-unknown: an incomplete list could hide a forbidden handoff.
+"""Handoffs: which agent passed the work to which, as far as the spans show it: by links (Agent
+Framework), handoff spans, a node's parent in the graph (OpenInference), or LangGraph's supersteps
+where only one node can have come before. If the source is unknown for one agent, those of the whole
+run are: a list with gaps could hide a forbidden handoff.
 """
 
 from __future__ import annotations

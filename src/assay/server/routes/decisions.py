@@ -1,6 +1,4 @@
-"""Decisions and baselines: whether a candidate may replace a baseline, from posted or stored
-documents.
-"""
+"""Decisions and baselines, from posted or stored documents."""
 
 from __future__ import annotations
 
@@ -380,11 +378,8 @@ def _kept(
     kept = _side(evidence, author, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
-    own = (
-        None
-        if evidence.evaluation is None
-        else own_profile(evidence.evaluation.evaluation.settings)
-    )
+    stored = evidence.evaluation
+    own = None if stored is None else own_profile(stored.evaluation.settings)
     made = None if body.profile else made_profile(body.name, own)
     record = baseline_record(
         body.name, kept, now=datetime.now(UTC), made_profile=made and made.profile
