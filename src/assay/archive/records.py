@@ -167,8 +167,8 @@ def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[
 
 
 def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
-    """Every entry of a namespace or selection, and its current index, linked to them. A regrading
-    entry links to the one it supersedes.
+    """Every entry of a namespace or selection, and its current index, linked to them. An entry
+    of a later grading links to the one it supersedes.
     """
     home = tree.home(kind, name)
     with tree.locked(kind, name):
