@@ -380,7 +380,7 @@ def test_a_key_or_a_shape_that_the_adapter_does_not_know_is_refused(
 def test_a_target_that_is_neither_is_refused(kind: str) -> None:
     with pytest.raises(InputError, match=r"it must be an? "):
         make_adapter({"kind": kind, "target": "script:ANSWER"}, FOLDER, where="w.yaml")
-    with pytest.raises(InputError, match=r"it must give an? "):
+    with pytest.raises(InputError, match=r"it must return an? "):
         called(adapter(kind, lambda: 3))
 
 
