@@ -42,6 +42,9 @@ DECIDED = (
 )
 
 
+Rows = list[dict[str, Any]]
+
+
 def runs(seed: int, *, drop: float, groups: int = 0, tags: int = 0) -> list[dict[str, Any]]:
     """Runs of forty samples, with what each criterion and gate came to; some samples have no
     tag, and some no group.
@@ -70,9 +73,9 @@ def runs(seed: int, *, drop: float, groups: int = 0, tags: int = 0) -> list[dict
     return found
 
 
-def cards(path: Path, side: str) -> Path:
+def cards(path: Path, side: str | Rows) -> Path:
     lines = []
-    for row in SIDES[side]:
+    for row in SIDES[side] if isinstance(side, str) else side:
         card = {
             "schema": "assay.scorecard/1",
             "run_id": row["run"],
@@ -170,26 +173,30 @@ SIDES = {
 
 
 @cache
-def graded() -> Any:
+def all_graded() -> Any:
     """The grades of all sides as one table: a batch costs much the same for any number of runs."""
+    return graded([row for side in SIDES.values() for row in side])
+
+
+def graded(rows: Rows) -> Any:
+    """A database with the grades of these runs."""
     with tempfile.TemporaryDirectory() as folder:
-        path = evidence(
-            Path(folder) / "all.parquet", [row for side in SIDES.values() for row in side]
-        )
+        path = evidence(Path(folder) / "all.parquet", rows)
         source = duckdb.connect()
         made = grade_table(str(path), profile=PROFILE, connection=source, keep=list(KEPT))
         made.create("graded")
     return source
 
 
-def batch(path: Path, side: str, **changes: Any) -> Path:
-    """The runs of a side as the output of a batch, with its record."""
-    rows = SIDES[side]
+def batch(path: Path, side: str | Rows, **changes: Any) -> Path:
+    """The runs of a side, or these, as the output of a batch, with its record."""
+    is_side = isinstance(side, str)
+    rows = SIDES[side] if isinstance(side, str) else side
+    where = f"WHERE regexp_full_match(run, '{side}-[0-9]+')" if is_side else ""
     keep = [name for name in KEPT if any(row.get(name) for row in rows)]
     lacks = [f'"{name}"' for name in KEPT if name not in keep]
-    graded().execute(
-        f"COPY (SELECT * EXCLUDE ({', '.join(lacks)}) FROM graded"
-        f" WHERE regexp_full_match(run, '{side}-[0-9]+')) TO '{path}'"
+    (all_graded() if is_side else graded(rows)).execute(
+        f"COPY (SELECT * EXCLUDE ({', '.join(lacks)}) FROM graded {where}) TO '{path}'"
     )
     record = BatchRecord(
         profile=PLAN.profile,

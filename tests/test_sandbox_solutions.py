@@ -337,7 +337,7 @@ def test_tests_that_are_at_fault_leave_the_verdict_open(test: str, said: str) ->
 @each(
     ("code", "test", "entry", "fix"),
     [
-        ("x", "", "f", "not a pass"),
+        ("x", "", "f", "at least one"),
         ("x", "y", "not a name", "Name a function"),
         ("a\0b", "y", "f", "short texts"),
         ("\ud800", "y", "f", "surrogates"),
