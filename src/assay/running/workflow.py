@@ -108,8 +108,6 @@ class Agent(_WorkflowPart, frozen=True):
 
     adapter: dict[str, Any]
     """How the agent is called."""
-    critical: bool = True
-    """Whether a failure of this agent fails the run."""
 
 
 class Iterations(_WorkflowPart, frozen=True):
