@@ -193,8 +193,8 @@ def _score(origin: ResultOrigin, metric: Metric, value: Any, sample_id: str) -> 
     if value is not None and is_immense(value):
         raise InputError(
             "SCO-011",
-            f"the sample {sample_id!r} has a {label!r} beyond all measure:"
-            f" {Decimal(value).adjusted():+} is its order of magnitude.",
+            f"the sample {sample_id!r} has a {label!r} that is too large or too small: its"
+            f" exponent is {Decimal(value).adjusted():+}.",
             where=origin.run,
         )
     metric.add(value, sample_id)
