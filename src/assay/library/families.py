@@ -40,6 +40,7 @@ class Family(NamedTuple):
     systems: tuple[RuleSystem, ...]
     load_policy: Callable[[Document], Any]
     load_rubric: Callable[[Document], Any] | None = None
+    """None for rubrics that are read as those of workflows are."""
 
 
 FAMILIES: Registry[Family] = Registry("family", homes="assay.plugins:FAMILIES")

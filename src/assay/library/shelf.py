@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
@@ -28,8 +28,10 @@ from assay.library.lock import BUILTIN, LOCK, Lock, parse_lock
 from assay.library.lock import lock_of as _lock
 from assay.records.systems import vouch
 from assay.registry import near_miss
-from assay.scoring.profile import Profile, load_profile
-from assay.scoring.rubric import Rubric, load_rubric
+
+if TYPE_CHECKING:
+    from assay.scoring.profile import Profile
+    from assay.scoring.rubric import Rubric
 
 KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
 """The kinds of items on a shelf: the folder of each, and its singular."""
@@ -38,10 +40,14 @@ KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
 def _load(kind: str, document: Document) -> Any:
     """The record of a document, read as its family reads it."""
     if kind == "profiles":
+        from assay.scoring.profile import load_profile  # a grade of scorecards needs only a policy
+
         return load_profile(document)
     family = _family(document.tree.get("family") if isinstance(document.tree, dict) else None)
     if kind == "policies":
         return family.load_policy(document)
+    from assay.scoring.rubric import load_rubric
+
     return (family.load_rubric or load_rubric)(document)
 
 

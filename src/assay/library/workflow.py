@@ -6,7 +6,6 @@ from assay.grading.policy import load_policy
 from assay.library.families import WORKFLOW, Family, RuleSystem
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import SCORING_SYSTEM
-from assay.scoring.rubric import load_rubric
 
 FAMILY = Family(
     WORKFLOW,
@@ -26,5 +25,4 @@ FAMILY = Family(
         ),
     ),
     load_policy,
-    load_rubric,
 )

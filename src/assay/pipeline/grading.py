@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 from msgspec.json import Encoder
@@ -37,9 +37,9 @@ from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
 from assay.registry import near_miss
-from assay.scoring.profile import ScoringPlan, make_plan
-from assay.scoring.requirements import hold_to
-from assay.scoring.scorecard import score as _score
+
+if TYPE_CHECKING:
+    from assay.scoring.profile import ScoringPlan
 
 DEFAULT_POLICY = "workflow"
 R = TypeVar("R")
@@ -113,6 +113,8 @@ class Grader:
             return None
         name = card.profile.id
         if name not in self._by_profile:
+            from assay.scoring.profile import make_plan
+
             try:
                 profile = self.shelf.profile(shelf_name(name, "profile"))
                 self._by_profile[name] = make_plan(profile, why="named by the scorecard")
@@ -122,8 +124,10 @@ class Grader:
 
     def scorecard(self, run: Run) -> Scorecard:
         """Score a run by its plan."""
+        from assay.scoring.scorecard import score as score_run
+
         workflow = run.workflow
-        return _score(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
+        return score_run(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
         """A scorecard, held to the chosen profile or else the one that it names, if any.
@@ -137,6 +141,8 @@ class Grader:
                 return scorecard
             rubric = scorecard.rubric.id if scorecard.rubric is not None else None
             plan = self._planned(None, scorecard.profile.id, rubric, named_by="the scorecard")
+        from assay.scoring.requirements import hold_to
+
         return hold_to(
             structs.replace(
                 scorecard,
@@ -169,6 +175,8 @@ class Grader:
         *,
         named_by: str,
     ) -> ScoringPlan:
+        from assay.scoring.profile import make_plan
+
         chosen, why = select_profile(self.shelf, self._profile, family, profile, named_by=named_by)
         named = rubric if self._profile is None else None
         over, rubric_why = select_rubric(self.shelf, self._rubric, named, named_by=named_by)

@@ -4,13 +4,15 @@ that the evidence names, else the one for its family.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import ShelfError
 from assay.files.yaml_files import is_yaml_name
 from assay.library.shelf import Shelf
-from assay.scoring.profile import Profile, ScoringPlan
-from assay.scoring.rubric import Rubric
+
+if TYPE_CHECKING:
+    from assay.scoring.profile import Profile, ScoringPlan
+    from assay.scoring.rubric import Rubric
 
 WORKFLOW = "the run's workflow"
 
