@@ -244,9 +244,7 @@ def run_here(
     """The command in this process."""
     from assay.cli.main import run
     from assay.cli.process import Streams
-    from assay.library.lock import lock_of
 
-    lock_of.cache_clear()  # it knows a library by its path, which may be of this folder
     with ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         for number, stream in enumerate((_given(stack, stdin), out.fileno(), err.fileno())):

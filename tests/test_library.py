@@ -570,6 +570,24 @@ def test_a_published_file_that_changed_is_refused_everywhere(
     assert assay("grade", "run.json", "--library", team, "--json").out == before.out
 
 
+def test_a_process_notices_what_others_edit_and_publish(assay: Any, team: Path) -> None:
+    file = team / "profiles" / "triage@1.yaml"
+    evidence = run("tool-use", workflow={"id": "w", "version": "1", "family": "triage"})
+
+    def weights(**chosen: str) -> dict[str, float]:
+        return {one.name: float(one.weight) for one in package.score(evidence, **chosen).criteria}
+
+    ways = ({"library": str(team)}, {"profile": str(file)})
+    before = [weights(**way)["right_queue"] for way in ways]
+    file.write_text(_but("weight: 0.6", "weight: 0.5"))
+    assert (before, [weights(**way)["right_queue"] for way in ways]) == ([0.6, 0.6], [0.5, 0.5])
+    assert assay("library", "publish", "--library", team).code == 0
+    file.write_text(CLEAN)
+    for way in ways:
+        with pytest.raises(package.AssayError, match="published"):
+            package.score(evidence, **way)
+
+
 def test_a_published_file_that_is_gone_is_noticed(assay: Any, team: Path) -> None:
     assay("library", "publish", "--library", team)
     (team / "profiles" / "triage@1.yaml").unlink()

@@ -46,12 +46,22 @@ class Lock(msgspec.Struct, frozen=True):
         data = msgspec.json.Encoder(decimal_format="number").encode(document)
         with atomic_write(os.path.join(root, LOCK)) as stream:
             stream.write(msgspec.json.format(data, indent=2) + b"\n")
-        lock_of.cache_clear()
+        _shipped.cache_clear()
 
 
-@lru_cache(maxsize=8)
 def lock_of(root: str = BUILTIN) -> Lock:
-    """The lock of a library; an empty one if nothing was published."""
+    """The lock of a library; an empty one if nothing was published. Only that of the package is
+    kept: another may grow while this process runs.
+    """
+    return _shipped() if root == BUILTIN else _read(root)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Lock:
+    return _read(BUILTIN)
+
+
+def _read(root: str) -> Lock:
     path = os.path.join(root, LOCK)
     if not os.path.exists(path):
         return Lock({})

@@ -17,7 +17,7 @@ from msgspec.json import Encoder
 
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
 from assay.files.json_files import Document
-from assay.files.yaml_files import locate
+from assay.files.yaml_files import is_yaml_name, locate
 from assay.grading.explain import Explanation
 from assay.grading.explain import explain as _explain
 from assay.grading.grade import grade as _grade
@@ -274,9 +274,19 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
 # --- the public functions
 
 
+def _grader(policy: str, profile: str | None, rubric: str | None, library: str | None) -> Grader:
+    """A grader by these rules. Only one by shipped rules is kept: a file may be edited, or the same
+    path may mean another file, before the next call.
+    """
+    if library is None and not any(map(is_yaml_name, filter(None, (policy, profile, rubric)))):
+        return _shipped_grader(policy, profile, rubric)
+    shelf = Shelf(*filter(None, [library]))
+    return Grader(shelf, policy=policy, profile=profile, rubric=rubric)
+
+
 @lru_cache(maxsize=32)
-def _grader(policy: str, profile: str | None, rubric: str | None, *library: str) -> Grader:
-    return Grader(Shelf(*library), policy=policy, profile=profile, rubric=rubric)
+def _shipped_grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
+    return Grader(Shelf(), policy=policy, profile=profile, rubric=rubric)
 
 
 def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
@@ -327,7 +337,7 @@ def score(
     (True, None)
     """
     record = run if isinstance(run, Run) else _from_python(run, "run", read_run)
-    return _grader(DEFAULT_POLICY, profile, rubric, *filter(None, [library])).scorecard(record)
+    return _grader(DEFAULT_POLICY, profile, rubric, library).scorecard(record)
 
 
 def grade(
@@ -367,7 +377,7 @@ def grade(
         raise EvidenceError(
             "API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first."
         )
-    grader = _grader(policy, None, None, *filter(None, [library]))
+    grader = _grader(policy, None, None, library)
     if isinstance(scorecard, Scorecard):
         return grader.grade_card(scorecard, scored=True)
     # Only the caller's program can pass a Scorecard; a mapping may have been read from anywhere,
