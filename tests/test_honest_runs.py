@@ -118,7 +118,7 @@ def one_run(folder: Path, code: str, expected: dict[str, Any], **workflow: Any) 
     data = from_rows([row | workflow.pop("row", {})], id="d", version="1", where="d")
     kept: list[dict[str, Any]] = []
     settings = RunSettings("x")
-    runner = Runner(flow, data, settings, keep=kept.append, after=after_of(flow))
+    runner = Runner(flow, data, settings, keep=kept.append, after=after_of(flow, criteria=()))
     asyncio.run(runner.run(work_of(prepare(flow, data), settings)))
     return kept[0]
 

@@ -62,7 +62,9 @@ def ran(
     tell = (
         None if told is None else (lambda run_id, kind, fields: told.append((run_id, kind, fields)))
     )
-    runner = Runner(flow, data, settings, keep=kept.append, notify=tell, after=after_of(flow))
+    runner = Runner(
+        flow, data, settings, keep=kept.append, notify=tell, after=after_of(flow, criteria=())
+    )
     asyncio.run(runner.run(work_of(prepare(flow, data), settings)))
     for run in kept:
         assay.score(

@@ -57,7 +57,7 @@ def ran(flow: LoadedWorkflow, rows: list[dict[str, Any]]) -> list[Any]:
     data = from_rows(rows, id="d", version="1", where="d.jsonl")
     kept: list[Any] = []
     settings = RunSettings("x", concurrency=1, timeout_s=30, now=NOW)
-    runner = Runner(flow, data, settings, keep=kept.append, after=after_of(flow))
+    runner = Runner(flow, data, settings, keep=kept.append, after=after_of(flow, criteria=()))
     asyncio.run(runner.run(work_of(prepare(flow, data), settings)))
     return kept
 
@@ -237,6 +237,33 @@ def test_a_score_off_the_scale_of_the_profile_is_missing_evidence(raw: Any) -> N
     assert "zero_one: the raw score" in " ".join(outcome.notes)
 
 
+def test_a_score_is_held_to_the_scale_that_the_rubric_gives_its_criterion(tmp_path: Path) -> None:
+    rubric = tmp_path / "rubrics" / "strict.yaml"
+    rubric.parent.mkdir()
+    criterion = {
+        "name": "response_relevance",
+        "definition": "It answers the question.",
+        "evidence_required": ["the answer"],
+        "scale": [1, 5],
+        "anchors": {str(point): f"point {point}" for point in range(1, 6)},
+        "weight": 1,
+    }
+    rubric.write_text(json.dumps({"rubric_id": "strict", "version": 1, "criteria": [criterion]}))
+    norms = {}
+    for raw in (0.9, 4):
+        outcome = assay.evaluate(
+            lambda q: q.upper(),
+            ROWS,
+            profile="rag",
+            rubric=str(rubric),
+            scorers=[{"target": lambda run, raw=raw: {"response_relevance": raw}, "name": "own"}],
+        )
+        (grade,) = outcome.grades
+        (found,) = (one for one in grade["criteria"] if one["name"] == "response_relevance")
+        norms[raw] = (found["raw_score"], found["norm"])
+    assert norms == {0.9: (None, 0), 4: (4, 0.75)}
+
+
 @pytest.mark.parametrize(
     ("body", "raw"),
     [("float64(0.75)", "0.75"), ("int64(1)", "1"), ("bool_(True)", "1"), ("array(0.5)", "0.5")],
@@ -319,7 +346,7 @@ def test_scorers_that_contradict_each_other_are_refused(
 ) -> None:
     flow = flow_of(tmp_path, "def check(run): return True", scorers=scorers)
     with pytest.raises(InputError) as caught:
-        after_of(flow)
+        after_of(flow, criteria=())
     assert words in str(caught.value)
 
 

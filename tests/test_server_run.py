@@ -257,6 +257,18 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
         )
 
 
+def test_a_score_off_the_scale_of_the_profile_is_missing_evidence(url: str, tmp_path: Path) -> None:
+    workflows = offer(tmp_path)
+    flow = workflows / "review" / "flow.py"
+    flow.write_text(FLOW.replace('"safety": 1', '"safety": 85'))
+    with serving(url, workflows=str(workflows)) as api:
+        (one,) = finished(api, ask(api, asked("one")))["runs"]
+        record = api.get(f"/runs/{one['digest']}").json()["record"]
+    assert not one["passed"]
+    assert "safety" not in record.get("scores", {})
+    assert "the raw score is 85" in record["metadata"]["scorer_errors"]["flow:score"]
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process, Path]]:
     """A server as a process, and its folder of workflows: `review` and `other`, a command."""

@@ -244,7 +244,8 @@ def _evaluated(
     work = work_of(samples, settings)
     choice = _with_scorers(workflow, samples, choice, scorers)
     grader = choice.grader()
-    profile = grader.plan_for(Workflow(**workflow.subject())).profile
+    planned = grader.plan_for(Workflow(**workflow.subject()))
+    profile = planned.profile
     builder = EvaluationBuilder(
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),
@@ -265,7 +266,7 @@ def _evaluated(
         dataset,
         settings,
         keep=lambda run: runs.__setitem__(run["run_id"], run),
-        after=after_of(workflow, scorers=scorers, profile=profile),
+        after=after_of(workflow, criteria=planned.criteria, scorers=scorers),
     )
     _wait(runner.run(work))
     graded = [grader.grade(Document(runs[one.run_id], settings.name)) for one in work]

@@ -19,6 +19,7 @@ from assay.files.atomic import write_file
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
+from assay.records.evidence import Workflow
 from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
 from assay.running.journal import Header, RunJournal
@@ -34,7 +35,7 @@ MAX_WHY = 110
 
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     """Run the sample into a folder, grade it, and return the result for each issue."""
-    missing = lacking()
+    missing, grader = lacking(), Grader(Shelf())
     workflow = read_workflow(os.path.join(examples, "workflow.yaml"))
     dataset = read_dataset(os.path.join(examples, "dataset.yaml"))
     settings = RunSettings(workflow.id, concurrency=os.cpu_count() or 1, now=now)
@@ -43,11 +44,11 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     with suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(path)  # of an earlier demo: this one shows what happens now
     with RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
-        after = after_of(workflow)
+        planned = grader.plan_for(Workflow(**workflow.subject()))
+        after = after_of(workflow, criteria=planned.criteria)
         asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after).run(work))
         runs = [journal.run(one.run_id) for one in work]
     write_file(os.path.join(folder, "runs.jsonl"), b"".join(run + b"\n" for run in runs))
-    grader = Grader(Shelf())
     trees = [parse_json(run) for run in runs]
     graded = [grader.grade(Document(tree, "runs.jsonl")) for tree in trees]
     results = [plain(one.payload()) for one in graded]

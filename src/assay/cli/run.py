@@ -90,7 +90,7 @@ def run(options: Options) -> int:
     say(f"columns: {columns_text(column_uses(workflow, dataset))}")
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
-    doing = RunWork(options, workflow, dataset, settings, work, judge, scorers, planned.profile)
+    doing = RunWork(options, workflow, dataset, settings, work, judge, scorers, planned.criteria)
     builder = EvaluationBuilder(
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from assay.running.journal import RunJournal
     from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
-    from assay.scoring.profile import Profile
+    from assay.scoring.profile import Profile, ProfileCriterion
 
 
 IN_MEMORY = 256 * 1024 * 1024
@@ -61,7 +61,7 @@ class RunWork:
         work: list[SampleWork],
         judge: RunJudge | None,
         scorers: Sequence[PlacedScorer],
-        profile: Profile,
+        criteria: Sequence[ProfileCriterion],
     ) -> None:
         self.options = options
         self.name = workflow.id
@@ -85,7 +85,7 @@ class RunWork:
             settings,
             keep=lambda made: self._keep(made),
             notify=None if options.events is None else self._tell,
-            after=after_of(workflow, scorers=scorers, profile=profile),
+            after=after_of(workflow, criteria=criteria, scorers=scorers),
         )
 
     def execute(self, journal: RunJournal, grading: Grading, folder: str) -> Iterator[Piece]:

@@ -11,7 +11,7 @@ from assay.files.yaml_files import is_yaml_name
 from assay.library.shelf import Shelf
 
 if TYPE_CHECKING:
-    from assay.scoring.profile import Profile, ScoringPlan
+    from assay.scoring.profile import Profile, ProfileCriterion, ScoringPlan
     from assay.scoring.rubric import Rubric
 
 WORKFLOW = "the run's workflow"
@@ -24,6 +24,11 @@ class WorkflowPlan(NamedTuple):
     plan: ScoringPlan
     rubric: Rubric | None
     """The rubric that a judge scores them by."""
+
+    @property
+    def criteria(self) -> tuple[ProfileCriterion, ...]:
+        """The criteria of the profile, with the scales that a rubric gives them."""
+        return tuple(item.spec for item in self.plan.criteria)
 
     @property
     def reported(self) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ from assay.running.runner import (
     work_of,
 )
 from assay.running.workflow import read_workflow
+from assay.scoring.profile import ProfileCriterion
 from assay.tracing.failures import describe
 
 SPARE_S = 10
@@ -244,7 +245,9 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
         workflow,
         dataset,
         settings,
-        after=after_of(workflow),
+        after=after_of(
+            workflow, criteria=msgspec.convert(order["criteria"], list[ProfileCriterion])
+        ),
         wire=wire,
         execution=order["execution"],
         crashed=dict(order["crashed"]),

@@ -33,11 +33,12 @@ _SOURCE = {"kind": "script", "name": "assertions of the dataset"}
 def after_of(
     workflow: LoadedWorkflow,
     *,
+    criteria: Iterable[ProfileCriterion],
     scorers: Sequence[PlacedScorer] = (),
-    profile: Profile | None = None,
 ) -> list[PostRun]:
     """Everything that is to be measured after a run; `scorers` are those of the configuration,
-    besides the workflow's own. `profile` has the scales of what they fill.
+    besides the workflow's own. `criteria` have the scales of what they fill: without them, a score
+    off its scale would be clamped to a perfect one.
     """
     measures: list[PostRun] = []
     if workflow.spec.repository is not None:
@@ -47,7 +48,7 @@ def after_of(
     measures.append(_assertions(workflow))
     placed = all_scorers(workflow, scorers)
     measures.append(_added(workflow, scorer_additions(placed)))
-    return measures + scorer_measures(placed, () if profile is None else profile.criteria)
+    return measures + scorer_measures(placed, criteria)
 
 
 def all_scorers(

@@ -113,7 +113,7 @@ def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
 
 
 def scorer_measures(
-    scorers: Sequence[PlacedScorer], criteria: Iterable[ProfileCriterion] = ()
+    scorers: Sequence[PlacedScorer], criteria: Iterable[ProfileCriterion]
 ) -> list[PostRun]:
     """The scorers, loaded and ready to be called after each run; `criteria` are those that they may
     fill. Raises `InputError` for one that cannot be called, before anything runs.

@@ -16,7 +16,9 @@ from typing import Any
 from assay.archive.evaluating import run_groups
 from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.errors import AssayError, InputError
+from assay.records.evidence import Workflow
 from assay.running.catalogue import Offered
+from assay.running.workflow import read_workflow
 from assay.server.background import Background
 from assay.server.bodies import encode
 from assay.server.child import Ended, WorkflowProcess
@@ -251,6 +253,8 @@ class ExecutionWork:
         """
         assert self._offered is not None
         workflow, dataset = accepted["workflow"], accepted["dataset"]
+        path = self._offered.workflow_file(workflow["id"], workflow["version"])
+        subject = Workflow(**read_workflow(path).subject())
         source: dict[str, Any] = {
             "id": dataset["id"],
             "version": dataset["version"],
@@ -260,8 +264,9 @@ class ExecutionWork:
             source = {"path": self._offered.dataset_file(dataset["id"], dataset["version"])}
         return {
             "execution": self._job.id,
-            "workflow": self._offered.workflow_file(workflow["id"], workflow["version"]),
+            "workflow": path,
             "workflow_digest": workflow["digest"],
+            "criteria": self._services.grader(self._job.project).plan_for(subject).criteria,
             "dataset": source,
             "dataset_digest": dataset["digest"],
             "memory_bytes": self._services.settings.run_memory_bytes,
