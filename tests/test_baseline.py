@@ -28,6 +28,8 @@ def base(assay: Any, tmp_path: Path) -> Path:
         cards([round(min(100, score + 1 + index % 2), 2) for index, score in enumerate(BASE)]),
     )
     assert assay("baseline", "set", "prod", "base.jsonl", "--now", "2026-11-01T00:00:00Z").code == 0
+    hint = assay("gate", "cand.jsonl")
+    assert (hint.code, "Run `assay gate cand.jsonl --baseline prod`." in hint.err) == (2, True)
     return tmp_path
 
 

@@ -60,6 +60,12 @@ def test_a_record_and_its_document_give_the_same_line(name: str) -> None:
     assert line.text.endswith(f"FAILED  r-1  {WHY[name]}")
 
 
+def test_a_line_names_the_criteria_without_a_score() -> None:
+    found = graded(scorecard({"norm": 1}, *2 * [{"norm": None, "missing": "it is null"}]))
+    why = "33.33 is below 70; c1, c2 are missing"
+    assert as_line(found.grade).why == as_line(plain(found.payload())).why == why
+
+
 @each("name", CARDS)
 def test_markdown_junit_and_the_list_of_causes_say_the_same(name: str) -> None:
     result = plain(graded(CARDS[name]).payload())

@@ -44,7 +44,10 @@ def test_names_of_columns_suggest_what_they_are(tmp_path: Path) -> None:
     # an empty answer and an empty score are missing, not dropped
     assert (runs[1]["outputs"], runs[1]["required_outputs"]) == ({}, ["answer"])
     assert runs[1]["scores"]["faithfulness"]["raw"] is None
-    assert tally.notes == ["columns that are not used: stars"]
+    assert tally.notes == [
+        "columns that are not used: stars",
+        "faithfulness has no value in 1 of 2 rows, where it counts as 0",
+    ]
     lines = [json.dumps({"id": 1, "score": 0.5, "answer": "x"}), json.dumps({"id": 2, "score": 1})]
     runs, _ = imported("table", table(tmp_path / "results.jsonl", "\n".join(lines)))
     assert [run["scores"]["score"]["raw"] for run in runs] == [Decimal("0.5"), 1]
@@ -95,6 +98,9 @@ def test_errors_are_missing_evidence_and_equal_questions_are_repeats(tmp_path: P
     ]
     assert runs[1]["scores"]["score"]["raw"] is None
     assert tally.errors == 1
+    repeats, missing = tally.notes
+    assert repeats.startswith("1 row with the same input as an earlier row, counted as repeats of")
+    assert missing == "score has no value in 1 of 3 rows, where it counts as 0"
 
 
 def test_a_verdict_an_error_or_a_status_is_never_left_out(

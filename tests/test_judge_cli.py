@@ -410,7 +410,10 @@ def test_a_calibration_names_its_judge_and_makes_no_card_of_another(
         "identity": True,
         "answered_by": True,
     }
+    unaudited = here("judge", "card", "--calibration", "c.json", "--json").json()
+    assert (unaudited["model"], unaudited["admission"]["may_gate"]) == ("m-1", False)
     assert here(*calibrate, "-o", "nameless.json").code == 0
+    assert here("judge", "card", "--calibration", "nameless.json").code == 2
     nameless = here(
         "judge", "card", "--audit", "m-1-audit.json", "--calibration", "nameless.json", "--json"
     ).json()

@@ -404,6 +404,12 @@ def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Pa
     )
     some = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
     assert "10 of 40 shared samples have exactly the same evidence" in some["notes"][0]
+    write(
+        tmp_path / "cand.jsonl",
+        [*toolruns({"latency_ms": 5})[:1], *toolruns({"latency_ms": 6})[1:]],
+    )
+    one = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
+    assert "1 of 40 shared samples has exactly the same evidence" in one["notes"][0]
 
 
 def test_sides_without_any_gate_are_not_enough_to_decide_on() -> None:

@@ -422,6 +422,8 @@ def test_flaky_samples_are_named_with_the_words_to_leave_them_out_and_stay_in() 
         ("d/b", "baseline", 2, 3),
     ]
     assert found[0].leave_out == "--quarantine d/a"
+    (spaced,) = flaky_samples(side(repeats({"Is it?": [True, False]})), baseline)[:1]
+    assert spaced.leave_out == "--quarantine 'd/Is it?'"
     assert found[0].rate.value == pytest.approx(2 / 3)
     assert "overall_status_success" in candidate.rows["d/a"].failed
 

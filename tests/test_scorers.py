@@ -508,6 +508,33 @@ def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path
     )
 
 
+def test_different_reasons_are_shown_by_an_example_and_explained_run_by_run(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "odd_bot.py").write_text(
+        "def answer(inputs): return {'answer': inputs['q']}\n"
+        "def odd(run): return run.outputs['answer']\n"
+    )
+    config = (
+        "workflow:\n  workflow: w\n  version: 1\n  inputs: [q]\n  outputs: [answer]\n"
+        "  profile: tool-use-measured@2\n  adapter: {kind: python, target: 'odd_bot:answer'}\n"
+        "dataset: s.jsonl\nscorers:\n  - {target: 'odd_bot:odd', weight: 0.1}\n"
+    )
+    (tmp_path / "assay.yaml").write_text(config)
+    (tmp_path / "s.jsonl").write_text('{"id": "a", "q": "nine"}\n{"id": "b", "q": "ten"}\n')
+    found = assay("run", "--name", "one")
+    assert (
+        "warning: scorer odd_bot:odd gave no result in 2 of 2 runs, for example: 'nine' is"
+        " neither a score nor a verdict; its score is missing and counts as 0." in found.err
+    )
+    explained = assay("explain", "one", "--run", "one:b").out
+    assert "scorer      odd_bot:odd: 'ten' is neither a score nor a verdict" in explained
+    (tmp_path / "assay.yaml").write_text(config.replace("odd_bot:odd", "odd_bot:od"))
+    misspelt = assay("run", "--name", "two")
+    assert misspelt.code == 3
+    assert "the module 'odd_bot' has no 'od'. Did you mean 'odd'?" in misspelt.err
+
+
 def test_only_runs_tell_whether_a_scorer_fills_an_open_criterion(tmp_path: Path) -> None:
     open_ = [
         ProfileCriterion(id=name, label=name, weight=1, layer=1, formula="zero_one")

@@ -16,6 +16,7 @@ from assay.errors import UsageError, count
 from assay.files.atomic import write_file
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
+from assay.release.baseline import names
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.views.documents import pretty
@@ -138,7 +139,7 @@ def _example(options: Options) -> str:
     if options.files:
         from assay.cli.references import suggested_baseline
 
-        found = suggested_baseline(options)
+        found = suggested_baseline(options) or next(iter(names(options.baselines)), None)
         if found is not None:
             return f"Run `{command('gate', *options.files, '--baseline', found, options=options)}`."
         return (

@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 def _card(options: Options, store: Store | None) -> int:
     audited = _document(options.audit, AUDIT_SCHEMA, "audit") if options.audit else None
     calibration = _calibration(options.calibration) if options.calibration else None
-    if audited is None and not options.model:
+    named = calibration.get("judge") if calibration is not None else None
+    model = options.model or (named.get("model") if isinstance(named, dict) else None)
+    if audited is None and not model:
         raise UsageError(
             "CLI-001",
             "the card has no judge.",
-            fix="Give --audit FILE, or --model with --calibration.",
+            fix="Give --audit FILE, a --calibration that names its judge, or --model.",
         )
     if audited is not None and options.model and audited["judge"].get("model") != options.model:
         raise UsageError(
@@ -57,11 +59,7 @@ def _card(options: Options, store: Store | None) -> int:
             fix="Set them in `judge.gate` of a policy, as workflow-judged does.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
-    judge = (
-        audited["judge"]
-        if audited is not None
-        else {"judge": options.model, "model": options.model}
-    )
+    judge = audited["judge"] if audited is not None else {"judge": model, "model": model}
     if calibration is not None:
         _check_same(judge, audited, calibration, options.calibration)
     made_card = make_card(
@@ -290,7 +288,7 @@ COMMANDS = {
                     " can be seen item by item"
                 ),
             ),
-            arg("--model", metavar="M", help="the model the card is for, if there is no audit"),
+            arg("--model", metavar="M", help="the model the card is for, if neither file names it"),
             policy_option("workflow-judged"),
             "--now",
             "--library",

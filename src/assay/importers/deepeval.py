@@ -240,7 +240,7 @@ def _note(run: _TestRun, tally: ImportTally) -> None:
     lower = sorted(filter(run.is_lower, run.counts))
     tally.higher_is_better |= {run.label(name) for name in lower}
     if lower:
-        tally.note(f"lower is better, so that 1 - score is graded: {', '.join(lower[:5])}")
+        tally.note(f"lower is better, so 1 - score is graded: {', '.join(lower[:5])}")
     if run.traces:
         tally.dropped["traces"] += run.traces
 

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from assay.errors import InputError, NotEnoughEvidence
+from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.tables import MAX_COLUMNS, line_of, table_rows
 from assay.importers.column_map import (
     SCORE,
@@ -166,6 +166,8 @@ class _TableReader:
             verdicts="passed" in mapping,
         )
         self._seen: Counter[str] = Counter()
+        self.repeats = 0
+        """Rows with the same input as an earlier one, in a table without ids."""
         self._used = frozenset(columns_of(mapping))
 
     def run(self, row: _Row, index: int) -> dict[str, Any]:
@@ -185,6 +187,7 @@ class _TableReader:
             # rows without an id that ask the same are repeats; an id that appears twice is a fault
             self._seen[sample_id] += named("id") is None
             attempt = max(1, self._seen[sample_id])
+            self.repeats += attempt > 1
         verdict = None if not ended else row.verdict(named("passed"))
         scores = {label: row.score(one) if ended else None for label, one in self._scores.items()}
         if not scores and "passed" in self._map:
@@ -239,6 +242,17 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 )
             tally.read["rows"] += 1
             yield reader.run(_Row(cells, f"{path}, {where}", line_of(where)), index)
+        if reader.repeats:
+            tally.note(
+                f"{count(reader.repeats, 'row')} with the same input as an earlier row, counted as"
+                " repeats of its sample; map a column to id to keep them apart"
+            )
+    for metric in tally.metrics.values():
+        if metric.n and metric.missing:
+            tally.note(
+                f"{metric.label} has no value in {metric.missing:,} of {tally.samples:,} rows,"
+                " where it counts as 0"
+            )
 
 
 def _columns(path: str) -> list[str]:

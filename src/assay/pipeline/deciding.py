@@ -272,8 +272,9 @@ def _same(candidate: Side, baseline: Side) -> str | None:
             f"{SAME_EVIDENCE}: all {len(shared)} shared samples have {what} on both sides. Is this"
             " the candidate, or the baseline again?"
         )
+    have = "has" if len(same) == 1 else "have"
     return (
-        f"{len(same)} of {len(shared)} shared samples have {what} on both sides, for example"
+        f"{len(same)} of {len(shared)} shared samples {have} {what} on both sides, for example"
         f" {same[0]}"
     )
 

@@ -4,6 +4,7 @@ nothing is left out here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from assay.records.decision import FlakySample
@@ -46,7 +47,7 @@ def flaky_records(
             passed=item.passed,
             rate=value_interval(item.rate),
             quarantined=item.name in quarantined,
-            leave_out=f"--quarantine {item.name}",
+            leave_out=f"--quarantine {shlex.quote(item.name)}",
         )
         for side, items in (("candidate", candidate), ("baseline", baseline))
         for item in items

@@ -164,10 +164,10 @@ def scorer_warnings(
             lost = f"{lost}, and {undetermined}" if lost else undetermined
         verb = "raised" if _RAISED.match(reasons[0]) else "gave no result"
         name = f"scorer {target}" if target != CRITERION else "the dataset's assertions"
-        first = "" if len(set(reasons)) == 1 else "first "
+        example = "" if len(set(reasons)) == 1 else ", for example"
         sentences.append(
-            f"{name} {verb} in {len(reasons):,} of {count(total, 'run')}:"
-            f" {first}{reasons[0].rstrip('.')}; {lost}."
+            f"{name} {verb} in {len(reasons):,} of {count(total, 'run')}{example}:"
+            f" {reasons[0].rstrip('.')}; {lost}."
         )
     return sentences
 

@@ -55,6 +55,8 @@ class GradeLine(Struct, frozen=True):
     """What ended the run, such as an error of the provider; empty if nothing is stated."""
     status: str | None = None
     """How the run ended."""
+    unscored: Sequence[str] = ()
+    """The criteria without a score, which count as 0."""
 
     @property
     def why(self) -> str:
@@ -76,7 +78,10 @@ class GradeLine(Struct, frozen=True):
             one = len(floors) == 1
             return f"{few(floors, NAMED)} {'misses its floor' if one else 'miss their floors'}"
         if self.reason == "below_pass_threshold":
-            return f"{points(self.weighted_score)} is below {float(self.pass_threshold):g}"
+            short = f"{points(self.weighted_score)} is below {float(self.pass_threshold):g}"
+            verb = "is" if len(self.unscored) == 1 else "are"
+            lacking = f"; {few(self.unscored, NAMED)} {verb} missing" if self.unscored else ""
+            return short + lacking
         return _REASONS.get(str(self.reason), str(self.reason or NO_REASON))
 
     @property
@@ -128,14 +133,23 @@ _REASONS = {
 def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     """The line of a grade, given as a record or as an entry of `results[]`."""
     line = convert(grade, GradeLine, from_attributes=True)
-    if line.passed is True or not line.hard_gate_failures:
+    if line.passed is True:
         return line
+    if not line.hard_gate_failures:
+        return structs.replace(line, unscored=_unscored(grade))
     reasons = (
         grade.scorecard.gate_reasons.values()
         if isinstance(grade, Grade)
         else (str(one.get("reason")) for one in (grade.get("hard_gates") or {}).values())
     )
     return structs.replace(line, cause=next(filter(None, map(ended_by, reasons)), ""))
+
+
+def _unscored(grade: Grade | Mapping[str, Any]) -> list[str]:
+    if isinstance(grade, Grade):
+        return [item.criterion.name for item in grade.criteria if item.criterion.raw_score is None]
+    criteria = grade.get("criteria") or ()
+    return [str(item["name"]) for item in criteria if item.get("raw_score", 0) is None]
 
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:

@@ -109,7 +109,9 @@ def worst_facts(one: WorstSample) -> Facts:
 
 
 def sample_facts(run: Mapping[str, Any]) -> Facts:
-    """What a run was asked, what it answered or why not, and what was expected, each in short."""
+    """What a run was asked, what it answered or why not, what was expected, and why a scorer gave
+    no result, each in short.
+    """
     evidence = SampleEvidence(
         status=str(run.get("status") or ""),
         outputs=run.get("outputs"),
@@ -122,9 +124,11 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
         "answer": answer_text(evidence) if answered else "",
         "expected": main_text(run.get("expected"), ANSWERS),
     }
-    return Facts(
-        [(label, clip(_flat(text), SHORT) if text else "") for label, text in texts.items()]
-    )
+    facts = list(texts.items())
+    errors = metadata.get("scorer_errors")
+    if isinstance(errors, Mapping):
+        facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
+    return Facts([(label, clip(_flat(text), SHORT) if text else "") for label, text in facts])
 
 
 def worst_samples(worst: Sequence[WorstSample]) -> str:

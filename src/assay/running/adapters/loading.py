@@ -54,7 +54,11 @@ def load(target: Any, folder: Path, where: str) -> Any:
     value: Any = module
     for part in path.split("."):
         if not hasattr(value, part):
-            raise InputError("RUN-004", f"the module {module_name!r} has no {path!r}.", where=where)
+            raise InputError(
+                "RUN-004",
+                f"the module {module_name!r} has no {path!r}.{near_miss(part, dir(value))}",
+                where=where,
+            )
         value = getattr(value, part)
     return value
 
