@@ -21,7 +21,6 @@ from assay.errors import AssayError
 from spark import need_java, spark_address
 from test_batch_grades import profile
 from test_batch_oddities import ODD, TOO_PRECISE, gates, given, made, row
-from test_spark_batch import OWN
 
 __all__ = ["gates", "profile", "spark_address"]
 
@@ -53,6 +52,18 @@ WIDE = [
     {"run": 'd "é', "correctness": "inf", "wins_wins": 1, "wins_losses": 0, "wins_ties": 1},
     {"run": "e", "correctness": 4, "own_gate": "maybe"},
 ]
+
+
+OWN = """
+profile: own
+version: 1
+title: Own
+family: own
+gates: [{id: own_gate, verdict: true}]
+criteria:
+  - {id: right, label: Right, weight: 0.5, layer: 1, formula: binary, role: correctness}
+  - {id: tone, label: Tone, weight: 0.5, layer: 2, formula: likert_1_5}
+"""
 
 
 def processes(name: str) -> list[int]:
@@ -132,6 +143,41 @@ def test_a_table_is_graded_alike_on_both_engines(
     )._explain_string()
     assert plan.count("Exchange") == 1, "rows are sent to other workers once"
     engine.close()
+
+
+def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
+    assay: Any, spark_address: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    head = "run,tone,own\n"
+    days = ((1, "r-1,4.0,7\nr-2,x,7\n"), (2, "r-3,5,7\n"))
+    for day, text in days:
+        (tmp_path / "in" / f"day={day}").mkdir(parents=True)
+        (tmp_path / "in" / f"day={day}" / "a.csv").write_text(head + text)
+
+    def batch(out: str, *more: str) -> Any:
+        return assay("batch", "in", "-o", out, "--profile", "own.yaml", "--keep", "day", *more)
+
+    def made(out: str, what: str) -> list[Any]:
+        found = duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path}/{out}/{what}/**/*.parquet')")
+        return sorted(map(str, found.fetchall()))
+
+    on_spark = ("--engine", "spark", "--remote", spark_address, "--json")
+    assert batch("here").code == 3
+    done = batch("there", *on_spark)
+    assert done.code == 3, done.err
+    assert done.json()["record"]["engine"]["name"] == "spark"
+    for what in ("grades", "rejects"):
+        assert made("there", what) == made("here", what)
+    files = {
+        out: sorted(str(path.relative_to(tmp_path / out)) for path in (tmp_path / out).rglob("*"))
+        for out in ("here", "there")
+    }
+    assert files["there"] == files["here"]
+    (tmp_path / "in" / "day=2" / "a.csv").write_text(f"{head}r-3,4,7\n")
+    done = batch("there", *on_spark)
+    assert done.json()["partitions"] == {"graded": ["day=2"], "kept": ["day=1"]}
+    assert not list(tmp_path.glob(".*.part"))
 
 
 @pytest.mark.req("W-033")

@@ -1,63 +1,71 @@
-"""A batch on Spark gives what it gives on DuckDB: the same letters, digits, rejects and files."""
+"""A batch on Spark gives what it gives on DuckDB and in Python: the same letters, digits, rejects
+and files. Spark takes seconds to plan a query, however few rows it has: one batch with every
+formula in the suite, drawn ones and all else in `make campaign`.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
-from examples import CAMPAIGN
+import batches
+from assay.batch.duckdb_engine import DuckDBEngine
+from assay.batch.spark_session import SparkSource, open_session
+from assay.errors import UsageError
+from assay.files.json_files import Document
+from assay.grading.policy import make_rules
+from assay.library.shelf import Shelf
+from assay.scoring.profile import load_profile, make_plan
 from spark import spark_address
 
 __all__ = ["spark_address"]
 
-OWN = """
-profile: own
-version: 1
-title: Own
-family: own
-gates: [{id: own_gate, verdict: true}]
-criteria:
-  - {id: right, label: Right, weight: 0.5, layer: 1, formula: binary, role: correctness}
-  - {id: tone, label: Tone, weight: 0.5, layer: 2, formula: likert_1_5}
-"""
+SLO = {"params": {"slo_good": 1, "slo_bad": 5}}
+EVERY_FORMULA = {
+    "profile": "all",
+    "version": 1,
+    "title": "All",
+    "family": "all",
+    "gates": [{"id": name, "verdict": True} for name in ("no_pii_leak", "g.1")],
+    "criteria": [
+        {"id": name, "label": name, "weight": 1, "layer": 2, "formula": formula}
+        | (SLO if formula == "lower_is_better" else {"critical_floor": {"norm": 0}})
+        for name, formula in zip(batches.NAMES[:8], batches.FORMULAS, strict=True)
+    ],
+}
 
 
-def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
+def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duckdb(
     assay: Any, spark_address: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "own.yaml").write_text(OWN)
-    head = "run,tone,own\n"
-    days = ((1, "r-1,4.0,7\nr-2,x,7\n"), (2, "r-3,5,7\n"))
-    for day, text in days if CAMPAIGN else days[:1]:  # each is a batch, which takes seconds
-        (tmp_path / "in" / f"day={day}").mkdir(parents=True)
-        (tmp_path / "in" / f"day={day}" / "a.csv").write_text(head + text)
-
-    def batch(out: str, *more: str) -> Any:
-        return assay("batch", "in", "-o", out, "--profile", "own.yaml", "--keep", "day", *more)
-
-    def made(out: str, what: str) -> list[Any]:
-        found = duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path}/{out}/{what}/**/*.parquet')")
-        return sorted(map(str, found.fetchall()))
-
-    on_spark = ("--engine", "spark", "--remote", spark_address, "--json")
-    assert batch("here").code == 3
-    done = batch("there", *on_spark)
-    assert done.code == 3, done.err
-    assert done.json()["record"]["engine"]["name"] == "spark"
-    for what in ("grades", "rejects"):
-        assert made("there", what) == made("here", what)
-    files = {
-        out: sorted(str(path.relative_to(tmp_path / out)) for path in (tmp_path / out).rglob("*"))
-        for out in ("here", "there")
-    }
-    assert files["there"] == files["here"]
-    if CAMPAIGN:
-        (tmp_path / "in" / "day=2" / "a.csv").write_text(f"{head}r-3,4,7\n")
-        done = batch("there", *on_spark)
-        assert done.json()["partitions"] == {"graded": ["day=2"], "kept": ["day=1"]}
-    assert not list(tmp_path.glob(".*.part"))
+    (tmp_path / "all.yaml").write_text(json.dumps(EVERY_FORMULA))
+    by = batches.Graded(
+        make_plan(load_profile(Document(EVERY_FORMULA, "all.yaml")), why="all"),
+        make_rules(Shelf().policy("workflow@1")),
+    )
+    (tmp_path / "in").mkdir()
+    tables = batches.tables(by, batches.runs(by, 1, 100), "wide gates")
+    assert batches.differences(DuckDBEngine(threads=1), tmp_path / "in", tables, by, {}) == []
+    on_spark = ("--engine", "spark", "--remote", spark_address)
+    rejects = "SELECT run, criterion, gate, code, reason FROM"  # each engine prints numbers its way
+    found = {}
+    for out, more in (("here", ()), ("there", on_spark)):
+        made = ("-o", f"{out}/a.parquet", "--profile", "all.yaml", "--policy", "workflow@1")
+        done = assay("batch", "in", *made, "--json", *more)
+        assert done.code == 3, done.err
+        assert done.json()["record"]["engine"]["name"] == ("spark" if more else "duckdb")
+        found[out] = [
+            sorted(map(str, duckdb.sql(f"{columns} '{tmp_path}/{out}/{name}'").fetchall()))
+            for columns, name in (("FROM", "a.parquet"), (rejects, "a.rejects.parquet"))
+        ]
+    assert found["there"] == found["here"]
+    assert all(found["here"]), "some rows are graded and some rejected"
+    assert sorted(os.listdir(tmp_path / "there")) == sorted(os.listdir(tmp_path / "here"))
 
 
 def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path: Path) -> None:
@@ -73,3 +81,24 @@ def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path
         assert done.code == 2, (given, done.err)
         assert said in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_spark_that_is_not_there_is_said_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def opened(**how: Any) -> str:
+        with pytest.raises(UsageError) as caught:
+            open_session(SparkSource(**how))
+        return f"{caught.value.code} {caught.value}"
+
+    assert "Give one of them" in opened(master="local[1]", remote="sc://x")
+    assert "sc://HOST:PORT" in opened(remote="http://x")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said = opened(master="local[1]")
+    assert said.startswith("BAT-030 Spark can't start")
+    assert "apt-get install default-jre-headless" in said
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    assert "is Java 11, and Spark needs 17 or newer" in opened(master="local[1]")

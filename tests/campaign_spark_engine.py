@@ -1,5 +1,5 @@
-"""Spark as the engine of a batch: over Spark Connect for most tests, and in a Java process of our
-own for those that kill it or its workers.
+"""Spark as the engine of a batch, over Spark Connect: what it reads, writes and refuses.
+`python -m pytest tests/campaign_spark_engine.py`: this takes too long for the suite.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from assay.batch.layout import IN_QUOTES
 from assay.batch.spark_engine import SparkEngine
-from assay.batch.spark_session import SETTINGS, SparkSource, open_session
+from assay.batch.spark_session import SETTINGS, SparkSource
 from assay.errors import AssayError, InputError, UsageError
 from spark import spark_address
 
@@ -177,22 +177,3 @@ def test_a_session_that_was_given_keeps_its_settings_and_stays_open(
     assert engine.rows("SELECT 1") == [(1,)]
     assert view in refused(AssayError, engine.rows, f"SELECT * FROM {view}")
     assert all(engine.session.conf.get(name) == value for name, value in SETTINGS.items())
-
-
-def test_spark_that_is_not_there_is_said_before_anything_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def opened(**how: Any) -> str:
-        return refused(UsageError, open_session, SparkSource(**how))
-
-    assert "Give one of them" in opened(master="local[1]", remote="sc://x")
-    assert "sc://HOST:PORT" in opened(remote="http://x")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    said = opened(master="local[1]")
-    assert said.startswith("BAT-030 Spark can't start")
-    assert "apt-get install default-jre-headless" in said
-    (tmp_path / "bin").mkdir()
-    java = tmp_path / "bin" / "java"
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    java.chmod(0o755)
-    assert "is Java 11, and Spark needs 17 or newer" in opened(master="local[1]")
