@@ -564,6 +564,39 @@ def test_a_result_and_an_outcome_that_disagree_do_not_hold(tmp_path: Path, chang
     assert next(check for check in found.checks if check.id == "agreement").holds is False
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("policy", {"uri": "assay:policy/other@1", "digest": {"sha256": HEX}}),
+        ("assay:gradedBy", {"policy": ["other@1"]}),
+        ("assay:terms", {"unpaired": True}),
+        ("verifiedLevels", ["SLSA_BUILD_LEVEL_3"]),
+        ("inputAttestations", []),
+        ("verifier", {"id": "x"}),
+    ],
+)
+def test_an_attestation_that_was_edited_does_not_hold_next_to_its_document(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    document = written(tmp_path / "decision.json", decision())
+    assert verify(written(tmp_path / "x.json", envelope(made(), key=None)), document=document).holds
+    edited = written(tmp_path / "x.json", forged(put("predicate", key, to=value)))
+    check = next(one for one in verify(edited, document=document).checks if "document" in one.id)
+    assert (check.holds, check.reason.rpartition(" ")[2]) == (False, key)
+
+
+def test_a_rejected_document_next_to_an_edited_attestation_does_not_hold(tmp_path: Path) -> None:
+    rejected = decision("reject", False)
+    tree = made(rejected)
+    tree["predicate"] |= {
+        "verificationResult": "PASSED",
+        "verifiedLevels": ["ASSAY_PROMOTE"],
+        "assay:outcome": "promote",
+    }
+    edited = written(tmp_path / "x.json", envelope(tree, key=None))
+    assert not verify(edited, document=written(tmp_path / "decision.json", rejected)).holds
+
+
 def test_a_field_that_a_later_version_adds_is_let_through(tmp_path: Path) -> None:
     assert verify(
         written(tmp_path / "x.json", forged(put("predicate", "dependencyLevels", to={})))

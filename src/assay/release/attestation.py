@@ -99,41 +99,48 @@ def statement(
             where=empty,
             fix="Leave it out, or find out what it should contain.",
         )
-    facts = _facts(document)
-    result = OUTCOMES[facts.outcome]
     return {
         "_type": STATEMENT_TYPE,
         "subject": list(map(_resource, subjects)),
         "predicateType": PREDICATE_TYPE,
         "predicate": {
-            "verifier": {
-                "id": VERIFIER,
-                "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading},
-            },
             "timeVerified": (
                 now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             ),
             "resourceUri": quote(subjects[0].name, safe="/:@._-~"),
-            "policy": {
-                "uri": f"assay:policy/{quote(facts.policy, safe='@._-')}",
-                "digest": {"sha256": facts.digests["policy"]},
-            },
-            "inputAttestations": [
-                {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
-                for name, found in sorted(facts.digests.items())
-                if name != "policy"
-            ],
-            "verificationResult": result,
-            # We don't verify an SLSA level; the specification allows a custom name that says so.
-            "verifiedLevels": [f"ASSAY_{facts.outcome.upper()}" if result == PASSED else FAILED],
-            "assay:outcome": facts.outcome,
             "assay:baseline": list(map(_resource, baseline)),
-            "assay:gradedBy": facts.graded_by,
-            "assay:terms": facts.terms,
-            "assay:result": {
-                "schema": facts.schema,
-                "digest": {"sha256": digest(document).removeprefix("sha256:")},
-            },
+            **stated(document),
+        },
+    }
+
+
+def stated(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of the predicate that follows from the document alone."""
+    facts = _facts(document)
+    result = OUTCOMES[facts.outcome]
+    return {
+        "verifier": {
+            "id": VERIFIER,
+            "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading},
+        },
+        "policy": {
+            "uri": f"assay:policy/{quote(facts.policy, safe='@._-')}",
+            "digest": {"sha256": facts.digests["policy"]},
+        },
+        "inputAttestations": [
+            {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
+            for name, found in sorted(facts.digests.items())
+            if name != "policy"
+        ],
+        "verificationResult": result,
+        # We don't verify an SLSA level; the specification allows a custom name that says so.
+        "verifiedLevels": [f"ASSAY_{facts.outcome.upper()}" if result == PASSED else FAILED],
+        "assay:outcome": facts.outcome,
+        "assay:gradedBy": facts.graded_by,
+        "assay:terms": facts.terms,
+        "assay:result": {
+            "schema": facts.schema,
+            "digest": {"sha256": digest(document).removeprefix("sha256:")},
         },
     }
 

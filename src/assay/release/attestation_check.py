@@ -4,7 +4,7 @@ the decision at hand are those it names. Only a key chosen by the checker vouche
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, field
@@ -13,7 +13,7 @@ from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.files.json_files import Document, file_digest, json_fault, parse_json, read_json
 from assay.records.reading import read_record
-from assay.release.attestation import CODE, EMPTY, FAILED, OUTCOMES, PASSED
+from assay.release.attestation import CODE, EMPTY, FAILED, OUTCOMES, PASSED, stated
 from assay.release.signing import Signature, check_signatures, decoded
 
 
@@ -122,7 +122,7 @@ def verify(
     checks.append(_agreement_check(statement.predicate))
     checks += _evidence_checks(evidence, statement)
     if document is not None:
-        checks.append(_result_check(document, statement))
+        checks.append(_result_check(document, tree["predicate"]))
     result = statement.predicate.verification_result
     checks.append(
         Check(
@@ -200,15 +200,20 @@ def _evidence_checks(paths: Sequence[str], statement: Statement) -> list[Check]:
     return checks
 
 
-def _result_check(path: str, found: Statement) -> Check:
-    """Whether a document is the decision, or the grades, that was attested: by its canonical
-    JSON.
+def _result_check(path: str, predicate: Mapping[str, Any]) -> Check:
+    """Whether a document is the decision, or the grades, that was attested, by its canonical JSON,
+    and the attestation states what follows from it.
     """
-    same = (
-        digest(read_json(path).tree).removeprefix("sha256:") == found.predicate.result.digest.sha256
-    )
-    return Check(
-        f"document {path}",
-        same,
-        f"{path} is {'' if same else 'not '}the document that was attested",
-    )
+    document = read_json(path).tree
+    named = predicate["assay:result"]["digest"]["sha256"]
+    if digest(document).removeprefix("sha256:") != named:
+        return Check(f"document {path}", False, f"{path} is not the document that was attested")
+    wrong = [
+        key
+        for key, value in stated(document).items()
+        if digest({key: predicate.get(key)}) != digest({key: value})
+    ]
+    reason = f"{path} is the document that was attested"
+    if wrong:
+        reason += f", but the attestation states other values for {', '.join(wrong)}"
+    return Check(f"document {path}", not wrong, reason)
