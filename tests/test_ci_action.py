@@ -490,6 +490,19 @@ def test_no_variable_runs_as_a_command_or_opens_the_gate(work: Path, name: str) 
         check_refused(work)
 
 
+@pytest.mark.parametrize("file", ["", "missing.jsonl"])
+def test_a_report_that_was_there_before_the_job_is_never_shown(work: Path, file: str) -> None:
+    for name in ("assay.md", "assay-junit.xml"):
+        (work / name).write_text("PASSED")
+    after = "\n".join(GITLAB[".assay"]["after_script"])
+    assert gitlab(work, ASSAY_CI_FILE=file).code == (3 if file else 2)
+    assert not (work / "assay-junit.xml").exists()
+    env = {**environment(work), "CI_MERGE_REQUEST_IID": "1", "GITLAB_TOKEN": "t"}
+    subprocess.run(["bash", "-c", after], cwd=work, env=env, capture_output=True, check=False)
+    assert called(work)[-1] == ["-m", "assay", "report", "comment", "assay.md"]
+    assert (work / "assay.md").read_text().startswith("## Assay: no result\n")
+
+
 def test_the_job_without_a_file_is_misuse(work: Path) -> None:
     assert gitlab(work).code == 2
 
