@@ -139,14 +139,15 @@ def baseline_side() -> Side:
 
 def outcome(
     candidate: list[dict[str, Any]],
-    baseline: list[dict[str, Any]] = BASELINE,
+    baseline: list[dict[str, Any]] | Side = BASELINE,
     *,
     terms: Terms = SLICED,
 ) -> str:
     """What `assay gate` decides; a refusal is one of the answers."""
 
     try:
-        theirs = baseline_side() if baseline is BASELINE else made(baseline, "baseline")
+        theirs = baseline_side() if baseline is BASELINE else baseline
+        theirs = theirs if isinstance(theirs, Side) else made(theirs, "baseline")
         return str(
             decide_sides(made(candidate, "candidate"), theirs, RULES, GRADER, terms=terms).outcome
         )
@@ -254,11 +255,9 @@ def changed(rows: list[dict[str, Any]], ways: list[str], chosen: set[int]) -> li
     return [row for index, row in enumerate(found) if not (index in chosen and "deleted" in ways)]
 
 
-@each("kind", KINDS)
-def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_baseline_is(
-    kind: str,
-) -> None:
-    assert outcome(worse(kind)) in ("reject", "hold")
+def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_baseline_is() -> None:
+    for kind in KINDS:
+        assert outcome(worse(kind)) in ("reject", "hold"), kind
     assert outcome(worse("nothing")) == "promote"
 
 
@@ -493,6 +492,16 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+@functools.cache
+def toolruns_side() -> Side:
+    return made(toolruns({"expected": {"answer": "4"}}), "baseline")
+
+
+def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None:
+    same = toolruns({"expected": {"answer": "4"}, "latency_ms": 9})
+    assert outcome(same, toolruns_side(), terms=Terms()) == "promote"
+
+
 @each(
     ("changes", "what"),
     [
@@ -520,16 +529,8 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sample(
     changes: dict[str, Any], what: str
 ) -> None:
-    baseline = toolruns({"expected": {"answer": "4"}})
-    assert (
-        outcome(toolruns({"expected": {"answer": "4"}, "latency_ms": 9}), baseline, terms=Terms())
-        == "promote"
-    )
-    sides = [
-        side_of([Document(row, "x") for row in rows], GRADER, name="x")
-        for rows in (toolruns({"expected": {"answer": "4"}, **changes}), baseline)
-    ]
-    found = decide_sides(sides[0], sides[1], RULES, GRADER, terms=Terms())
+    less = made(toolruns({"expected": {"answer": "4"}, **changes}), "candidate")
+    found = decide_sides(less, toolruns_side(), RULES, GRADER, terms=Terms())
     gates = next(rule for rule in found.rules if rule.id == "gate_failure_rate")
     assert (found.outcome, gates.violated) == ("reject", True)
     assert what in gates.reason
@@ -539,7 +540,7 @@ def test_a_version_may_have_other_steps_that_all_succeed() -> None:
     expected = {"expected": {"answer": "4"}}
     steps = [{"name": name, "status": "success", "critical": True} for name in ("think", "write")]
     changed_steps = toolruns({**expected, "steps": steps})
-    assert outcome(changed_steps, toolruns(expected), terms=Terms()) == "promote"
+    assert outcome(changed_steps, toolruns_side(), terms=Terms()) == "promote"
 
 
 def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
@@ -558,9 +559,10 @@ def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
             for i in range(N)
         ]
 
-    assert outcome(repaired(5, 100), repaired(5, 100), terms=Terms()) == "promote"
-    assert outcome(repaired(2, 100), repaired(5, 100), terms=Terms()) == "reject"
-    assert outcome(repaired(5, 50), repaired(5, 100), terms=Terms()) == "reject"
+    baseline = made(repaired(5, 100), "baseline")
+    assert outcome(repaired(5, 100), baseline, terms=Terms()) == "promote"
+    assert outcome(repaired(2, 100), baseline, terms=Terms()) == "reject"
+    assert outcome(repaired(5, 50), baseline, terms=Terms()) == "reject"
 
 
 def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:
@@ -579,20 +581,14 @@ def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:
         ]
 
     good = {"no_policy_violation": {"passed": True, "reason": ""}}
-    assert outcome(repeats(good), repeats(good), terms=Terms()) == "promote"
-    assert (
-        outcome(
-            repeats({"no_policy_violation": {"passed": False, "reason": "leak"}}),
-            repeats(good),
-            terms=Terms(),
-        )
-        == "reject"
-    )
-    assert outcome(repeats({}), repeats(good), terms=Terms()) == "reject"
+    leaking = {"no_policy_violation": {"passed": False, "reason": "leak"}}
+    baseline = made(repeats(good), "baseline")
+    assert outcome(repeats(good), baseline, terms=Terms()) == "promote"
+    assert outcome(repeats(leaking), baseline, terms=Terms()) == "reject"
+    assert outcome(repeats({}), baseline, terms=Terms()) == "reject"
 
 
-@each("how", ["strict", "looks"])
-def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
+def test_invented_samples_do_not_thin_out_a_drop() -> None:
     base = [card(index, norm=0.9, group=None) for index in range(200)]
     lower = [card(index, norm=0.86, group=None) for index in range(200)]
     perfect = {"answer": 1, "style": 5, "speed": 1}
@@ -600,21 +596,20 @@ def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
     for row in extra:
         for criterion in row["criteria"]:
             criterion["raw_score"] = perfect[criterion["name"]]
-    rules, terms = (STRICT, Terms()) if how == "strict" else (RULES, Terms(looks=2))
-
     theirs = made(base, "baseline")
-
-    def decided(candidate: list[dict[str, Any]]) -> str:
+    for candidate in (lower, [*lower, *extra]):
         ours = made(candidate, "candidate")
-        return str(decide_sides(ours, theirs, rules, GRADER, terms=terms).outcome)
-
-    assert decided(lower) != "promote"
-    assert decided([*lower, *extra]) != "promote"
+        for rules, terms in ((STRICT, Terms()), (RULES, Terms(looks=2))):
+            found = decide_sides(ours, theirs, rules, GRADER, terms=terms)
+            assert found.outcome != "promote", terms
 
 
 def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
     tags = [{"tags": ["hard"] if index < 40 else ["easy"], "group": None} for index in range(200)]
-    base = [card(index, norm=0.85 + (index % 5) / 100, **tags[index]) for index in range(200)]
+    base = made(
+        [card(index, norm=0.85 + (index % 5) / 100, **tags[index]) for index in range(200)],
+        "baseline",
+    )
     lower = [
         card(index, norm=(0.79 if index < 40 else 0.9) + (index % 7) / 100, **tags[index])
         for index in range(200)
@@ -660,22 +655,23 @@ def test_gates_that_only_some_samples_have_are_required_where_the_baseline_has_t
             for index, row in enumerate(rows)
         ]
 
-    assert outcome(some(worse("nothing")), some(BASELINE)) == "promote"
+    baseline = made(some(BASELINE), "baseline")
+    assert outcome(some(worse("nothing")), baseline) == "promote"
     assert (
         outcome(
             changed(some(worse("nothing")), ["failing gates deleted", "gates renamed"], {4}),
-            some(BASELINE),
+            baseline,
         )
         == "reject"
     )
     other = [{**row, "sample_id": f"other-{row['sample_id']}"} for row in some(worse("nothing"))]
-    assert outcome(other, some(BASELINE), terms=Terms(allow_unpaired=True)) != "reject"
+    assert outcome(other, baseline, terms=Terms(allow_unpaired=True)) != "reject"
 
 
 def test_the_pass_threshold_that_the_baseline_has_for_a_sample_is_required_of_the_candidate() -> (
     None
 ):
-    strict = [{**row, "pass_threshold": 85} for row in BASELINE]
+    strict = made([{**row, "pass_threshold": 85} for row in BASELINE], "baseline")
     same = [{**row, "pass_threshold": 85} for row in worse("nothing")]
     assert outcome(same, strict) == "promote"
     assert outcome([*same[:-1], worse("nothing")[-1]], strict) == "reject"
