@@ -144,6 +144,15 @@ message = {{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.enviro
 socket.send_fds(wire, [json.dumps(message).encode()], [0, 1, 2])
 sys.exit(int(wire.makefile().read()))
 """
+PYTHON = """
+import runpy, sys
+del sys.argv[0]
+if sys.argv[0] == "-m":
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 # The tests start some thousand processes. Where Python writes no bytecode, each of them
 # would compile what it loads, and so would each run the tests.
 sys.dont_write_bytecode = False
@@ -318,14 +327,14 @@ class Parent:
                 stream.seek(0)
             return Result(code, out.read(), err.read())
 
-    def become(self, wire: socket.socket) -> None:
-        """The command in the place of the program that was started and connected here, with its
+    def become(self, wire: socket.socket, code: str) -> None:
+        """The command, or this code, in the place of the program that was started and connected here, with its
         streams; it ends with that program.
         """
         with wire:
             data, streams, _, _ = socket.recv_fds(wire, 1 << 20, 3)
             with self._lock:
-                self._tell(streams=streams, stays=True, code="", **json.loads(data))
+                self._tell(streams=streams, stays=True, code=code, **json.loads(data))
                 pid = self._answer(60)
             for stream in streams:
                 os.close(stream)
@@ -405,9 +414,10 @@ def bare_parent() -> Parent:
 
 
 @contextmanager
-def program(path: Path) -> Iterator[None]:
-    """Make this path a program that scripts can start until the `with` statement ends: `assay`,
-    forked, which takes no notice of what Python reads from the environment when it starts.
+def program(path: Path, parent: Callable[[], Parent] = parent, code: str = "") -> Iterator[None]:
+    """Make this path a program that scripts can start until the `with` statement ends: `assay`, or
+    this code, forked, which takes no notice of what Python reads from the environment when it
+    starts.
     """
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/calls")
@@ -417,7 +427,7 @@ def program(path: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):  # the listener is shut
                 while True:
                     wire, _ = listener.accept()
-                    threading.Thread(target=parent().become, args=[wire]).start()
+                    threading.Thread(target=parent().become, args=[wire, code]).start()
 
         thread = threading.Thread(target=answer)
         thread.start()

@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 from assay.cli.verbs import VERBS
 from conftest import ROOT
-from forking import Commands, program
+from forking import PYTHON, Commands, Parent, bare_parent, program
 
 sys.path.insert(0, str(ROOT / "docs"))
 import blocks
@@ -41,10 +42,15 @@ def run(commands: Commands) -> blocks.Run:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with an `assay` that is forked, for servers and for what a page's programs start."""
+    """A folder with an `assay` and a `python` that are forked, for servers and for what a page's
+    programs start.
+    """
     folder = tmp_path_factory.mktemp("programs")
-    with program(folder / "assay"):
+    loaded = cache(lambda: Parent(bare_parent(), "pytest", "mcp", "mcp.server.mcpserver"))
+    with program(folder / "assay"), program(folder / "python", loaded, PYTHON):
         yield folder
+    if loaded.cache_info().currsize:
+        loaded().close()
 
 
 @pytest.mark.parametrize("page", RUN)
