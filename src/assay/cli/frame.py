@@ -18,6 +18,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
 
+from assay.cli.memory import uncollected
 from assay.cli.parsing import Bounds as Bounds
 from assay.cli.parsing import Options as Options
 from assay.cli.parsing import add_config, add_output, config_path, make_parser
@@ -384,5 +385,6 @@ def load_command(name: str) -> Command:
     word, _, action = name.partition(" ")
     verb = VERBS[word]
     module = verb.actions[action][0] if action else verb.module
-    command: Command = import_module(f"assay.cli.{module}").COMMANDS[name]
+    with uncollected():  # what an import makes stays
+        command: Command = import_module(f"assay.cli.{module}").COMMANDS[name]
     return command

@@ -1,4 +1,4 @@
-"""Memory of long work: pause the cyclic garbage collector while a file is read into records."""
+"""Pause the cyclic garbage collector while a file is read into records or modules are loaded."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """A block without the collector. Records have no cycles, and it would walk every one of them
-    again and again; what has none is freed as always.
+    """A block without the collector. Records have no cycles, and modules stay; it would walk every
+    one of them again and again.
     """
     was_on = gc.isenabled()
     gc.disable()

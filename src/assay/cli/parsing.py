@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import EXIT_CODES_TEXT, UsageError
@@ -59,6 +60,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
 
+    def format_help(self) -> str:
+        self.formatter_class = argparse.RawDescriptionHelpFormatter  # as wide as the terminal
+        return super().format_help()
+
 
 def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
     """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
@@ -66,7 +71,8 @@ def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
         prog=f"assay {verb}",
         description=description,
         epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        # argparse makes one for each option; to find the width it loads what only help needs
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=80),
         allow_abbrev=False,
     )
     parser.add_argument(
