@@ -875,6 +875,25 @@ def test_a_grader_reads_cards_and_the_command_too(assay: Any, tmp_path: Path) ->
     }
 
 
+def test_a_decision_names_floors_that_only_a_judge_without_a_card_reaches(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "card.json").write_text(json.dumps(good_card()))
+    for name in ("new", "old"):
+        rows = [{**DOCUMENT, "run_id": f"{name}-{i}", "sample_id": f"s-{i}"} for i in range(30)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = (
+        *("gate", "new.jsonl", "--baseline", "old.jsonl", "--grading-policy", "workflow-judged"),
+        *("--now", "2026-11-16T00:00:00Z", "--json"),
+    )
+    notes = assay(*arguments).json()["notes"]
+    assert notes[0].startswith(
+        "samples of the candidate that miss a floor only because the judge may not gate: q (30)."
+    )
+    admitted = assay(*arguments, "--judge-card", "card.json").json()
+    assert not any("may not gate" in note for note in admitted.get("notes", []))
+
+
 def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(
     assay: Any, tmp_path: Path
 ) -> None:

@@ -449,6 +449,7 @@ def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(
             "m-1.json",
         )
         assert (done.code, words in done.err) == (3, True), done.err
+        assert "Give the judgements that these verdicts come from" in done.err
     assert (
         here(
             "judge",

@@ -10,7 +10,7 @@ from assay.files.json_files import Document, Unread, stream_documents
 from assay.records.grade import is_graded
 
 T = TypeVar("T")
-MAX_FAULTS = 100
+MAX_FAULTS = 20
 
 
 def read_lines(paths: Iterable[str], take: Callable[[Document], T], *, absent: str) -> list[T]:
@@ -72,6 +72,7 @@ def refuse(faults: list[Fault], *, where: str = "", fix: str = "") -> None:
             faults=faults[:MAX_FAULTS],
         )
         error.fault_count = len(faults)
+        error.advice = fix
         raise error
 
 

@@ -28,6 +28,7 @@ from assay.release.comparability import (
     mismatches,
     mixed_versions,
     same_evidence,
+    unadmitted_floors,
 )
 from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
@@ -231,7 +232,12 @@ def decide(
             candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
         ),
     }
-    warnings = (mixed_versions(candidate), _same(candidate, baseline), shared_groups(promotion))
+    warnings = (
+        mixed_versions(candidate),
+        unadmitted_floors(candidate),
+        _same(candidate, baseline),
+        shared_groups(promotion),
+    )
     if notes := [*terms.regraded, *(note for note in warnings if note is not None)]:
         extra["notes"] = notes
     if aligned.overlap is not None:

@@ -4,6 +4,7 @@ both have the same evidence.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -66,6 +67,23 @@ def same_evidence(candidate: Side, baseline: Side) -> list[str]:
         sample
         for sample, found in candidate.contents.items()
         if baseline.contents.get(sample) == found
+    )
+
+
+def unadmitted_floors(candidate: Side) -> str | None:
+    """A warning if floors are missed because no judge that may gate gave the score: where the
+    baseline misses them too, no rule on floors notices.
+    """
+    missed: Counter[str] = Counter()
+    for row in candidate.rows.values():
+        norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
+        missed.update(name for name in row.missed & norms.keys() if norms[name] >= row.floors[name])
+    if not missed:
+        return None
+    listed = ", ".join(f"{name} ({n:,})" for name, n in sorted(missed.items()))
+    return (
+        f"samples of the candidate that miss a floor only because the judge may not gate: {listed}."
+        " `assay explain` shows why"
     )
 
 
