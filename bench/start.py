@@ -1,4 +1,4 @@
-"""How long a command takes to start, as a multiple of `python -c pass`. Peers: --peer
+"""The CPU time that a command takes to start, as a multiple of `python -c pass`. Peers: --peer
 'inspect=inspect --help'.
 """
 
@@ -50,7 +50,7 @@ def main() -> bool:
             contenders[name] = shlex.split(command)
         times = commands(contenders, rounds=options.rounds)
     limits = {"assay --version": 3.0, "assay --help": 4.0, "assay grade one.json (scorecard)": 8.0}
-    return table("Start, wall time", times, base="python -c pass", limits=limits)
+    return table("Start, CPU time", times, base="python -c pass", limits=limits)
 
 
 if __name__ == "__main__":
