@@ -411,6 +411,18 @@ def test_renaming_an_entry_makes_it_neither_newer_nor_older(
     assert node(quick)["status"] == "graded"
 
 
+def test_an_entry_from_the_future_does_not_open_the_gate(quick: Run, tmp_path: Path) -> None:
+    grow(quick, tmp_path)
+    good = next(gradings(tmp_path).iterdir()).read_text()
+    record(quick, tmp_path, envelope("single-test", 1), *WEIGHT, now=LATER)
+    put(
+        gradings(tmp_path) / "single-test--9998-05-18T05-00-00Z.json",
+        good.replace("2026-05-18T03-30-00Z", "9998-05-18T05-00-00Z"),
+    )
+    result = quick("tools", "gate", "beewatch")
+    assert (result.code, "FMC-013" in result.err) == (3, True)
+
+
 @pytest.mark.req("F-137")
 def test_deleting_the_folder_of_a_failing_tool_does_not_open_the_gate(
     quick: Run, tmp_path: Path

@@ -37,17 +37,19 @@ from assay.tools.gate import (
 from assay.tools.index import namespace_index, next_ungraded, nodes_of
 from assay.tools.index_file import INDEX
 from assay.tools.intake import export
-from assay.tools.names import GRADINGS
+from assay.tools.names import GRADINGS, parse_stamp
 from assay.tools.reading.files import source_of
-from assay.tools.tree import Tree
+from assay.tools.tree import Tree, next_moment
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from assay.archive.store import Store
 
 
 def _gate(options: Options, store: Store | None) -> int:
     tree = inp.tree_of(options)
-    evidence = _evidence(tree, options.names, inp.lists_of(options), store)
+    evidence = _evidence(tree, options.names, inp.lists_of(options), store, now=inp.now_of(options))
     results = decide(options.names, evidence, tree.rules)
     document = gate_document(results, tree.rules)
     if store is not None:
@@ -71,7 +73,9 @@ def _lines(result: ToolGateResult) -> Iterator[str]:
         yield f"  {mark} {rule.id}: {rule.reason}"
 
 
-def _evidence(tree: Tree, names: list[str], lists: inp.Lists, store: Store | None) -> GateEvidence:
+def _evidence(
+    tree: Tree, names: list[str], lists: inp.Lists, store: Store | None, *, now: datetime
+) -> GateEvidence:
     """What the tree holds of all that is asked for, each thing read once. A replay reads it from a
     ledger, so keys come in the order that it has there.
 
@@ -92,6 +96,8 @@ def _evidence(tree: Tree, names: list[str], lists: inp.Lists, store: Store | Non
             index = namespace_index(
                 tree.root, namespace, tree.rules, also=_stored_indexes(store, namespace)
             )
+            # an entry from the future would decide over all that are recorded until then
+            next_moment(parse_stamp(index.updated_at), now, inp.shown_path(tree.root))
             indexes[namespace] = convert(parse_json(canonical(index)), NamespaceIndex)
         for schema in schemas_named(name, indexes[namespace], where=inp.shown_path(tree.root)):
             snapshot = indexes[namespace].schemas[schema].snapshot
@@ -261,6 +267,7 @@ COMMANDS = {
             inp.DATA,
             *inp.CHECKS,
             *inp.RULES,
+            "--now",
             *STORE,
         ),
     ),
