@@ -783,9 +783,10 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
     report = Report()
     for result in results()[:2]:
         report.add(result)
+    drawn = {"grade-mix", "run-1-contributions", "run-2-contributions"}
     written = drawing.write_charts(
         [
-            *report.charts(),
+            *(one for one in report.charts() if one.name in drawn),
             *exam_charts(exam())[:1],
             *decision_charts(decided()[0])[:1],
             charts()["floors"],
@@ -797,7 +798,7 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
     assert names == sorted(Path(path).name for path in written)
     assert {
         "grade-mix.svg",
-        "score-histogram.png",
+        "grade-mix.png",
         "run-1-contributions.svg",
         "run-2-contributions.png",
         "axes.svg",
