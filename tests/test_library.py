@@ -58,6 +58,8 @@ if sys.argv[1:]:
     from assay.cli import doctor, grade, library
     from assay.library import tables
     from assay.library.fingerprint import FAMILIES, home_value
+    from assay.tools.key_owners import registrable_domain
+    registrable_domain("a.example"), registrable_domain("a.example", only_icann=True)
     for name in tables.modules():
         tables._read(name)
     for family in map(FAMILIES.__getitem__, FAMILIES):
