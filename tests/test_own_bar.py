@@ -373,9 +373,9 @@ def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_bas
             for a in attempts
         ]
 
-    terms = Terms()
-    assert outcome(repeated([1, 2, 3]), repeated([1, 2, 3]), terms=terms) == "promote"
-    assert outcome(repeated([None]), repeated([1, 2, 3]), terms=terms) != "promote"
+    baseline = made(repeated([1, 2]), "baseline")
+    assert outcome(repeated([1, 2]), baseline, terms=Terms()) == "promote"
+    assert outcome(repeated([None]), baseline, terms=Terms()) != "promote"
 
 
 def test_a_candidate_of_several_versions_is_named_as_one(assay: Any, tmp_path: Path) -> None:
