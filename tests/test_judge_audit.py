@@ -879,19 +879,27 @@ def test_a_decision_names_floors_that_only_a_judge_without_a_card_reaches(
     assay: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "card.json").write_text(json.dumps(good_card()))
-    for name in ("new", "old"):
-        rows = [{**DOCUMENT, "run_id": f"{name}-{i}", "sample_id": f"s-{i}"} for i in range(30)]
+    for name, sample in (("new", "s"), ("old", "s"), ("other", "t")):
+        rows = [
+            {**DOCUMENT, "run_id": f"{name}-{i}", "sample_id": f"{sample}-{i}"} for i in range(30)
+        ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = (
-        *("gate", "new.jsonl", "--baseline", "old.jsonl", "--grading-policy", "workflow-judged"),
-        *("--now", "2026-11-16T00:00:00Z", "--json"),
-    )
-    notes = assay(*arguments).json()["notes"]
-    assert notes[0].startswith(
-        "samples of the candidate that miss a floor only because the judge may not gate: q (30)."
-    )
-    admitted = assay(*arguments, "--judge-card", "card.json").json()
-    assert not any("may not gate" in note for note in admitted.get("notes", []))
+    (tmp_path / "assay.yaml").write_text("release: {margin: 20}\n")  # 30 equal scores show this
+    for baseline, more in (("old.jsonl", ()), ("other.jsonl", ("--allow-unpaired",))):
+        arguments = (
+            *("gate", "new.jsonl", "--baseline", baseline, "--grading-policy", "workflow-judged"),
+            *("--now", "2026-11-16T00:00:00Z", "--json", *more),
+        )
+        done = assay(*arguments)
+        found = done.json()
+        assert found["notes"][0].startswith(
+            "samples of the candidate that miss a floor only because the judge may not gate: q (30)"
+        )
+        assert (done.code, found["outcome"]) == (1, "hold"), baseline
+        assert "a judge that may not gate" in found["reason"]
+        done = assay(*arguments, "--judge-card", "card.json")
+        assert (done.code, done.json()["outcome"]) == (0, "promote"), baseline
+        assert not any("may not gate" in note for note in done.json().get("notes", []))
 
 
 def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(

@@ -24,6 +24,7 @@ from assay.registry import near_miss
 from assay.release.baseline import StoredBaseline, check_age, moment_of
 from assay.release.comparability import (
     SAME_EVIDENCE,
+    UNADMITTED,
     mismatch_error,
     mismatches,
     mixed_versions,
@@ -38,7 +39,7 @@ from assay.release.overlap import align, content_of, overlap_advice, with_equal_
 from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import Promotion, promote
+from assay.release.promotion import Promotion, promote, with_finding
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
 
@@ -253,6 +254,8 @@ def decide(
     if terms.slices:
         extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
         promotion = with_slices(promotion, extra["slices"], rules)
+    if unadmitted_floors(candidate) is not None:
+        promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 
 
@@ -326,7 +329,14 @@ def _unpaired(
         flaky=flaky_samples(candidate, baseline, level=rules.level),
         notes=[
             *terms.regraded,
-            *filter(None, (mixed_versions(candidate), _unnoticed(candidate, baseline))),
+            *filter(
+                None,
+                (
+                    mixed_versions(candidate),
+                    unadmitted_floors(candidate),
+                    _unnoticed(candidate, baseline),
+                ),
+            ),
         ],
     )
 

@@ -70,10 +70,12 @@ def same_evidence(candidate: Side, baseline: Side) -> list[str]:
     )
 
 
+UNADMITTED = "scores that would reach their floor are those of a judge that may not gate"
+"""Why nothing is promoted on them: where the baseline misses the floor too, no rule notices."""
+
+
 def unadmitted_floors(candidate: Side) -> str | None:
-    """A warning if floors are missed because no judge that may gate gave the score: where the
-    baseline misses them too, no rule on floors notices.
-    """
+    """A warning if floors are missed only because no judge that may gate gave the score."""
     missed: Counter[str] = Counter()
     for row in candidate.rows.values():
         norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))

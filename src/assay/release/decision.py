@@ -18,10 +18,10 @@ from assay.records.decision import (
     MissingSamples,
 )
 from assay.records.summary import value_interval
-from assay.release.comparability import mismatches
+from assay.release.comparability import UNADMITTED, mismatches, unadmitted_floors
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, outcome_of
-from assay.release.promotion_rules import pass_rate, unpaired_rules
+from assay.release.promotion_rules import SCORE_RULE, pass_rate, unpaired_rules
 from assay.release.required import (
     check_strata,
     closest,
@@ -179,6 +179,13 @@ def unpaired_decision(
         power=rules.power,
     )
     results = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
+    if unadmitted_floors(candidate) is not None:
+        results = tuple(
+            replace(rule, holds=False, reason=UNADMITTED)
+            if rule.id == SCORE_RULE and rule.holds
+            else rule
+            for rule in results
+        )
     if rules.bar is not None:
         results = (*results, pass_rate(sum(row.passed for row in ours), len(ours), rules.bar))
     n = min(len(ours), len(theirs))
