@@ -101,7 +101,7 @@ def test_bad(assay):
 def test_runs_and_scorecards_may_be_records_or_mappings(session: Any) -> None:
     text = """
 def test_it(assay):
-    from assay.pipeline.grading import score
+    from assay.api.grading import score
     card = score(load("good"))
     assert assay.grade(card).score_units == assay.grade(load("good")).score_units
     assert assay.grade(load("card")).grade == "A"

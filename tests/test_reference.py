@@ -185,7 +185,7 @@ def test_every_event_and_every_attribute_is_described() -> None:
     kinds = {form["properties"]["event"]["const"] for form in SCHEMA["oneOf"]}
     assert kinds == set(MEANINGS)
     assert kinds <= headings("events.md")
-    from assay.pipeline.grading import grade, score
+    from assay.api.grading import grade, score
     from assay.pipeline.payload import payload
 
     made = payload(grade(score(run("rag"))))

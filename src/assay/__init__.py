@@ -10,10 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from assay.api.comparing import gate, load, summary
     from assay.api.evaluating import evaluate, run
+    from assay.api.grading import explain, grade, score
     from assay.api.tables import grade_table
     from assay.errors import AssayError, ExitCode
     from assay.grading.explain import Explanation
-    from assay.pipeline.grading import explain, grade, score
     from assay.records.evidence import Run, Verdict
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
@@ -47,13 +47,13 @@ _HOMES = {
     "Scorecard": "assay.records.scorecard",
     "Verdict": "assay.records.evidence",
     "evaluate": "assay.api.evaluating",
-    "explain": "assay.pipeline.grading",
+    "explain": "assay.api.grading",
     "gate": "assay.api.comparing",
-    "grade": "assay.pipeline.grading",
+    "grade": "assay.api.grading",
     "grade_table": "assay.api.tables",
     "load": "assay.api.comparing",
     "run": "assay.api.evaluating",
-    "score": "assay.pipeline.grading",
+    "score": "assay.api.grading",
     "summary": "assay.api.comparing",
 }
 
