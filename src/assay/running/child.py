@@ -26,6 +26,7 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import Document, parse_json
 from assay.records.evidence import Step, ToolCall
 from assay.records.reading import read_record
+from assay.records.typed import convert
 from assay.running.compatibility import prepare
 from assay.running.dataset import LoadedDataset, from_rows, read_dataset
 from assay.running.post_run import after_of
@@ -245,9 +246,7 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
         workflow,
         dataset,
         settings,
-        after=after_of(
-            workflow, criteria=msgspec.convert(order["criteria"], list[ProfileCriterion])
-        ),
+        after=after_of(workflow, criteria=convert(order["criteria"], list[ProfileCriterion])),
         wire=wire,
         execution=order["execution"],
         crashed=dict(order["crashed"]),
