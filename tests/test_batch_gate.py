@@ -424,3 +424,21 @@ def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> 
     for pair in ((ours, theirs), (theirs, ours)):
         done = assay("gate", pair[0], "--baseline", pair[1])
         assert (done.code, "couldn't be graded" in done.err) == (3, True), done.err
+
+
+@pytest.mark.req("W-033")
+def test_batches_under_a_policy_with_terms_for_judges_are_never_promoted(
+    tmp_path: Path, assay: Any
+) -> None:
+    """Rows don't show the judge, so both sides miss every floor alike, and no rule notices."""
+    given = []
+    for name in ("ours", "theirs"):
+        table = evidence(tmp_path / f"{name}.in.parquet", runs(1, drop=0.0))
+        given.append(tmp_path / f"{name}.parquet")
+        keep = ("--profile", PROFILE, "--policy", "workflow-judged", "--keep", "sample")
+        assert assay("batch", table, "-o", given[-1], *keep).code == 1
+    (tmp_path / "assay.yaml").write_text("release: {margin: 20}\n")  # 40 equal scores show this
+    by = ("--profile", PROFILE, "--grading-policy", "workflow-judged", "--json")
+    done = assay("gate", given[0], "--baseline", given[1], *by)
+    assert (done.code, done.json()["outcome"]) == (1, "hold"), done.out
+    assert "don't show which judge gave a score" in done.json()["reason"]

@@ -36,7 +36,7 @@ from assay.release.decision import decision
 from assay.release.flaky import flaky_records
 from assay.release.looks import compare_slices, with_counted_looks, with_slices
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import promote_tally
+from assay.release.promotion import promote_tally, with_finding
 from assay.release.sides import Side
 
 
@@ -234,6 +234,15 @@ def decide_batches(
         members = slice_pairs(engine, query, rules)
         extra["slices"] = compare_slices(members, rules, slices, looks=looks)
         promotion = with_slices(promotion, extra["slices"], rules)
+    if any(one.distrusted and one.floor is not None for one in plan.criteria):
+        promotion = with_finding(
+            promotion,
+            f"rows don't show which judge gave a score, so under {plan.policy} none reaches its"
+            " floor; decide over runs or scorecards",
+            {},
+            rules,
+            violated=False,
+        )
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes += [
         _rejects_note(bare.name, side.record)

@@ -235,7 +235,7 @@ def decide(
     }
     warnings = (
         mixed_versions(candidate),
-        unadmitted_floors(candidate),
+        unadmitted := unadmitted_floors(candidate, terms.quarantine),
         _same(candidate, baseline),
         shared_groups(promotion),
     )
@@ -254,7 +254,7 @@ def decide(
     if terms.slices:
         extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
         promotion = with_slices(promotion, extra["slices"], rules)
-    if unadmitted_floors(candidate) is not None:
+    if unadmitted is not None:
         promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 

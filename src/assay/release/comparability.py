@@ -74,10 +74,12 @@ UNADMITTED = "scores that would reach their floor are those of a judge that may 
 """Why nothing is promoted on them: where the baseline misses the floor too, no rule notices."""
 
 
-def unadmitted_floors(candidate: Side) -> str | None:
+def unadmitted_floors(candidate: Side, left_out: Collection[str] = ()) -> str | None:
     """A warning if floors are missed only because no judge that may gate gave the score."""
     missed: Counter[str] = Counter()
     for row in candidate.rows.values():
+        if row.sample in left_out:
+            continue
         norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
         missed.update(name for name in row.missed & norms.keys() if norms[name] >= row.floors[name])
     if not missed:
