@@ -135,7 +135,7 @@ def start() -> None:
 
 @contextmanager
 def tablespace(folder: Path) -> Iterator[str]:
-    """A new ledger whose tables lie in a folder of their own, such as a small disk."""
+    """A new ledger whose tables are in the folder, such as a small disk."""
     server = postgres()
     name = f"t{uuid4().hex}"
     folder.mkdir()

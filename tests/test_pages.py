@@ -168,7 +168,7 @@ def test_every_page_is_whole_and_forbids_everything_that_is_not_its_own(api: Api
 
 
 def kind_of_link(path: str, href: str) -> str:
-    """The link without what tells one record from another of the same page."""
+    """The link without what differs between records of the same page."""
     return f"{path} {re.sub(r'sha256(:|%3A)[0-9a-f]{64}|[0-9]+', '0', href)}"
 
 

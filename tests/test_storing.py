@@ -784,7 +784,7 @@ def in_one_process(
     folder: Path, *stages: tuple[list[list[str]], tuple[str, ...]], **env: str
 ) -> list[tuple[list[int], list[str]]]:
     """For each stage, the exit codes of its commands and which of its modules are loaded after
-    them. All run one after the other in a Python of their own.
+    them. All run one after the other in one new Python.
     """
     code = (
         "import json, sys\nfrom assay.cli.main import run\nfound = [([run(argv) for argv in"

@@ -46,7 +46,7 @@ class Results(NamedTuple):
 
     def content(self, task: str, metric: str | None) -> dict[str, Any]:
         """What the task was: its mean is comparable only with one over the same documents, asked in
-        the same way. `metric` is the one that stands for all of them.
+        the same way. `metric` is the one that represents them all.
         """
         size = self.size(task)
         content = {

@@ -43,7 +43,7 @@ class Label(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """The numbers that the values of a file stand for."""
+    """The numbers that the values of a file mean."""
 
     name: str
     """binary, comparison, categories, ordinal or continuous."""

@@ -28,7 +28,7 @@ Order = Literal["ab", "ba"]
 
 
 class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
-    """Who labels. Tokens are told apart by their ids, so two with the same name are two raters. A
+    """Who labels. Tokens are identified by their ids, so two with the same name are two raters. A
     token's name and the same name typed by a person are two raters as well.
     """
 

@@ -123,7 +123,7 @@ _KIND_OF = {word: kind for kind, words in _KEYWORDS.items() for word in words.sp
 
 
 def schema_kinds(schema: dict[str, Any]) -> set[str]:
-    """The types of values that a schema checks; "" stands for all."""
+    """The types of values that a schema checks; "" means all."""
     return {_KIND_OF[word] for word in schema if word in _KIND_OF}
 
 

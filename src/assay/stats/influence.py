@@ -26,7 +26,7 @@ covered too seldom.
 MIN_ITEMS = 5
 """With fewer items the coverage is not reached in simulation, so there is no interval."""
 POINTS = 40
-"""The most categories that imagined items fall on. If there are more, this many quantiles stand for
+"""The most categories that imagined items fall on. If there are more, this many quantiles represent
 all, so that their table stays small.
 """
 MOST = 0.9

@@ -4,8 +4,8 @@ correction for misclassification.
 A judge that passes a share `se` of what people pass and a share `1 - sp` of what they fail passes
 `theta * se + (1 - theta) * (1 - sp)` of all; Rogan and Gladen (1978) solve this for theta. The
 interval is Fieller's: every theta whose equation the data do not contradict, with the added counts
-of Lang and Reiczigel (2014). If a judge hardly tells passes from fails, the data contradict no
-theta, and the interval is all of 0 to 1.
+of Lang and Reiczigel (2014). If a judge can barely distinguish passes from fails, the data
+contradict no theta, and the interval is all of 0 to 1.
 
 Only for classes. The labelled rows must be a random part of all rows, as for `calibration.ppi`,
 which needs fewer labels for the same width.

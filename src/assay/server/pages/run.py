@@ -142,7 +142,7 @@ def _page(
         address("charts", "grades", graded_run.grade.digest) if graded_run.grade is not None else ""
     )
     context = placed(services, project, graded_run, context)
-    walk, beside = around(services, project, graded_run, context)
+    walk, neighbours = around(services, project, graded_run, context)
     digest = graded_run.item.digest
     sections: list[Part] = []
     if run is not None:
@@ -174,7 +174,7 @@ def _page(
         *verdict_line(run, result),
         replayed,
         *_warnings(graded_run),
-        *beside,
+        *neighbours,
         *([texts(run, digest)] if run is not None else []),
         contents(sections),
         *sections,
