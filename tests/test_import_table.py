@@ -44,7 +44,9 @@ def test_names_of_columns_suggest_what_they_are(tmp_path: Path) -> None:
     # an empty answer and an empty score are missing, not dropped
     assert (runs[1]["outputs"], runs[1]["required_outputs"]) == ({}, ["answer"])
     assert runs[1]["scores"]["faithfulness"]["raw"] is None
-    assert tally.notes == [
+    assert tally.notes[0].startswith("the verdict is a gate and adds no points")
+    assert tally.notes[0].endswith("map it: passed=passed,score:passed=passed")
+    assert tally.notes[1:] == [
         "columns that are not used: stars",
         "faithfulness has no value in 1 of 2 rows, where it counts as 0",
     ]
@@ -65,7 +67,8 @@ def test_a_guess_takes_nothing_that_is_open_and_no_verdict_by_chance() -> None:
 
 def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
     path = table(tmp_path / "results.csv")
-    runs = mapped(path, "id=id,answer=question,score:stars=stars:1..5,score:rank=stars:5..0")
+    scales = "score:stars=stars:1..5,score:rank=stars:5..0,score:faithfulness="
+    runs = mapped(path, f"id=id,answer=question,{scales}")
     assert [list(map(str, (s["raw"] for s in run["scores"].values()))) for run in runs] == [
         ["1", "0"],
         ["0.5", "0.4"],
@@ -82,7 +85,7 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=words):
             mapped(path, text)
     with pytest.raises(NotEnoughEvidence, match="no column has a score or a verdict"):
-        mapped(path, "id=id")
+        mapped(path, "score:faithfulness=,passed=")
     for text in ("id", "id=a,id=b", "ident=a", "score:x=a:1..1"):
         with pytest.raises(UsageError):
             parse_map([text])
@@ -134,10 +137,24 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     table(path, "id,correct,status\ns,1,pending\n")
     with pytest.raises(InputError, match=r"'pending', which Assay doesn't know as a status.*--map"):
         imported("table", path)
-    assert mapped(path, "id=id,passed=correct")[0]["status"] == "success"
+    with pytest.raises(InputError, match="leave it out with `--map status=`"):
+        mapped(path, "id=id,passed=correct")  # a status that nobody mapped counts all the same
+    assert mapped(path, "status=")[0]["status"] == "success"
     assert mapped(table(path, "i,ok,end\ns,1,error\n"), "passed=ok,status=end")[0]["status"] == (
         "error"
     )
+
+
+def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:
+    text = "id,Segment,Helpful,f1,error,latency_s\nt1,a,yes,1,,1.5\nt2,b,no,1,timed out,2\n"
+    path = table(tmp_path / "results.csv", text)
+    one, two = mapped(path, "group=Segment")
+    assert (one["group"], one["latency_ms"], list(one["scores"])) == ("a", 1500, ["f1"])
+    assert two["status"] == "error"
+    one, two = mapped(path, "score:helpful=Helpful,score:f1=,error=")  # left out
+    assert [run["scores"]["helpful"]["raw"] for run in (one, two)] == [1, 0]
+    assert list(one["scores"]) == ["helpful"]
+    assert two["status"] == "success"
 
 
 def test_a_column_that_only_later_rows_have_counts(tmp_path: Path) -> None:
@@ -188,11 +205,12 @@ def test_a_saved_mapping_serves_the_next_command(
     table(tmp_path / "odd.csv", "\n".join([header.replace("faithfulness", "wert"), *rows[:1]]))
     Path("assay.yaml").write_text("project: bot\nmap:\n  id: old\n\nlibrary: .\n")
     words = ["import", "odd.csv", "--no-store", "-o", "runs.jsonl", "--save-map"]
-    assert assay([*words, "--map", "id=id,score:value=wert"]) == ExitCode.PASSED
+    assert assay([*words, "--map", "id=id,score:value=wert,latency_ms="]) == ExitCode.PASSED
     saved = Path("assay.yaml").read_text()
-    assert saved == 'project: bot\nmap:\n  id: "id"\n  "score:value": "wert"\nlibrary: .\n'
+    assert saved.startswith('project: bot\nmap:\n  id: "id"\n  "score:value": "wert"\n  answer: "o')
+    assert saved.endswith('  latency_ms: ""\nlibrary: .\n')
     assert assay(["grade", "odd.csv"]) == ExitCode.PASSED
-    assert "columns: id=id, score:value=wert" in capsys.readouterr().err
+    assert "columns: id=id, score:value=wert, answer=output" in capsys.readouterr().err
     table(tmp_path / "x.csv", "a,b\n1,2\n")
     assert assay(["grade", "x.csv"]) == ExitCode.MALFORMED
     assert "text with the columns a, b" in capsys.readouterr().err

@@ -217,7 +217,10 @@ def test_a_verdict_alone_can_be_graded_and_an_unknown_scale_cannot(
     assert assay([*words, verdicts[1]]) == ExitCode.NOT_ENOUGH
     assert "stars can't be graded" in capsys.readouterr().err
     assert printed(capsys, *words, "id=id,passed=passed")["comparison"]["n_paired"] == N
-    assert assay(["import", "stars.csv", "--map", "id=id,score:stars=stars", "-o", "x.jsonl"]) == 4
+    assert (
+        assay(["import", "stars.csv", "--map", "id=id,score:stars=stars,passed=", "-o", "x.jsonl"])
+        == 4
+    )
     said = capsys.readouterr().err
     assert "there is nothing to grade" in said
     assert "--profile" in said

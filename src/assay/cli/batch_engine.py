@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -94,5 +95,6 @@ def refuse_batch_options(options: Options) -> None:
         raise UsageError(
             "CLI-001",
             f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], KINDS)}",
-            fix=f"Runs have {', '.join(KINDS)}; a batch has the columns that it kept.",
+            fix=f"Runs have {', '.join(KINDS)}; a batch has the columns that it kept. To compare by"
+            f" a column of a table of results, map it: --map {shlex.quote(f'group={other[0]}')}.",
         )

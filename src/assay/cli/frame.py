@@ -151,7 +151,7 @@ COMMON: dict[str, Argument] = {
         "--map",
         "KEY=COLUMN,...",
         "what the columns of a CSV or JSONL file are, such as"
-        " id=ticket,answer=output,score:quality=stars:1..5 (default: guessed by their names); for"
+        " id=ticket,answer=output,score:quality=stars:1..5 (what isn't mapped is guessed); for"
         " another tool's file the scale of a metric, the best value last: score:tox=toxicity:1..0",
     ),
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),

@@ -72,7 +72,7 @@ def check_saved_map(head: Head, options: Options) -> None:
     if options.map or config is None:
         return
     mapping = mapping_of(options)
-    named = dict(zip(mapping, columns_of(mapping), strict=True))
+    named = dict(zip(filter(mapping.get, mapping), columns_of(mapping), strict=True))
     if head.columns.isdisjoint(named.values()):
         return
     for key, column in named.items():

@@ -2,9 +2,9 @@
 
 A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A scale other than
 0..1 follows the column: `score:quality=stars:1..5`; where less is better, the other way round:
-`score:calm=anger:10..0`. A guess takes a column only where one name alone fits, and never makes up
-a verdict. Where several may be the verdict, the error or the status, there is no guess: none of
-them may be left out.
+`score:calm=anger:10..0`. The rest is guessed; `KEY=` without a column maps nothing.
+A guess takes a column only where one name alone fits, and never makes up a verdict. Where several
+may be the verdict, the error or the status, there is no guess: none of them may be left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.registry import near_miss
 SCORE = "score:"
 KEYS = (
     *("id", "answer", "expected", "input", "passed", "error", "status"),
-    *("latency_ms", "cost_usd", "tokens", "attempt", "group"),
+    *("latency_ms", "latency_s", "cost_usd", "tokens", "attempt", "group"),
 )
 NEEDED = ("passed", "error", "status")
 """Columns that must not be overlooked: without them, failures would look like successes."""
@@ -43,6 +43,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "error": ("error", "exception"),
     "status": ("status",),
     "latency_ms": ("latency_ms",),
+    "latency_s": ("latency_s", "latency_seconds"),
     "cost_usd": ("cost_usd",),
     "tokens": ("tokens", "total_tokens"),
     "attempt": ("attempt", "epoch"),
@@ -119,7 +120,7 @@ def parse_map(texts: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in (part for text in texts for part in text.split(",") if part.strip()):
         key, sign, column = (piece.strip() for piece in part.partition("="))
-        if not sign or not column:
+        if not sign:
             raise UsageError(
                 "CLI-001",
                 f"--map has {part!r}; write it as KEY=COLUMN.",
@@ -177,8 +178,24 @@ def scales_of(mapping: Mapping[str, str]) -> dict[str, NamedScale]:
 def columns_of(mapping: Mapping[str, str]) -> list[str]:
     """The columns that a mapping names."""
     return [
-        column_of(text).name if key.startswith(SCORE) else text for key, text in mapping.items()
+        column_of(text).name if key.startswith(SCORE) else text
+        for key, text in mapping.items()
+        if text
     ]
+
+
+def completed(mapping: Mapping[str, str], columns: Iterable[str]) -> GuessedMap:
+    """What the user maps, with a guess for the rest of the columns.
+
+    >>> completed({"score:s": "stars:1..5", "error": ""}, ["id", "stars", "error"]).mapping
+    {'score:s': 'stars:1..5', 'id': 'id'}
+    """
+    guessed = guess(name for name in columns if name not in columns_of(mapping))
+    rest = {key: name for key, name in guessed.mapping.items() if key not in mapping}
+    refused = {key: names for key, names in guessed.refused.items() if key not in mapping}
+    undecided = tuple(text for text in guessed.open if text.partition(" ")[0] not in mapping)
+    mapped = {key: text for key, text in mapping.items() if text}
+    return GuessedMap({**mapped, **rest}, undecided, refused)
 
 
 def suggested(row: Mapping[str, object]) -> list[str]:

@@ -1,5 +1,5 @@
 """Any table of results, one sample in each row: CSV, JSON Lines, JSON or Parquet, by a mapping of
-its columns. Without a mapping, their names suggest one, which the account shows.
+its columns. What nobody maps, the names of the columns suggest; the account shows it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from assay.importers.column_map import (
     check_map,
     column_of,
     columns_of,
+    completed,
     guess,
 )
 from assay.importers.head import Head
@@ -93,6 +94,10 @@ class _Row(NamedTuple):
             )
         return number
 
+    def milliseconds(self, column: str | None, in_seconds: str | None) -> Decimal | int | None:
+        seconds = self.number(in_seconds)
+        return self.number(column) if seconds is None else seconds * 1000
+
     def verdict(self, column: str | None) -> bool | None:
         value = self.text(column)
         word = str(value).strip().lower()
@@ -122,12 +127,16 @@ class _Row(NamedTuple):
             fault = self.fault(column, f"has {word[:60]!r}, which Assay doesn't know as a status.")
             fault.fix = (
                 "Use success, failed, error, timeout or cancelled. If the column is something else,"
-                " name the columns that count with --map."
+                " leave it out with `--map status=`."
             )
             raise fault
         return status
 
     def score(self, column: ScoreColumn) -> Decimal | int | None:
+        """A number on its scale; without a scale, a verdict in words is 1 or 0."""
+        word = str(self.cells.get(column.name)).strip().lower()
+        if column.scale is None and word in (*_TRUE, *_FALSE):
+            return int(word in _TRUE)
         value = self.number(column.name)
         if value is None or column.scale is None:
             return value
@@ -206,7 +215,7 @@ class _TableReader:
             outputs={"answer": row.text(named("answer"))} if "answer" in self._map else None,
             expected=None if expected is None else {"answer": expected},
             attempt=_whole(attempt, row, named("attempt")),
-            latency_ms=row.number(named("latency_ms")),
+            latency_ms=row.milliseconds(named("latency_ms"), named("latency_s")),
             cost_usd=row.number(named("cost_usd")),
             tokens=_count(row, named("tokens")),
             group=None if (group := row.text(named("group"))) is None else str(group),
@@ -268,25 +277,25 @@ def _columns(path: str) -> list[str]:
 
 
 def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]:
-    """The mapping of a file's columns: what the user says, or what their names suggest."""
+    """The mapping of a file's columns: what the user says, and for the rest what their names
+    suggest.
+    """
     columns = _columns(path)
-    if wanted.mapping:
-        check_map(wanted.mapping, "--map")
-        mapping = dict(wanted.mapping)
-        for name in columns_of(mapping):
-            if name not in columns:
-                raise InputError(
-                    "FIL-006",
-                    f"there is no column {name!r}.{near_miss(name, columns)}",
-                    where=path,
-                    fix=f"It has {', '.join(map(str, columns[:20]))}.",
-                )
-    else:
-        guessed = guess(columns)
-        mapping = guessed.mapping
-        check_guess(guessed, path)
-        for text in guessed.open:
-            tally.note(f"{text}; it is not used. Say which with --map")
+    given = wanted.mapping or {}
+    check_map(given, "--map")
+    for name in columns_of(given):
+        if name not in columns:
+            raise InputError(
+                "FIL-006",
+                f"there is no column {name!r}.{near_miss(name, columns)}",
+                where=path,
+                fix=f"It has {', '.join(map(str, columns[:20]))}.",
+            )
+    guessed = completed(given, columns)
+    mapping = guessed.mapping
+    check_guess(guessed, path)
+    for text in guessed.open:
+        tally.note(f"{text}; it is not used. Say which with --map")
     if not any(key == "passed" or key.startswith(SCORE) for key in mapping):
         raise NotEnoughEvidence(
             "SCO-010",
@@ -294,7 +303,14 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
             where=path,
             fix="Name one, for example with --map score:quality=COLUMN or --map passed=COLUMN.",
         )
-    tally.mapping = mapping
+    scored = [column_of(text).name for key, text in mapping.items() if key.startswith(SCORE)]
+    if scored and (verdict := mapping.get("passed", scored[0])) not in scored:
+        tally.note(
+            "the verdict is a gate and adds no points; to count it in the score too, map it:"
+            f" passed={verdict},score:passed={verdict}"
+        )
+    left_out = {key: text for key, text in given.items() if not text}
+    tally.mapping = {**mapping, **left_out}
     unused = [str(name) for name in columns if name not in columns_of(mapping)]
     if unused:
         tally.note(f"columns that are not used: {', '.join(unused[:20])}")

@@ -171,7 +171,7 @@ def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
 
 
 def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
-    """Evaluations by name, each with a label of its own; by digest if a newer one has
+    """Evaluations by name, each with its own label; by digest if a newer one has
     the name.
     """
     names: set[str] = set()
