@@ -137,3 +137,32 @@ def test_a_parquet_file_with_a_column_twice_is_refused(assay: Any, tmp_path: Pat
         else:
             assert done.code == 3
             assert f"a file has the column '{second}' twice." in done.err
+
+
+def test_a_table_that_assay_wrote_is_never_imported_as_results(assay: Any, tmp_path: Path) -> None:
+    """As such it has only a verdict: a score that fell a long way would go unnoticed."""
+    worse = {"likert_1_5": 4, "zero_one": 0.85}
+    for side, scale in (("base", BEST), ("worse", {**BEST, **worse})):
+        rows = [row for n in range(40) for row in evidence(f"r-{n}")]
+        formulas = {item.name: item.formula for item in PLAN.criteria}
+        rows = [
+            {**row, "raw": scale[formulas[row["criterion"]]]} if "raw" in row else row
+            for row in rows
+        ]
+        write(tmp_path / f"{side}.in.jsonl", rows)
+        for form in ("csv", "jsonl", "parquet"):
+            made = ("-o", f"{side}.{form}", "--profile", PROFILE, "--overwrite")
+            assert assay("batch", f"{side}.in.jsonl", *made).code == 0
+    done = assay("gate", "worse.parquet", "--baseline", "base.parquet")
+    assert (done.code, "shown to be worse" in done.out) == (1, True)
+    for side in ("base", "worse"):
+        (tmp_path / f"{side}.batch.json").unlink()
+    for form in ("csv", "jsonl", "parquet"):
+        for more in (("--profile", PROFILE), ("--map", "passed=passed")):
+            done = assay("gate", f"worse.{form}", "--baseline", f"base.{form}", *more)
+            assert (done.code, "an output of `assay batch`" in done.err) == (3, True), done.err
+    (tmp_path / "grades.csv").write_text(
+        "run_id,passed,grade,provisional_grade,weighted_score,pass_threshold\nr,true,A,A,95,70\n"
+    )
+    done = assay("gate", "grades.csv", "--baseline", "grades.csv", "--map", "passed=passed")
+    assert (done.code, "a table of grades by Assay" in done.err) == (3, True), done.err

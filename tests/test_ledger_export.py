@@ -281,6 +281,9 @@ def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_pat
     examples = [EXAMPLES / f"{family}.jsonl" for family in FAMILIES]
     assay("grade", write(tmp_path / "runs.jsonl", *runs), *examples, "--store")
     assert assay("ledger", "export", "-o", "lake").code == 0
+    (part, *_) = (tmp_path / "lake").glob("**/*.parquet")
+    refused = assay("gate", part, "--baseline", part, "--map", "passed=stored_passed")
+    assert (refused.code, "each score and verdict" in refused.err) == (3, True), refused.err
     seen = set()
     for folder in (tmp_path / "lake" / "project=default").iterdir():
         grades = package.grade_table(

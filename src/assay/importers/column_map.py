@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from assay.errors import UsageError
+from assay.errors import InputError, UsageError
 from assay.importers.metric_names import may_be_less
 from assay.registry import near_miss
 
@@ -59,6 +59,21 @@ _NO_SCORE = re.compile(r"rude|cost|(?:^|_)(?:id|no|nr|number|index|ms|time|date|
 """Names of columns that are not offered as a score, as are those where less may be better."""
 _OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
 """Keys of Assay's own records: a file with them is not a table of results."""
+_OWN_TABLES = {
+    frozenset(("reason", "faults", "policy", "scoring_system", "grading_system")): (
+        "is an output of `assay batch`; a table of results would lose its norms and gates",
+        "Give its Parquet output, with the record next to it, to `assay gate`.",
+    ),
+    frozenset(("run_id", "passed", "provisional_grade", "weighted_score", "pass_threshold")): (
+        "is a table of grades by Assay; a table of results would lose their scores and gates",
+        "Give the runs, or write the grades with `assay grade ... -o grades.jsonl`.",
+    ),
+    frozenset(("criterion", "raw", "gate", "verdict", "stored_passed", "record")): (
+        "is from `assay ledger export`, which writes a row for each score and verdict of a run",
+        "Grade it with `assay batch`, and decide over two such outputs with `assay gate`.",
+    ),
+}
+"""Columns of the tables that Assay writes: why it isn't imported, and what to do."""
 
 
 class ScoreScale(NamedTuple):
@@ -221,6 +236,14 @@ def suggested(row: Mapping[str, object]) -> list[str]:
             top = next(top for top in (1, 5, 10, 100, 1000) if Decimal(word) <= top)
             return [*parts, f"{SCORE}{plain}={name}" + ("" if top == 1 else f":0..{top}")]
     return parts
+
+
+def check_foreign(columns: Iterable[str], where: str) -> None:
+    """Refuse a table that Assay wrote itself."""
+    found = set(columns)
+    for own, (why, fix) in _OWN_TABLES.items():
+        if own <= found:
+            raise InputError("FIL-006", f"{why}.", where=where, fix=fix)
 
 
 def guess(columns: Iterable[str]) -> GuessedMap:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.errors import AssayError, InputError, UsageError, printable
 from assay.files.tables import table_rows
-from assay.importers.column_map import KEYS, SCORE, suggested
+from assay.importers.column_map import KEYS, SCORE, check_foreign, suggested
 from assay.importers.head import HEAD, Head
 from assay.importers.importer import Importer
 from assay.importers.known import KNOWN, fitting
@@ -140,6 +140,7 @@ def _suggestion(head: Head) -> str:
         return ""
     if any(isinstance(value, (dict, list)) for value in row.values()):
         return ""
+    check_foreign(row, head.path)
     parts = suggested(row)
     if not any(part.startswith((SCORE, "passed=")) for part in parts):
         parts.append("score:quality=COLUMN:0..10")

@@ -18,6 +18,7 @@ from assay.importers.column_map import (
     SCORE,
     NamedScale,
     ScoreColumn,
+    check_foreign,
     check_guess,
     check_map,
     column_of,
@@ -281,6 +282,7 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
     suggest.
     """
     columns = _columns(path)
+    check_foreign(columns, path)
     given = wanted.mapping or {}
     check_map(given, "--map")
     for name in columns_of(given):
