@@ -381,6 +381,23 @@ def test_a_profile_that_changed_since_a_batch_was_graded_is_refused(
     assert "other numbers than dag-review@2" in done.err
 
 
+def test_the_records_of_batches_do_not_overrule_the_project(tmp_path: Path, assay: Any) -> None:
+    """Both sides may have been graded before the project asked for more."""
+    files = [batch(tmp_path / f"{side}.parquet", side) for side in ("also good", "good")]
+    for text, option in (
+        ("profile: dag-review@1\n", ("--profile", PROFILE)),
+        ("policy: workflow-judged\n", ("--grading-policy", "workflow")),
+    ):
+        (tmp_path / "assay.yaml").write_text(text)
+        done = assay("gate", files[0], "--baseline", files[1])
+        assert (done.code, "with other numbers" in done.err) == (3, True), text
+        assert assay("gate", files[0], "--baseline", files[1], *option).code == 0
+        again = tmp_path / "again.parquet"
+        if option[0] == "--profile":
+            done = assay("batch", files[1], "-o", again)
+            assert (done.code, "BAT-027" in done.err, again.exists()) == (3, True, False)
+
+
 @pytest.mark.req("W-033")
 def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
     tmp_path: Path, assay: Any

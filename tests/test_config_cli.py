@@ -71,7 +71,7 @@ release: {min_pass_rate: 0.5}
     assert again.json()["record"]["profile"] == "mine@1"
     (tmp_path / "assay.yaml").write_text("profile: rag\n")
     other = assay("batch", "g.parquet", "-o", "i.parquet")
-    assert "no profile is named 'mine@1'" in other.err, "norms are graded by what made them"
+    assert "its norms are those of mine@1" in other.err, "a record doesn't overrule the project"
     tools = assay("batch", "rows.jsonl", "-o", "t.parquet", "--policy", "flowmcp")
     assert "--profile" not in tools.err
 

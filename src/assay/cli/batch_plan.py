@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.cli import options as opt
-from assay.cli.configured import COMMAND_LINE
-from assay.cli.gate_sides import given_rules
+from assay.cli.configured import COMMAND_LINE, DEFAULT
 from assay.cli.grade import asked_profile
 from assay.errors import AssayError, InputError
 from assay.grading.policy import Policy, Rules, make_rules
-from assay.pipeline.batch_tasks import earlier_batch
 from assay.pipeline.batching import scoring_plan
+from assay.pipeline.grading import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from assay.cli.parsing import Options
@@ -37,18 +36,11 @@ def asks_to_store(options: Options) -> bool:
 
 
 def drop_unfit_rules(options: Options) -> None:
-    """Leave out the profile and rubric of `assay.yaml` if the rows aren't scores, or are norms of
-    an earlier batch by another profile.
-    """
-    shelf, sources = opt.shelf_of(options), options.sources
-    earlier = [made.record.profile for name in options.inputs if (made := earlier_batch(name))]
-    fits = isinstance(shelf.load("policies", options.policy), Policy)
-    if fits and (not earlier or not options.profile):
-        return
-    if fits and earlier == [shelf.profile(options.profile).id]:
+    """Leave out the profile and rubric of `assay.yaml` if the rows aren't scores."""
+    if isinstance(opt.shelf_of(options).load("policies", options.policy), Policy):
         return
     for name in ("profile", "rubric"):
-        if sources.get(name, COMMAND_LINE) != COMMAND_LINE:
+        if options.sources.get(name, COMMAND_LINE) != COMMAND_LINE:
             setattr(options, name, None)
 
 
@@ -62,16 +54,13 @@ def required(options: Options, profile: str | None) -> str | None:
 
 
 def graded_by(options: Options, side: BatchSide, *, policy: str) -> BatchRules:
-    """What the options name, else what the record of a batch names; `policy` is that of the
-    options.
+    """What the options name, from the command line or `assay.yaml`, else what the record of a batch
+    names; `policy` is the name of the option with the policy.
     """
-    given, shelf = given_rules(options), opt.shelf_of(options)
-    scoring = (
-        _plan(options, shelf, options.profile)
-        if "profile" in given
-        else _of_record(options, side, shelf)
-    )
-    grading = make_rules(shelf.policy(policy if "policy" in given else side.record.policy))
+    shelf, named = opt.shelf_of(options), getattr(options, policy)
+    chosen = options.sources.get(policy, DEFAULT) != DEFAULT or named != DEFAULT_POLICY
+    scoring = _scoring(options, side, shelf)
+    grading = make_rules(shelf.policy(named if chosen else side.record.policy))
     roles = {
         planned.spec.id: planned.spec.role
         for planned in scoring.criteria
@@ -80,22 +69,15 @@ def graded_by(options: Options, side: BatchSide, *, policy: str) -> BatchRules:
     return BatchRules(make_batch_plan(scoring, grading), grading, roles)
 
 
-def _plan(options: Options, shelf: Shelf, profile: str) -> ScoringPlan:
-    name = required(options, profile) or profile
-    return scoring_plan(shelf, profile=name, rubric=options.rubric)
-
-
-def _of_record(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
-    named = side.record.profile
+def _scoring(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
+    named = options.profile or side.record.profile
     if named is None:
         raise InputError("BAT-060", "its record names no profile.", where=side.path)
     try:
-        return _plan(options, shelf, named)
+        return scoring_plan(shelf, profile=required(options, named) or named, rubric=options.rubric)
     except AssayError as error:
-        if not error.code.startswith("LIB-"):
+        if options.profile or not error.code.startswith("LIB-"):
             raise
-        if options.profile:  # of an assay.yaml; whether it is the same one is checked by the plan
-            return _plan(options, shelf, options.profile)
         raise InputError(
             "BAT-060",
             f"was graded by {named}, which the library lacks.",

@@ -24,7 +24,7 @@ def decide_on_batches(options: Options, rules: ReleaseRules) -> Decision:
         [Subject(file, found) for file, found in side.files] for side in (candidate, baseline)
     )
     options.worst = CandidateWorst.of(options)
-    graded = graded_by(options, baseline, policy=options.grading_policy)
+    graded = graded_by(options, baseline, policy="grading_policy")
     with reading_engine(options) as engine:
         return decide_batches(
             engine,

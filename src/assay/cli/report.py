@@ -163,7 +163,7 @@ def _summed_in_engine(options: Options) -> int:
             "BAT-061", f"{refused[0]} can't be used on a batch.", fix=f"Omit {refused[0]}."
         )
     side = read_batch_side(options.files[0])
-    plan = graded_by(options, side, policy=options.policy).plan
+    plan = graded_by(options, side, policy="policy").plan
     with reading_engine(options) as engine:
         return _give_summary(options, summarise_batch(engine, side, plan, slices=options.slice))
 

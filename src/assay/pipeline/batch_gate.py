@@ -128,10 +128,10 @@ def check_plan(plan: BatchPlan, side: BatchSide) -> None:
     if plan.digest != side.record.plan:
         raise InputError(
             "BAT-060",
-            f"was graded by other numbers than {plan.profile} and {plan.policy} have here.",
+            f"was graded by {side.record.profile} and {side.record.policy} with other numbers than"
+            f" {plan.profile} and {plan.policy} have here.",
             where=side.path,
-            fix="Pass the profile that graded it with `--profile FILE`, or grade again with"
-            " `assay batch`.",
+            fix="Grade again with `assay batch`, or pass what graded it, such as `--profile FILE`.",
         )
 
 

@@ -142,7 +142,7 @@ def _regrading(
             f"its norms are those of {record.profile}, {record.scoring_system}, and not of"
             f" {plan.profile}, {plan.scoring_system}, as it is now.",
             where=earlier.target.path,
-            fix="Grade the evidence again.",
+            fix="Grade the evidence again, or name the profile that made them with --profile.",
         )
     if record.sample is not None:
         raise UsageError(
