@@ -254,6 +254,27 @@ def test_a_run_that_is_posted_step_by_step_gets_the_grade_of_the_whole_run(api: 
     assert api.get(ended.json()["location"].removeprefix(API)).json()["record"]["run_id"] == "live"
 
 
+def test_a_step_that_never_ended_and_an_end_without_a_status_open_no_gate(api: Api) -> None:
+    evidence = run("dag-review")
+    assert api.post("/runs/live", {**head_of(evidence), "run_id": "live"}).status_code == 201
+    steps = [{"event": "step_end", "step": step} for step in evidence["steps"]]
+    begun = [
+        {"event": "step_start", "step": {"name": step["name"]}}
+        for step in (*evidence["steps"], evidence["steps"][0])
+    ]
+    assert api.post("/runs/live/events", [*begun, *steps]).status_code == 202
+    end = end_of(evidence)
+    silent = {name: value for name, value in end.items() if name != "status"}
+    for rest in (None, {}, silent):
+        forgot = api.post("/runs/live/events", {"event": "workflow_end", "run": rest})
+        assert forgot.status_code == 422 and "'status' is missing" in forgot.text
+    made = api.post("/runs/live/events", {"event": "workflow_end", "run": end}).json()
+    assert made["grade"]["hard_gate_failures"] == ["no_critical_step_failures"]
+    kept = api.get(made["location"].removeprefix(API)).json()["record"]["steps"]
+    open_step = evidence["steps"][0]["name"]
+    assert [one["name"] for one in kept if one["status"] == "cancelled"] == [open_step]
+
+
 def test_the_id_of_a_run_in_progress_may_hold_a_slash(api: Api) -> None:
     evidence = run("rag")
     assert api.post("/runs/live", {**head_of(evidence), "run_id": "team/7"}).status_code == 201

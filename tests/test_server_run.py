@@ -623,9 +623,10 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
         ]
         assert "SIGABRT" in records[1]["metadata"]["error"]
         assert "exit code 0" in records[3]["metadata"]["error"]
-        assert [one["name"] for one in records[1]["steps"]] == ["plan"], (
-            "the steps that were told are kept"
-        )
+        assert [(one["name"], one["status"]) for one in records[1]["steps"]] == [
+            ("plan", "success"),
+            ("write", "cancelled"),
+        ], "the steps that were told are kept, also the one it died in"
         assert (records[0]["retries"], "SIGABRT" in records[0]["metadata"]["begun_again"]) == (
             1,
             True,

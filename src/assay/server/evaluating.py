@@ -8,6 +8,7 @@ Only the first server to finish a run sends its last event.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from typing import Any
 
 from assay.errors import AssayError
@@ -32,12 +33,14 @@ AT_ONCE = 1000
 
 
 def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
-    """The whole run: its head, which includes what was reported at its end, and its steps. A run
-    that a server executed has its own steps.
+    """The whole run: its head, which includes what was reported at its end, and its steps. A step
+    that began and never ended is `cancelled`, as in every adapter: without it the run would look
+    complete. A run that a server executed has its own steps.
     """
     run: dict[str, Any] = parse_json(live.head)
     if "steps" in run:
         return run
+    begun: defaultdict[str, list[tuple[int, int, dict[str, Any]]]] = defaultdict(list)
     steps: list[tuple[int, int, dict[str, Any]]] = []
     calls: list[dict[str, Any]] = []
     position = 0
@@ -47,12 +50,19 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
             body = parse_json(event.body)
             if event.kind == "workflow_start":  # started again: earlier events don't count
                 steps, calls = [], []
+                begun.clear()
+            elif event.kind == "step_start":
+                step = {**body["step"], "status": "cancelled", "error": "the step never ended"}
+                begun[step["name"]].append((step.pop("index"), event.position, step))
             elif event.kind == "step_end":
                 step = dict(body["step"])
                 steps.append((step.pop("index"), event.position, step))
                 calls += body["tool_calls"]
             elif event.kind == "workflow_end":
                 run.setdefault("finished_at", body["at"])
+    ended = Counter(step["name"] for _, _, step in steps)
+    for name, starts in begun.items():
+        steps += starts[ended[name] :]
     run["steps"] = [step for _, _, step in sorted(steps, key=lambda page: page[:2])]
     if calls:
         run["tool_calls"] = calls

@@ -154,7 +154,7 @@ async def post_events(request: Request, run_id: str) -> Response:
     # The rest of the run is stored with the head in the same transaction: if the server dies now,
     # nothing is lost.
     head = (
-        bodies.encode({**parse_json(live.head), "status": "success", **(posted[-1].run or {})})
+        bodies.encode({**parse_json(live.head), **(posted[-1].run or {})})
         if ended == "workflow_end"
         else None
     )
@@ -200,13 +200,13 @@ def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
-    """The finished run without its steps, to check that it is valid."""
+    """The finished run without its steps, to check that it is valid: how it ended must be stated."""
     for name in _AT_END:
         if name in end:
             raise Problem(
                 422, f"'{name}' was given before and can't be given again.", where=f"run.{name}"
             )
-    return read_run(bodies.document({**parse_json(head), "status": "success", **end}))
+    return read_run(bodies.document({**parse_json(head), **end}))
 
 
 @router.get(
