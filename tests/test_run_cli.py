@@ -342,6 +342,21 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
         assert (tmp_path / name).read_bytes() == (calm / name).read_bytes(), name
 
 
+@pytest.mark.parametrize("named", [(), ("--no-config",)])
+def test_a_resumed_run_refuses_rules_that_it_would_ignore(
+    assay: Any, tmp_path: Path, named: tuple[str, ...]
+) -> None:
+    project(tmp_path, [sample("a", "one")])
+    (tmp_path / "assay.yaml").write_text("profile: dag-review\n")
+    rules = ("--profile", "dag-review", "--timeout", "5.5", "--no-store")
+    start = ("--dataset", "samples.jsonl", "--name", "n", *rules, *named)
+    begun = assay("run", *start)
+    for option, value in (("--profile", "rag"), ("--policy", "workflow-judged"), ("--limit", "1")):
+        done = assay("run", "--resume", "assay-runs/n", option, value, *named)
+        assert done.code == 2 and f"{option} can't change when a run is resumed" in done.err
+    assert assay("run", "--resume", "assay-runs/n", *rules, *named).code == begun.code
+
+
 def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
     project(tmp_path, [sample(f"s{i}", "one", wait=0.1) for i in range(50)])
     options = ("--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2")

@@ -458,6 +458,11 @@ def test_a_workflow_does_not_grade_itself(tmp_path: Path, key: str) -> None:
             "gave up",
         ),
         (
+            'print(\'{"schema": "assay.reply/1", "outputs": {"answer": 1}, "error": "cut off"}\')',
+            "error",
+            "cut off",
+        ),
+        (
             "import sys; sys.stderr.write('first\\nlast words'); sys.exit(7)",
             "error",
             "exit code 7; its last output was 'last words'",

@@ -53,6 +53,9 @@ _REMEMBERED = (
     "project",
 )
 
+_STANDARD = {"repeat": 1, "policy": "workflow", "project": "default"}
+"""The defaults of those that have one."""
+
 _ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confidence"))
 
 """Options that may be given again when a run is resumed, each group as a whole."""
@@ -95,7 +98,9 @@ def recall(options: Options) -> None:
         options.dataset = options.dataset or tree.get("dataset")
         options.started = datetime.fromisoformat(tree.get("started") or options.started.isoformat())
         for name in _REMEMBERED[2:]:
-            setattr(options, name, tree.get(name, getattr(options, name)))
+            begun_with = tree.get(name, getattr(options, name))
+            _refuse_change(options, name, begun_with)
+            setattr(options, name, begun_with)
         for group in _ANEW:
             for name in () if any(is_typed(options, name) for name in group) else group:
                 setattr(options, name, tree.get(name, getattr(options, name)))
@@ -110,10 +115,24 @@ def recall(options: Options) -> None:
     options.asked = {name: getattr(options, name) for name in chain(_REMEMBERED, *_ANEW)}
 
 
+def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
+    """Refuse an option that a resumed run ignores: its grades would not be by what was asked."""
+    if is_typed(options, name) and str(getattr(options, name)) != str(begun_with):
+        option = f"--{name.replace('_', '-')}"
+        start = f"with {option} {begun_with}" if begun_with else f"without {option}"
+        raise UsageError(
+            "CLI-001",
+            f"{option} can't change when a run is resumed: it was started {start}.",
+            fix="Leave it out. `assay grade` grades the finished runs by other rules.",
+        )
+
+
 def is_typed(options: Options, name: str) -> bool:
-    """Whether an option without a default is on the command line."""
-    sources = options.sources
-    return sources[name] == "command line" if sources else bool(getattr(options, name))
+    """Whether an option is on the command line, with another value than its default."""
+    sources, value = options.sources, getattr(options, name)
+    if sources:
+        return sources[name] == "command line"
+    return bool(value) and value != _STANDARD.get(name)
 
 
 def configuration(

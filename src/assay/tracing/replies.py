@@ -63,11 +63,11 @@ def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
             f"the reply is not of the shape {REPLY_SCHEMA}: {error}.", again=False
         ) from None
     _record(reply, record)
-    if reply.status != "success":
+    if reply.status != "success" or reply.error:  # a reply with an error may forget its status
         raise CallFailed(
             reply.error or f"the workflow reports that it ended with status '{reply.status}'.",
             again=False,
-            status=reply.status,
+            status="error" if reply.status == "success" else reply.status,
         )
     return reply.outputs
 
