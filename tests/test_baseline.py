@@ -95,7 +95,9 @@ def test_storing_again_keeps_the_old_one(assay: Any, base: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("how", ["evidence", "line", "record", "digest", "gone", "swapped"])
+@pytest.mark.parametrize(
+    "how", ["evidence", "line", "record", "digest", "gone", "older", "swapped"]
+)
 def test_a_baseline_that_was_changed_is_refused(assay: Any, base: Path, how: str) -> None:
     folder = base / ".assay" / "baselines"
     evidence, record = folder / "prod@1.jsonl", folder / "prod.json"
@@ -110,6 +112,9 @@ def test_a_baseline_that_was_changed_is_refused(assay: Any, base: Path, how: str
         record.write_text(json.dumps({**tree, "evidence": "../../cand.jsonl"}))
     elif how == "gone":
         evidence.unlink()
+    elif how == "older":
+        assay("baseline", "set", "prod", "cand.jsonl", "--now", "2026-11-02T00:00:00Z")
+        record.write_bytes((folder / "prod@1.json").read_bytes())
     else:
         assay("baseline", "set", "other", "cand.jsonl")
         record.write_bytes((folder / "other.json").read_bytes())

@@ -128,6 +128,9 @@ def find(folder: str, name: str) -> StoredBaseline:
         matched[2] is not None and record["version"] != int(matched[2])
     ):
         raise changed(path, f"it is the record of {record['name']}@{record['version']}")
+    newest = max(versions(folder, matched[1]), default=0)
+    if matched[2] is None and record["version"] < newest:
+        raise changed(path, f"it is the record of {name}@{record['version']}, not {name}@{newest}")
     evidence = os.path.join(folder, record["evidence"])
     if not os.path.isfile(evidence):
         raise changed(path, f"its evidence {record['evidence']} is missing")
