@@ -353,7 +353,8 @@ def test_a_resumed_run_refuses_rules_that_it_would_ignore(
     begun = assay("run", *start)
     for option, value in (("--profile", "rag"), ("--policy", "workflow-judged"), ("--limit", "1")):
         done = assay("run", "--resume", "assay-runs/n", option, value, *named)
-        assert done.code == 2 and f"{option} can't change when a run is resumed" in done.err
+        assert done.code == 2
+        assert f"{option} can't change when a run is resumed" in done.err
     assert assay("run", "--resume", "assay-runs/n", *rules, *named).code == begun.code
 
 

@@ -267,7 +267,8 @@ def test_a_step_that_never_ended_and_an_end_without_a_status_open_no_gate(api: A
     silent = {name: value for name, value in end.items() if name != "status"}
     for rest in (None, {}, silent):
         forgot = api.post("/runs/live/events", {"event": "workflow_end", "run": rest})
-        assert forgot.status_code == 422 and "'status' is missing" in forgot.text
+        assert forgot.status_code == 422
+        assert "'status' is missing" in forgot.text
     made = api.post("/runs/live/events", {"event": "workflow_end", "run": end}).json()
     assert made["grade"]["hard_gate_failures"] == ["no_critical_step_failures"]
     kept = api.get(made["location"].removeprefix(API)).json()["record"]["steps"]

@@ -200,7 +200,7 @@ def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
-    """The finished run without its steps, to check that it is valid: how it ended must be stated."""
+    """The finished run without its steps, to check that it is valid; it must say how it ended."""
     for name in _AT_END:
         if name in end:
             raise Problem(
