@@ -151,11 +151,15 @@ def test_a_file_is_graded_whole_or_not_at_all(session: Any, tmp_path: Path) -> N
     (tmp_path / "cut.jsonl").write_text(json.dumps(cards[0]) + "\n{oops")
     (tmp_path / "twice.jsonl").write_text("\n".join([json.dumps(cards[0])] * 2))
     (tmp_path / "empty.jsonl").write_text("")
+    low = scorecard({"norm": 0.2}, run_id="low")
+    (tmp_path / "one_low.jsonl").write_text("\n".join(map(json.dumps, [*cards, low])))
     text = """
 from pathlib import Path
 import assay as product
 
 def test_file(assay):
+    assert assay.grade_file("cards.jsonl")
+    assert not assay.grade_file("one_low.jsonl")
     assert [grade.run_id for grade in assay.grade_file(Path("cards.jsonl"))] == ["r-0", "r-1", "r-2"]
 
 @pytest.mark.parametrize(("name", "code"), [("cut", "FIL-002"), ("twice", "FIL-007"), ("empty", "FIL-005"), ("gone", "FIL-001")])

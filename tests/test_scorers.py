@@ -322,12 +322,13 @@ def test_of_two_verdicts_on_one_gate_the_worse_stays(tmp_path: Path) -> None:
         assert made["g"]["passed"] is kept
 
 
-def test_a_score_that_is_there_already_is_not_replaced(tmp_path: Path) -> None:
-    code = "def low(run): return {'tone': 0.1}\ndef high(run): return {'tone': 0.9}"
-    scorers = [{"target": "CHECKS:low"}, {"target": "CHECKS:high"}]
+@pytest.mark.parametrize("order", ["low high", "high low", "high low high"])
+def test_of_two_scores_for_one_criterion_neither_counts(tmp_path: Path, order: str) -> None:
+    code = "def low(run): return {'tone': 0.1}\ndef high(run): return {'tone': 0.9, 'length': 1}"
+    scorers = [{"target": f"CHECKS:{name}"} for name in order.split()]
     (run,) = ran(flow_of(tmp_path, code, scorers=scorers), ROWS)
-    assert run["scores"]["tone"]["raw"] == Decimal("0.1")
-    assert "already there" in str(run["metadata"]["scorer_errors"])
+    assert run["scores"]["tone"]["raw"] is None
+    assert "another scorer fills" in str(run["metadata"]["scorer_errors"])
 
 
 @pytest.mark.parametrize(

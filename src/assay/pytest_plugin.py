@@ -64,6 +64,15 @@ def pytest_configure(config: pytest.Config) -> None:
 # --- grading
 
 
+class Grades(list["Grade"]):
+    """The grades of a file. They are true only if all passed, so that `assert
+    assay.grade_file(path)` fails where a run did not.
+    """
+
+    def __bool__(self) -> bool:
+        return len(self) > 0 and all(self)
+
+
 class Assay:
     """The value of the fixture `assay`."""
 
@@ -103,9 +112,9 @@ class Assay:
 
     def grade_file(
         self, path: str | os.PathLike[str], *, profile: str | None = None, policy: str | None = None
-    ) -> list[Grade]:
-        """Grade every run or scorecard of a .json or .jsonl file. One malformed line, a run id that
-        appears twice, or an empty file raises.
+    ) -> Grades:
+        """Grade every run or scorecard of a .json or .jsonl file; the result is true only if all
+        passed. One malformed line, a run id that appears twice, or an empty file raises.
         """
         from assay.errors import InputError, NotEnoughEvidence
         from assay.files.json_files import read_documents
@@ -129,7 +138,7 @@ class Assay:
                 where=name,
                 fix="An empty input never passes.",
             )
-        return list(grades.values())
+        return Grades(grades.values())
 
     def _grader(self, profile: str | None, policy: str | None) -> Grader:
         from assay.api.comparing import project_grader

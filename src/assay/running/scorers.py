@@ -146,10 +146,15 @@ class _Measure:
     def measure(self, _sample: Any, run: dict[str, Any]) -> dict[str, Any]:
         """What the scorer adds to a run."""
         given_scores, given_gates = run.get("scores", {}), run.get("gates", {})
+        contested: dict[str, Any] = {}
         try:
             results = self._results(run)
             if twice := sorted(results.scores.keys() & given_scores.keys()):
-                raise InputError("RUN-006", f"the score {twice[0]!r} is already there.")
+                # otherwise the order of the scorers would decide which of two verdicts counts
+                contested = {name: {**given_scores[name], "raw": None} for name in twice}
+                raise InputError(
+                    "RUN-006", f"another scorer fills {twice[0]!r} too, so neither score counts"
+                )
         except Exception as error:
             reason = error.message if isinstance(error, AssayError) else describe(error)
             reason = reason[:MAX_REASON]
@@ -161,6 +166,8 @@ class _Measure:
             }
             if gates:
                 more["gates"] = _with_verdicts(given_gates, gates)
+            if contested:
+                more["scores"] = {**given_scores, **contested}
             return more
         added: dict[str, Any] = {}
         if results.scores:
