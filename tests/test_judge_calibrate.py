@@ -325,6 +325,31 @@ def test_a_calibration_is_of_one_criterion_and_names_it() -> None:
         calibrated(mixed)
 
 
+def test_labels_without_verdicts_take_them_from_the_judgements(assay: Any, tmp_path: Path) -> None:
+    document = {
+        "schema": "assay.judgements/1",
+        "judge": {"model": "m-1"},
+        "scorer": {"kind": "llm", "name": "m-1"},
+        "items": [{"id": str(n), "criterion": "easy", "raw": n % 3 % 2} for n in range(40)],
+    }
+    (tmp_path / "judgements.json").write_text(json.dumps(document))
+    rows = [{"id": str(n), "human": n % 2} for n in range(40)]
+    bare = write(tmp_path / "bare.jsonl", rows)
+    whole = write(
+        tmp_path / "whole.jsonl", [{**row, "judge": n % 3 % 2} for n, row in enumerate(rows)]
+    )
+    given = ("--judgements", "judgements.json", "--json")
+    found = assay("judge", "calibrate", "--labels", bare, *given).json()
+    assert found == assay("judge", "calibrate", "--labels", whole, *given).json()
+    refused = assay("judge", "calibrate", "--labels", bare)
+    assert refused.code == 3
+    assert "`assay judge calibrate --judgements FILE` takes verdicts from there" in refused.err
+    document["items"] += [{**item, "criterion": "hard"} for item in document["items"]]
+    (tmp_path / "judgements.json").write_text(json.dumps(document))
+    several = assay("judge", "calibrate", "--labels", bare, *given)
+    assert (several.code, "`judge` is missing" in several.err) == (3, True)
+
+
 def test_the_digest_of_a_set_is_of_its_labels_alone() -> None:
     rows = verdicts()
     first = calibrate(rows)["set"]["digest"]

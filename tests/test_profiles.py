@@ -821,6 +821,7 @@ def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one
         ("id: speed", "id: answer_grounded", "a gate carries no weight"),
         ("id: speed", "id: sp\u0435ed", "CYRILLIC"),
         ("label: Quality", "lable: Quality", "Did you mean 'label'?"),
+        ("formula: likert_1_5", "formula: likert_1_5, floor: 2", "Did you mean 'critical_floor'"),
         ("formula: likert_1_5", "formula: likert_1_5, critical_floor: 9", "critical_floor"),
         ("formula: likert_1_5", "formula: likert_1_5, critical_floor: 1", "two ways"),
         ("formula: likert_1_5", "formula: likert_1_5, floor_override: {value: {raw: 2}}", "reason"),

@@ -106,6 +106,19 @@ def test_a_run_is_judged_graded_stored_and_shown(assay: Any, tmp_path: Path) -> 
         )
 
 
+def test_the_judge_scores_what_a_rubric_adds(assay: Any, tmp_path: Path) -> None:
+    with reading_judge() as endpoint:
+        project(tmp_path, endpoint.url)
+        more = RUBRIC_YAML.replace("rubric_id: plain", "rubric_id: more")
+        more = more.replace("name: clarity", "name: tone")
+        (tmp_path / "lib" / "rubrics" / "more@1.yaml").write_text(more)
+        done = assay(*RUN, "--judge", "judge.yaml", "--rubric", "more")
+        scored = [sorted(run["scores"]) for run in runs_of(tmp_path)]
+        assert scored == [["correctness", "tone"]] * 4, done.err
+        lacks = "criterion clarity has no source in this configuration"
+        assert lacks in done.err, "the rubric that was chosen doesn't score it"
+
+
 def test_without_the_judge_it_says_before_it_starts_what_will_be_missing(
     assay: Any, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ PLACES: tuple[OptionPlace, ...] = (
     OptionPlace(("rubric",), "rubric", (*_GRADING, *_COMPARING, "judge rubric", "judge panel")),
     OptionPlace(("policy",), "policy", (*_GRADING, "serve")),
     OptionPlace(("policy",), "grading_policy", _COMPARING),
+    OptionPlace(("judge_cards",), "judge_card"),
     OptionPlace(("repeats",), "repeat", ("run",)),
     OptionPlace(("limits", "timeout_s"), "timeout", ("run",)),
     OptionPlace(("limits", "retries"), "retries", ("run",)),
@@ -207,7 +208,7 @@ def _fault(config: Config, key: Path, message: str, fix: str = "") -> Fault:
 
 def _is_everywhere(key: Path) -> bool:
     """Whether a key sets an option wherever a verb has it; `commands` has its own check."""
-    return key[0] in ("project", "library", "ledger", "commands")
+    return key[0] in ("project", "library", "judge_cards", "ledger", "commands")
 
 
 def _at(config: Config, key: Path) -> Any:

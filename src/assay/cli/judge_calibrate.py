@@ -46,7 +46,9 @@ def _calibrate(options: Options, store: Store | None) -> int:
     where = options.labels or f"the set {name}"
     try:
         document = calibrate_rows(
-            read_labels(options.labels) if labelled is None else labelled.rows,
+            read_labels(options.labels, _verdicts(judgements))
+            if labelled is None
+            else labelled.rows,
             minimum=options.minimum,
             level=options.level,
             seed=options.seed,
@@ -112,6 +114,13 @@ def read_judgements(path: str) -> dict[str, Any]:
             fix="`assay judge rubric -o judgements.json` writes one.",
         )
     return tree
+
+
+def _verdicts(judgements: dict[str, Any] | None) -> dict[str, Any]:
+    """The verdict on each item; none if there are several on one, by several criteria."""
+    items = judgements["items"] if judgements else []
+    found = {str(item.get("id")): item.get("raw", item.get("winner")) for item in items}
+    return found if len(found) == len(items) else {}
 
 
 def _is_judged(item: Any) -> bool:
@@ -215,7 +224,7 @@ COMMANDS = {
                 metavar="FILE",
                 help=(
                     '.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null:'
-                    " unparsable"
+                    " unparsable; without judge, the verdict comes from --judgements"
                 ),
             ),
             arg(

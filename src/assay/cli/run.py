@@ -11,6 +11,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, Options, arg
@@ -174,8 +176,10 @@ def _prepared(
     from assay.running.post_run import idle_scorers
 
     judging = spec is not None and not options.no_judge
+    # with what a rubric adds: the judge has to score it, or every run would lack it
+    profile = structs.replace(planned.profile, criteria=list(planned.criteria))
     sources, with_judge = (
-        sources_of(planned.profile, workflow, work, scorers, judge=judge, rubric=planned.rubric)
+        sources_of(profile, workflow, work, scorers, judge=judge, rubric=planned.rubric)
         for judge in (judging, True)
     )
     task = task_of(with_judge, planned.rubric)

@@ -325,7 +325,8 @@ def file_faults(
                 add((*at, "expect"), message, fix="Keep one.")
             continue
         if short and item.gloss_contains is None:
-            add(at, "the key 'gloss_contains' is missing.")
+            fix = "For a subject without glosses, name your own `rubric` and write `expect`."
+            add(at, "the key 'gloss_contains' is missing.", fix=fix)
         for key, entries in (
             ("expected_contains", item.wanted or []),
             ("gloss_contains", item.gloss_contains),

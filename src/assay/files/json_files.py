@@ -104,6 +104,9 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
         message = "is a Parquet file, and this command reads JSON."
         fix = "If `assay batch` wrote it, `assay report summary` and `assay gate` read it."
         return Fault(message, code=code, fix=fix, file=file)
+    if file.lower().endswith((".csv", ".tsv")):
+        message, fix = "is a table, and this command reads JSON.", "Save it as JSON Lines (.jsonl)."
+        return Fault(message, code=code, fix=fix, file=file)
     if data[:3] == b"\xef\xbb\xbf":
         message, fix = "starts with a byte-order mark (BOM).", "Save it as UTF-8 without one."
     elif data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:64]:

@@ -210,12 +210,14 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     lost = sum(probe.lost for probe in probes) / answers if answers else None
     n_items = None if card.audit_items is None else card.audit_items.n
     low = None if card.kappa is None else card.kappa.low
+    weighted = card.agreement is not None and card.kappa is not card.agreement.cohen_kappa
+    kappa = f"the lower end of its {'weighted ' if weighted else ''}kappa with people"
     results = (
         _fresh(card, terms, now),
         _identified(card),
         _answered(card),
         _limit("labels", card.n_labelled, terms.min_labels, "human labels", least=True),
-        _limit("kappa", low, terms.min_kappa, "the lower end of its kappa with people", least=True),
+        _limit("kappa", low, terms.min_kappa, kappa, least=True),
         _limit("items", n_items, terms.min_items, "pairs it was audited on", least=True),
         _limit("lost", lost, terms.max_lost, "its share of answers without a verdict"),
         _limit(

@@ -58,9 +58,12 @@ class Scale(NamedTuple):
         return None if value is None else self.worth.get(value_text(value))
 
 
-def read_labels(path: str) -> list[Label]:
-    """The rows of a .jsonl file of labels, or every fault of it with its line."""
-    return _labels(stream_documents(path), where="<stdin>" if path == "-" else path)
+def read_labels(path: str, verdicts: Mapping[str, Any] | None = None) -> list[Label]:
+    """The rows of a .jsonl file of labels, or every fault of it with its line. `verdicts` has those
+    of the judge by id, for rows that don't repeat them.
+    """
+    where = "<stdin>" if path == "-" else path
+    return _labels(stream_documents(path), where=where, verdicts=verdicts or {})
 
 
 def labels_of(rows: Sequence[Mapping[str, Any] | Label]) -> list[Label]:
@@ -71,14 +74,19 @@ def labels_of(rows: Sequence[Mapping[str, Any] | Label]) -> list[Label]:
     )
 
 
-def _labels(documents: Iterable[Document | Unread], *, where: str) -> list[Label]:
+def _labels(
+    documents: Iterable[Document | Unread], *, where: str, verdicts: Mapping[str, Any] = {}
+) -> list[Label]:
     seen: dict[str, int | None] = {}
     kinds: list[str] = []
 
     def take(document: Document) -> Label:
-        faults = list(_problems(document.tree, seen))
+        tree = document.tree
+        if isinstance(tree, dict) and "judge" not in tree and str(tree.get("id")) in verdicts:
+            tree = {**tree, "judge": verdicts[str(tree.get("id"))]}
+        faults = list(_problems(tree, seen))
         if not faults:
-            row = Label(*(document.tree.get(key) for key in Label._fields))
+            row = Label(*(tree.get(key) for key in Label._fields))
             row = row._replace(id=str(row.id))
             seen[row.id] = document.line
             faults = list(_mixed(row, kinds))
@@ -125,7 +133,10 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
     for key, absent in ABSENT.items():
         if key not in tree:
             near = near_miss(key, [other for other in tree if other not in Label._fields])
-            yield _fault(key, f"`{key}` is missing.{near}", f"Write null for {absent}.")
+            fix = f"Write null for {absent}."
+            if key == "judge":
+                fix += " `assay judge calibrate --judgements FILE` takes verdicts from there."
+            yield _fault(key, f"`{key}` is missing.{near}", fix)
         elif not kind_of(tree[key]) and tree[key] is not None:
             message = "must be a number of sensible size, a text, true, false or null."
             yield _fault(key, f"`{key}` {message}")

@@ -55,7 +55,8 @@ def _worded(
                         "a gate carries no weight: no score can buy it off. Remove the key.",
                     )
                 else:
-                    hint = near_miss(name, known) or _home(kind, path, name)
+                    hint = near_miss(name, known) or _longer(name, known)
+                    hint = hint or _home(kind, path, name)
                     yield (*path, name), f"unknown key '{name}'.{hint}"
         elif keyword == "required":
             yield path, f"the key '{about.property}' is missing."
@@ -145,6 +146,14 @@ def _known_keys(kind: type, path: Path) -> list[str]:
     for part in path:
         schema = _step(schema, part, definitions)
     return list(_resolve(schema, definitions).get("properties", {}))
+
+
+def _longer(name: str, known: Iterable[str]) -> str:
+    """A question with the keys that have this name as a word, such as `critical_floor` for
+    `floor`.
+    """
+    found = [f"'{key}'" for key in known if name in key.split("_")]
+    return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _home(kind: type, path: Path, name: str) -> str:

@@ -140,6 +140,8 @@ class ConfigFile(_ConfigFilePart, frozen=True):
     """Judges by name."""
     judge: str | None = None
     """The judge to use: one of `judges`, or the path of a judge's file."""
+    judge_cards: list[str] = []
+    """The cards of judges that may gate, as `assay judge card` writes them."""
     profile: str | dict[str, Any] | None = None
     """The profile, as a name, name@version or YAML file; or its keys."""
     rubric: str | dict[str, Any] | None = None
