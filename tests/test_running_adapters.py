@@ -286,6 +286,23 @@ def answer(inputs, record):
     assert len(run["steps"]) == 1
 
 
+def test_another_try_does_not_undo_the_call_of_a_forbidden_tool(tmp_path: Path) -> None:
+    code = """
+seen = []
+def answer(inputs, record):
+    seen.append(1)
+    record.watched("tool_calls")
+    if len(seen) < 3:
+        record.tool("search", {})
+        record.tool("Delete" if len(seen) == 1 else "d\u0435lete", {})  # a Cyrillic letter
+        raise ConnectionError("not yet")
+    return {"answer": 1}
+"""
+    (run,) = ran(tmp_path, code, limits={"retries": 2}, forbidden_tools=["delete"])
+    assert run["status"] == "success"
+    assert [call["name"] for call in run["tool_calls"]] == ["Delete", "d\u0435lete"]
+
+
 def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -> None:
     code = (
         "def answer(i, record):\n  record.begin('a').used(model='m', tokens=5)\n "

@@ -22,6 +22,7 @@ from assay.files.json_files import Document, parse_json
 from assay.records.reading import read_run
 from assay.running.adapters import WorkflowTask
 from assay.running.strategies import CallPlan, Unfinished
+from assay.scoring.gate_rules import may_be_forbidden
 from assay.tracing.failures import MAX_ERROR, CallFailed, describe, ending
 from assay.tracing.recorder import Recorder, ToolCheck, elapsed_ms
 from assay.tracing.rules import keeps
@@ -155,6 +156,7 @@ class Runner:
             "finished_at": self._wall(),
         }
         _count_earlier(run, [tried.record for tried in spent])
+        _keep_forbidden(run, [tried.record for tried in spent])
         if last.error:
             run["metadata"] = {**head["metadata"], "error": last.error}
         run = _valid({key: value for key, value in run.items() if value is not None}, head)
@@ -295,6 +297,19 @@ def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
             if any(step.model is not None for step in record.steps)
         ]
         run[name] = sum(known) if None not in known else None
+
+
+def _keep_forbidden(run: dict[str, Any], spent: list[Recorder]) -> None:
+    """Keep the calls of forbidden tools in earlier tries: another try doesn't undo them."""
+    barred = run.get("forbidden_tools", ())
+    calls = [
+        call
+        for record in spent
+        for call in record.evidence().get("tool_calls", ())
+        if may_be_forbidden(call["name"], barred)
+    ]
+    if calls:
+        run["tool_calls"] = [*calls, *run.get("tool_calls", ())]
 
 
 def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:

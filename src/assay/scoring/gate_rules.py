@@ -18,7 +18,7 @@ from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, s
 from assay.scoring.metrics.measure import Undetermined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from assay.records.evidence import Run, Tally
 
@@ -354,6 +354,11 @@ def _may_look_like(name: str, other: str) -> bool:
         else:
             places |= steps
     return len(other) in places
+
+
+def may_be_forbidden(name: str, barred: Iterable[str]) -> bool:
+    """Whether a tool is a forbidden one, or its name may be that of one."""
+    return any(_folded(name) == _folded(other) or _could_be(name, other) for other in barred)
 
 
 def forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
