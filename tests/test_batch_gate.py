@@ -432,6 +432,33 @@ def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
             assert found[kind][field] == found["cards"][field], (kind, field)
 
 
+def test_batches_on_another_dataset_or_by_another_judge_are_not_compared(
+    tmp_path: Path, assay: Any
+) -> None:
+    """As over runs, where both are known: here, where the baseline kept the columns."""
+    made = {}
+    for name, version, judge in (("old", 1, "m-1"), ("easier", 2, "m-1"), ("kinder", 1, "m-2")):
+        rows = evidence(tmp_path / "in.parquet", SIDES["good"])
+        source = tmp_path / f"{name}.in.parquet"
+        duckdb.sql(
+            f"COPY (SELECT *, {version} AS dataset_version, '{judge}' AS judge FROM '{rows}')"
+            f" TO '{source}'"
+        )
+        made[name] = tmp_path / f"{name}.parquet"
+        keep = ("--keep", "sample,dataset_version,judge")
+        assert assay("batch", source, "-o", made[name], "--profile", PROFILE, *keep).code == 0
+    assert assay("gate", made["old"], "--baseline", made["old"]).code == 0
+    bare = batch(tmp_path / "bare.parquet", "good")
+    assert assay("gate", made["easier"], "--baseline", bare).code == 0
+    for ours, words in (
+        (made["easier"], "dataset_version: 2 here, 1 in the baseline"),
+        (made["kinder"], "judge: m-2 here, m-1 in the baseline"),
+        (bare, "dataset_version: none here, 1 in the baseline"),
+    ):
+        done = assay("gate", ours, "--baseline", made["old"])
+        assert (done.code, words in done.err) == (3, True), done.err
+
+
 @pytest.mark.req("W-033")
 def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> None:
     theirs, ours = batch(tmp_path / "theirs.parquet", "good"), tmp_path / "ours.parquet"

@@ -17,7 +17,7 @@ from assay.batch.engine import BatchEngine, ask
 from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
-from assay.batch.quoting import text
+from assay.batch.quoting import identifier, text
 from assay.batch.run_query import BatchRunQuery, BatchView, count_if, extra_gate_names
 from assay.batch.side_sums import SideSums, side_sums
 from assay.batch.slice_sums import slice_pairs, slice_sums
@@ -38,6 +38,10 @@ from assay.release.looks import compare_slices, with_counted_looks, with_slices
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote_tally, with_finding
 from assay.release.sides import Side
+
+COMPARED = ("dataset_version", "judge")
+"""The kept columns that must have the same values on both sides, if the baseline kept them."""
+_MAX_VALUES = 100
 
 
 class BatchSide(NamedTuple):
@@ -170,7 +174,12 @@ def decide_batches(
     and policy on the shelf, `roles` has the role of each criterion that has one, and `slices` are
     columns that the baseline kept.
     """
-    prints = [fingerprint_of(side.record) for side in (candidate, baseline)]
+    views = [view_of(engine, side) for side in (candidate, baseline)]
+    compared = [name for name in COMPARED if name in baseline.record.keep]
+    prints = [
+        fingerprint_of(side.record) | {name: _values(engine, view, name) for name in compared}
+        for side, view in zip((candidate, baseline), views, strict=True)
+    ]
     empty: Any = None
     sides = [
         Side(name, {}, fields, empty, {}, 0, {})
@@ -180,7 +189,6 @@ def decide_batches(
         raise mismatch_error(different)
     check_plan(plan, baseline)
     check_slices(baseline, slices)
-    views = [view_of(engine, side) for side in (candidate, baseline)]
     query = PairQuery(
         plan,
         *views,
@@ -259,6 +267,20 @@ def decide_batches(
         notes=[note for note in notes if note is not None],
         **extra,
     )
+
+
+def _values(engine: BatchEngine, view: BatchView, column: str) -> list[str]:
+    """The values of a kept column; empty if the batch didn't keep it."""
+    if column not in view.columns:
+        return []
+    rows = ask(
+        engine,
+        f"SELECT DISTINCT COALESCE(CAST({identifier(column)} AS VARCHAR), '') AS kept"  # noqa: S608
+        f" FROM {identifier(view.view)} ORDER BY kept LIMIT {_MAX_VALUES + 1}",
+    )
+    if len(rows) > _MAX_VALUES:
+        raise UsageError("BAT-061", f"the column '{column}' has more than {_MAX_VALUES} values.")
+    return [str(row[0]) for row in rows]
 
 
 def _check_names(engine: BatchEngine, query: PairQuery, quarantine: Sequence[str]) -> None:
