@@ -500,6 +500,11 @@ def test_marks_are_held_against_the_exam_and_its_baseline(assay: Any, tmp_path: 
     assert done.json()["record"]["family"] == "exam"
     assert done.json()["record"]["counts"]["grades"] == {}
     assert done.json()["failed"]["reasons"] == {"regression_drop": 1}
+    base = json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))
+    older = base | {"scoringSystem": "scoringSystem/0.9.0"}
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    other = assay(*both[:-2], "older.json", "-o", "o.csv")
+    assert (other.code, "was made under scoringSystem/0.9.0" in other.err) == (3, True), other.err
     alone = assay(*run, "-o", "alone.parquet")
     assert alone.code == 3, "marks of a set that the batch has no exam for"
     assert "2 of 2 sittings passed" in alone.out

@@ -51,6 +51,14 @@ def plan_exams(
         checked = check_result(read_result(document), marking, where=document.file)
         hold_against(checked, read[REGRESSION], marking)
         check_whole(checked)
+        if checked.result.scoring_system != marking.scoring_system:
+            raise InputError(
+                "EXM-012",
+                f"was made under {checked.result.scoring_system}, and this batch marks under"
+                f" {marking.scoring_system}.",
+                where=document.file,
+                fix="Grade its answers again.",
+            )
     return make_exam_plan(read[CAPSTONE], marking, rules, baseline=checked)
 
 
