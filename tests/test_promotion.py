@@ -20,6 +20,7 @@ from assay.release.comparability import mismatches
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
+from assay.release.pass_rate import PassBar
 from assay.release.promotion import MAX_MISSING, promote
 from assay.release.sides import LOST
 from documents import run
@@ -183,6 +184,26 @@ def test_the_allowed_rise_is_a_number_of_the_policy_and_is_compared_exactly() ->
     rules = RULES._replace(gate_failure_increase=Ratio(1, 40), severe_increase=5)
     assert decide(failing({3}), cards(BASE), rules=rules).outcome == "promote"
     assert decide(failing({3, 4}), cards(BASE), rules=rules).outcome == "reject"
+
+
+def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
+    few, many = drawn(200), drawn(220)
+    base, own = failing(set(range(20)), few), cards(many)[200:]
+    bar = RULES._replace(bar=PassBar(Fraction(905, 1000)), margin=20.0)
+    without = decide(base, base, rules=bar)
+    found = decide([*base, *own], base, rules=bar)
+    reasons = [rule(one, "pass_rate").reason for one in (without, found)]
+    assert [one.outcome for one in (without, found)] == ["reject", "reject"]
+    assert reasons[1] == f"on the baseline's samples alone: {reasons[0]}"
+    lower = RULES._replace(bar=PassBar(Fraction(89, 100)), margin=20.0)
+    assert decide([*base, *own], base, rules=lower).outcome == "promote"
+    allowed = RULES._replace(gate_failure_increase=Ratio(1, 40), severe_increase=9, margin=20.0)
+    worse = failing(set(range(26)), few)  # 6 more of 200 are 0.03, and of 220 they are 0.027
+    assert decide(worse, base, rules=allowed).outcome == "reject"
+    allowed = allowed._replace(gate_failure_increase=Ratio(28, 1000))
+    thinned = decide([*worse, *own], base, rules=allowed)
+    assert "over the 200 samples that the baseline has too" in thinned.reason
+    assert thinned.outcome == "reject"
 
 
 def test_a_gate_without_a_verdict_is_a_failure() -> None:

@@ -128,7 +128,9 @@ class _Tally:
                 ),
                 counts["severe_t"],
             ),
-            passes=PassTally(counts["passes"], counts["gained"], counts["pass_lost"]),
+            passes=PassTally(
+                counts["passes"], counts["gained"], counts["pass_lost"], counts["pass_known"]
+            ),
             worse=self._worse(),
         )
 
@@ -149,6 +151,7 @@ class _Tally:
             "passes": count_if("pass_o = 1"),
             "gained": count_if("pass_o = 1 AND pass_t = 0"),
             "pass_lost": count_if("pass_o = 0 AND pass_t = 1"),
+            "pass_known": count_if("pass_o = 1 AND NOT alone"),
             "ungated": count_if(self._ungated()),
             "groups": "COUNT(DISTINCT grp)",
             "ungrouped": count_if("grp IS NULL"),

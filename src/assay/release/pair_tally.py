@@ -191,6 +191,7 @@ def _passes(pairs: Sequence[Pair]) -> PassTally:
         sum(ours),
         sum(mine and not before for mine, before in zip(ours, theirs, strict=True)),
         sum(before and not mine for mine, before in zip(ours, theirs, strict=True)),
+        sum(pair.candidate is not None and pair.candidate.passed for pair in of_baseline(pairs)),
     )
 
 

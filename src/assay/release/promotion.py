@@ -118,13 +118,17 @@ def promote_tally(
         )
         score_rule = _worse_rule(score_rule, alone)
     results: tuple[RuleResult, ...] = (
-        gate_failures(tally.gates, n, rules, without_gates=without_gates),
+        gate_failures(tally.gates, n, rules, known=(known or whole).n, without_gates=without_gates),
         score_rule,
         floors(tally.floors, rules),
         severe_failures(tally.severe, rules),
     )
     if rules.bar is not None:
-        results = (*results, pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar))
+        bar_rule = pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar)
+        if known is not None:
+            passed = tally.passes.of_baseline + new[0]
+            bar_rule = _worse_rule(bar_rule, pass_rate(passed, known.n + new[1], rules.bar))
+        results = (*results, bar_rule)
     return _decided(
         Promotion(
             "hold", "", results, comparison, adjusted, missing, (), tally.n_paired, (), tally=tally
@@ -141,8 +145,8 @@ def _score_rule(
 
 
 def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
-    """The worse of the score rule on all samples and on the baseline's alone; from worst to best:
-    violated, undetermined, not shown, holds.
+    """The worse of a rule on all samples and on the baseline's alone, which the candidate can't
+    dilute; from worst to best: violated, undetermined, not shown, holds.
     """
     order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, alone)]
     if order[1] <= order[0]:

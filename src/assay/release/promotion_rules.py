@@ -76,9 +76,11 @@ def pass_rate(passed: int, n: int, bar: PassBar) -> RuleResult:
 
 
 def gate_failures(
-    tally: GateTally, n: int, rules: ReleaseRules, *, without_gates: bool
+    tally: GateTally, n: int, rules: ReleaseRules, *, known: int, without_gates: bool
 ) -> RuleResult:
-    """The rate of samples that fail a gate may not rise by more than the policy allows."""
+    """The rate of samples that fail a gate may not rise by more than the policy allows, among all
+    `n` samples and among the `known` ones that aren't the candidate's alone.
+    """
     if not n:
         return rule(GATE_RULE, None, "there are no samples to compare", {})
     ours, theirs, newly = tally.candidate, tally.baseline, tally.newly_failing
@@ -112,6 +114,12 @@ def gate_failures(
         return rule(GATE_RULE, False, f"{lost}; {counts}", evidence)
     if rise > allowed:
         reason = f"{counts}; the rate rose by {float(rise):.4f}, and {float(allowed):g} is allowed"
+        return rule(GATE_RULE, False, reason, evidence)
+    if known and (steeper := Fraction(ours - theirs, known)) > allowed:
+        reason = (
+            f"{counts}; over the {known} samples that the baseline has too, the rate rose by"
+            f" {float(steeper):.4f}, and {float(allowed):g} is allowed"
+        )
         return rule(GATE_RULE, False, reason, evidence)
     ungated = tally.ungated
     if ungated.total and not without_gates:

@@ -195,6 +195,8 @@ class PassTally(NamedTuple):
     """Only the candidate passes."""
     lost: int
     """Only the baseline passes."""
+    of_baseline: int
+    """The candidate passes, and the sample isn't the candidate's alone."""
 
 
 class PairTally(NamedTuple):
