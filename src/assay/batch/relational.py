@@ -248,7 +248,7 @@ class _Grades:
         layout, plan = self.layout, self.plan
         names = [*(f"c{i}" for i in range(len(plan.criteria)))]
         names += [f"g{i}" for i in range(len(plan.gates))]
-        found = " + ".join(f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END" for name in names)
+        found = " + ".join(f"CAST(NOT {name} IS NULL AS INTEGER)" for name in names)
         # what a run has more than once: its rows are more than the values they leave
         surplus = [f"times - ({found})"]
         refused = [f"c{index} < -1" for index in range(len(plan.criteria))]
@@ -277,12 +277,11 @@ class _Grades:
             refused.append(differs)
         no_run = self.rows.no_run("r")
         more = " + ".join(surplus)
-        refused = [no_run, f"{more} > 0", *refused]
-        invalid = " OR ".join(f"COALESCE({one}, FALSE)" for one in refused)
-        counted = " + ".join([*faults, *surplus])
+        invalid = " OR ".join([no_run, "surplus > 0", *refused])
+        counted = " + ".join([*faults, "surplus"])
         return (
             f"SELECT *, CASE WHEN {no_run} THEN size ELSE {counted} END AS faults,"
-            f" {invalid} AS invalid FROM by_run"
+            f" COALESCE({invalid}, FALSE) AS invalid FROM (SELECT *, {more} AS surplus FROM by_run)"
         )
 
     def _normed(self) -> str:
@@ -291,10 +290,10 @@ class _Grades:
             f"CASE WHEN invalid THEN NULL WHEN c{i} > 0 THEN c{i} ELSE 0 END AS norm{i}"
             for i in range(len(self.plan.criteria))
         ]
-        passed = [f"COALESCE(g{index} = 1, FALSE)" for index in range(len(self.plan.gates))]
+        passed = [f"g{index} = 1" for index in range(len(self.plan.gates))]
         if self.layout.gate is not None:
             passed.append("COALESCE(ARRAY_LENGTH(extra_failures) = 0, TRUE)")
-        columns.append(f"{' AND '.join(passed) or 'TRUE'} AS gates_pass")
+        columns.append(f"COALESCE({' AND '.join(passed) or 'TRUE'}, FALSE) AS gates_pass")
         return f"SELECT *, {', '.join(columns)} FROM checked"
 
     def _scored(self) -> str:
@@ -373,8 +372,8 @@ class _Grades:
             f"CASE WHEN c{i} >= 0 THEN NULL ELSE {text(item.name)} END"
             for i, item in enumerate(plan.criteria)
         ]
-        complete = " AND ".join(f"COALESCE(c{i} >= 0, FALSE)" for i in range(len(plan.criteria)))
-        columns.append(f"{_names(complete, lacking)} AS missing")
+        complete = " AND ".join(f"c{i} >= 0" for i in range(len(plan.criteria)))
+        columns.append(f"{_names(f'({complete})', lacking)} AS missing")
         total = plan.total_weight
         for i, item in enumerate(plan.criteria):
             points = f"({2 * item.weight} * norm{i} + {10 * total}) // {20 * total}"

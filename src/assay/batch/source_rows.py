@@ -69,7 +69,7 @@ class RowExpressions:
             word, bit = self.verdict_bit(index)
             name = identifier(self.layout.wide_gates[self.plan.gates[index]].name)
             words.setdefault(word, []).append(
-                f"CASE WHEN {name} THEN {bit} WHEN NOT {name} THEN {2 * bit} ELSE 0 END"
+                f"CASE WHEN {name} IS NULL THEN 0 WHEN {name} THEN {bit} ELSE {2 * bit} END"
             )
         return [f"CAST({' + '.join(bits)} AS BIGINT)" for bits in words.values()]
 
