@@ -210,6 +210,12 @@ def answer(inputs, record):
         ("def answer(i): return {'answer': 'x' * 100_000_000}", "error", "the limit is"),
         ("import time\ndef answer(i): time.sleep(60)", "timeout", "did not finish within"),
         (
+            "import asyncio\nasync def answer(i):\n  try: await asyncio.sleep(60)\n"
+            "  except asyncio.CancelledError: return {'answer': 1}",
+            "timeout",
+            "did not finish within",
+        ),
+        (
             "import asyncio\nasync def answer(i): await asyncio.sleep(60)",
             "timeout",
             "did not finish within",

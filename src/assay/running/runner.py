@@ -199,6 +199,8 @@ class Runner:
                     result = await self._plan.run(task, record)
             except Unfinished as failure:
                 result, status, error = failure.outputs, failure.status, str(failure)
+            if limit.expired():  # a coroutine may swallow its cancellation and answer anyway
+                raise TimeoutError
             outputs = self._checked(result)
         except Exception as failure:  # whatever a workflow raises is evidence
             status, error = ending(failure)
