@@ -210,8 +210,10 @@ def answer(inputs, record):
         ("def answer(i): return {'answer': 'x' * 100_000_000}", "error", "the limit is"),
         ("import time\ndef answer(i): time.sleep(60)", "timeout", "did not finish within"),
         (
-            "import asyncio\nasync def answer(i):\n  try: await asyncio.sleep(60)\n"
-            "  except asyncio.CancelledError: return {'answer': 1}",
+            (
+                "import asyncio\nasync def answer(i):\n  try: await asyncio.sleep(60)\n"
+                "  except asyncio.CancelledError: return {'answer': 1}"
+            ),
             "timeout",
             "did not finish within",
         ),
@@ -219,6 +221,12 @@ def answer(inputs, record):
             "import asyncio\nasync def answer(i): await asyncio.sleep(60)",
             "timeout",
             "did not finish within",
+        ),
+        ("async def answer(i): raise SystemExit(0)", "error", "SystemExit: 0"),
+        (
+            "import asyncio\nasync def answer(i): raise asyncio.CancelledError",
+            "error",
+            "CancelledError",
         ),
         ("def answer(i, record): record.tool('t', object())", "error", "can't be written as JSON"),
         ("def answer(i, record): record.tool('', {})", "error", "empty"),

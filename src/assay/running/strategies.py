@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.running.adapters import Adapter, WorkflowTask, make_adapter
 from assay.running.dataset import lookup
-from assay.tracing.failures import CallFailed, ending
+from assay.tracing.failures import CallFailed, describe, ending
 
 if TYPE_CHECKING:
     from assay.running.workflow import LoadedWorkflow, Stage
@@ -60,6 +60,19 @@ class Unfinished(CallFailed):
         self.outputs = outputs
 
 
+async def _called(adapter: Adapter, task: WorkflowTask, record: Recorder) -> Any:
+    """The adapter's answer. What a coroutine raises to end the process or its task is evidence, as
+    it is from a plain function: otherwise it would end the whole evaluation.
+    """
+    try:
+        return await adapter.call(task, record)
+    except (SystemExit, GeneratorExit, asyncio.CancelledError) as error:
+        current = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and current and current.cancelling():
+            raise  # it took too long, or the run is interrupted
+        raise RuntimeError(describe(error)) from None
+
+
 async def _as_step(
     adapter: Adapter, task: WorkflowTask, record: Recorder, name: str, *, agent: str | None = None
 ) -> Any:
@@ -68,7 +81,7 @@ async def _as_step(
     began_ns = record.clock() if record.clock is not None else 0
     status, error = "success", None
     try:
-        return await adapter.call(task, record)
+        return await _called(adapter, task, record)
     except asyncio.CancelledError:
         status, error = "timeout", "cut off"
         raise
@@ -163,7 +176,7 @@ async def _stage(
     inner = task._replace(inputs=_stage_inputs(stage, task.inputs, results))
     while True:
         try:
-            outputs = await plan.adapters[stage.name].call(inner, record)
+            outputs = await _called(plan.adapters[stage.name], inner, record)
             if not isinstance(outputs, Mapping):
                 raise CallFailed(
                     f"the step '{stage.name}' returned {type(outputs).__name__}, not outputs by"
