@@ -10,7 +10,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/dev/null 2>&1 || true
 
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
-SYSTEM_PACKAGES := chromium bubblewrap git shellcheck default-jre-headless zsh fish linux-libc-dev
+SYSTEM_PACKAGES := chromium-headless-shell bubblewrap git shellcheck default-jre-headless zsh fish linux-libc-dev
 
 PEERS := .venv-peers
 
@@ -35,7 +35,7 @@ demo: $(VENV)/.core
 	@$(BIN)/assay demo
 
 system-packages:
-	@found() { for tool in bwrap git shellcheck java zsh fish; do command -v $$tool >/dev/null || return 1; done; command -v chromium >/dev/null || command -v google-chrome >/dev/null; }; \
+	@found() { for tool in bwrap git shellcheck java zsh fish; do command -v $$tool >/dev/null || return 1; done; command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || command -v google-chrome >/dev/null; }; \
 	found || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing $(SYSTEM_PACKAGES) ..."; apt-get update -qq >/dev/null && apt-get install -y -qq $(SYSTEM_PACKAGES) >/dev/null; \

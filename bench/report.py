@@ -74,9 +74,8 @@ def main() -> bool:
         "--size", type=float, default=5.0, metavar="MB", help="megabytes that the file may have"
     )
     options = parser.parse_args()
-    chromium = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     with tempfile.TemporaryDirectory() as folder:
         runs, report = Path(folder) / "runs.jsonl", Path(folder) / "report.html"
         write_runs(runs, options.runs)

@@ -67,9 +67,8 @@ def shoot(address: str, folder: Path) -> None:
     """Open every page and keep its picture: WebP, and PNG of the one that the README shows."""
     from playwright.sync_api import sync_playwright
 
-    path = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
     decision, exam = first(address, "decisions")["digest"], first(address, "exams")["digest"]
     pages = {
         "overview": f"{address}/",

@@ -84,11 +84,10 @@ def _window(path: str) -> Window:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Window]:
-    path = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
-        reason = "no chromium here: apt-get install chromium"
+        reason = "no chromium here: apt-get install chromium-headless-shell"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
