@@ -287,7 +287,7 @@ def test_the_id_of_a_run_in_progress_may_hold_a_slash(api: Api) -> None:
     )
 
 
-def test_a_workflow_that_fails_tells_its_watchers_so(api: Api) -> None:
+def test_a_workflow_that_fails_tells_its_watchers_so_and_is_kept(api: Api) -> None:
     assert api.post("/runs/live", head_of(run())).status_code == 201
     assert (
         api.post("/runs/r-1/events", {"event": "error", "message": "out of memory"}).status_code
@@ -297,6 +297,12 @@ def test_a_workflow_that_fails_tells_its_watchers_so(api: Api) -> None:
     assert [kind for _, kind, _ in told] == ["workflow_start", "error"]
     assert told[-1][2]["message"] == "out of memory"
     assert not list(VALID.iter_errors(told[-1][2]))
+    kept = api.get("/runs/r-1").json()
+    assert (kept["record"]["status"], kept["record"]["metadata"]["error"]) == (
+        "error",
+        "out of memory",
+    )
+    assert api.get("/runs/r-1/grade").json()["passed"] is False, "it is counted"
 
 
 def test_the_schema_of_events_is_published_and_closed(api: Api) -> None:

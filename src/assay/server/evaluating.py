@@ -73,13 +73,8 @@ def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
     """Evidence of a run that began and won't end by itself: its status and its steps so far. It is
     graded like any other, so stopping a run doesn't hide it.
     """
-    head, now = parse_json(live.head), now_text()
-    run = {
-        **head,
-        "status": status,
-        "finished_at": now,
-        "metadata": {**(head.get("metadata") or {}), "error": reason},
-    }
+    run = _stopped(parse_json(live.head), status, reason)
+    now = run["finished_at"]
     unknown = dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"))
     end = events.event("workflow_end", run_id, now, {"status": status, **unknown})
     return RunUpdate(
@@ -89,6 +84,24 @@ def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
         stored_events.EVALUATING,
         encode(run),
     )
+
+
+def _stopped(run: dict[str, Any], status: str, reason: str) -> dict[str, Any]:
+    metadata = {**(run.get("metadata") or {}), "error": reason}
+    return {**run, "status": status, "finished_at": now_text(), "metadata": metadata}
+
+
+async def store_failed(services: Services, project: str, key: str, reason: str) -> None:
+    """Grade and store a run whose runner reported an error: without it, the run would be missing
+    from every count, and a broken version would look better.
+    """
+    database, grader = services.ledger.database, services.grader(project)
+    live = await asyncio.to_thread(stored_events.find, database, project, key)
+    assert live is not None  # its last event was added just now
+    tree = await asyncio.to_thread(assembled, database, project, live)
+    run = _stopped(tree, "error", reason)
+    graded = await services.at_once(project, lambda: _graded(run, grader, live.author))
+    await services.store(project, [graded])
 
 
 def problem_events(run_id: str, error: AssayError) -> list[Event]:

@@ -19,7 +19,7 @@ from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
-from assay.server.evaluating import evaluate
+from assay.server.evaluating import evaluate, store_failed
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
 from assay.server.state import Services
@@ -164,6 +164,8 @@ async def post_events(request: Request, run_id: str) -> Response:
     if count is None:
         raise Problem(409, "this run has ended.", where="run_id")
     services.hub.update((principal.project, key), count)
+    if ended == "error":
+        await store_failed(services, principal.project, key, fields["message"])
     if ended != "workflow_end":
         return bodies.answer(
             request, {"run_id": run_id, "state": state or "running", "events": count}, status=202
