@@ -28,6 +28,7 @@ from assay.cli.ledger import ledger_folder, url_of
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch
 from assay.pipeline.grading import Graded, Grader
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.store.drafts import Draft, Link, body_of, draft
@@ -335,6 +336,22 @@ def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
     assert two("gate", "cand", "--baseline", "prod").code == 1
     assert two("ledger", "verify").code == 0
     assert two("ledger", "replay", "latest", "--json").json()["same"] is True
+
+
+def test_folders_with_the_names_of_evaluations_are_not_decided_on(two: Any, tmp_path: Path) -> None:
+    """A change could bring them: batches of both sides, in place of what was evaluated."""
+    plan = plan_batch(Shelf(), profile="dag-review@1")
+    best = {"likert_1_5": 5, "zero_one": 1, "lower_is_better": 0}
+    scores = {item.name: best[item.formula] for item in plan.criteria}
+    row = scores | dict.fromkeys(plan.gates, True)
+    write(tmp_path / "rows.jsonl", [row | {"run": f"r-{n}"} for n in range(40)])
+    for name in ("cand", "base"):
+        made = two("batch", "rows.jsonl", "-o", name, "--profile", "dag-review@1")
+        assert made.code == 0, made.err
+    assert two("gate", "./cand", "--baseline", "./base").code == 0
+    decided = two("gate", "cand", "--baseline", "base", "--json")
+    assert (decided.code, decided.json()["outcome"]) == (1, "reject"), decided.err
+    assert two("report", "summary", "cand", "--json").json()["n"] == 35
 
 
 def test_a_rejected_candidate_is_not_its_own_baseline_the_second_time(
