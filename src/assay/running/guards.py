@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from glob import glob
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions
 from typing import NamedTuple
 
 from assay.sandbox import TreeEntry
@@ -170,18 +170,17 @@ def installed_names(readable: tuple[str, ...]) -> frozenset[str]:
             *([folder] if folder.endswith("-packages") else ()),
             *glob(os.path.join(folder, "lib*", "python3*", "site-packages")),
         ]
-    names = {
-        name.partition(".")[0].casefold()
-        for folder in folders
-        if os.path.isdir(folder)
-        for name in os.listdir(folder)
-    }
+    listings = [os.listdir(folder) for folder in folders if os.path.isdir(folder)]
+    ours = [os.listdir(folder) for folder in sys.path if os.path.isdir(folder)]
+    listings += [names for names in ours if any(name.endswith(_METADATA) for name in names)]
+    # an editable install can be outside of these folders, or have no file with its name
+    tops = [found.read_text("top_level.txt") or "" for found in distributions()]
     return frozenset(
         {
-            *names,
             "pytest",
             "_pytest",
             "pluggy",
-            *(name.casefold() for name in packages_distributions()),
+            *(name.partition(".")[0].casefold() for names in listings for name in names),
+            *(name.casefold() for top in tops for name in top.split()),
         }
     )
