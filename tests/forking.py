@@ -10,8 +10,8 @@ Behind the fixture `assay` of conftest.py a command runs in one of four ways:
   others and nothing of ours.
 - Every other command runs in this process, with its own folder, environment, streams and
   descriptors 0 to 2.
-- A command that must be a process of its own (it runs other people's code, or it serves) is forked
-  from a parent that has loaded what the verbs load and has done nothing with it.
+- A command that must be a process of its own (it serves) is forked from a parent that has loaded
+  what the verbs load and has done nothing with it.
 
 A test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts
 the command itself.
@@ -22,6 +22,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import importlib
 import json
 import os
 import select
@@ -40,6 +41,7 @@ from typing import IO, Any
 from unittest.mock import patch
 
 from assay.cli.verbs import VERBS
+from assay.running.adapters import loading
 
 PARENT = """
 import asyncio, atexit, ctypes, difflib, email, faulthandler, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket
@@ -167,7 +169,8 @@ AT_THE_START = (
 )  # what is read when a process starts, and not again
 _BEGAN_WITH = {name: value for name, value in os.environ.items() if name.startswith(AT_THE_START)}
 SMALL = 1 << 14  # what a pipe holds on any system though nobody reads it yet
-FORKED = {"demo", "run", "serve"}  # they load code that a folder holds, or have a process to lead
+FORKED = {"serve"}  # it has a process to lead
+STAYS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent))
 _firsts: list[Path] = []
 
 
@@ -265,6 +268,7 @@ def run_here(
         stack.enter_context(patch.multiple(sys, stdout=sys.stdout, stderr=sys.stderr))
         stack.enter_context(patch.dict(os.environ, env))
         stack.enter_context(contextlib.chdir(cwd))
+        stack.callback(_forget, set(sys.modules), [*sys.path])
         streams = Streams()
         code = streams.code(run(arguments))
         sys.stderr.flush()
@@ -272,6 +276,18 @@ def run_here(
         for stream in (out, err):
             stream.seek(0)
         return Result(code, out.read(), err.read())
+
+
+def _forget(modules: set[str], path: list[str]) -> None:
+    """Forget the modules of a project's folder, which the next command may find changed."""
+    sys.path[:] = path
+    loading._loaded.clear()
+    for name in sys.modules.keys() - modules:
+        module = sys.modules[name]
+        place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+        if place and not place.startswith(STAYS):
+            del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 class Parent:

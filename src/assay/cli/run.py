@@ -8,6 +8,7 @@ finished sample), `judge.journal` (each paid answer), from which a killed run re
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ def run(options: Options) -> int:
     from assay.archive.evaluations import check_name
     from assay.cli.preflight import check_endpoints
     from assay.cli.run_profile import configured_scorers, extend_profile
-    from assay.cli.run_work import RunWork
+    from assay.cli.run_work import JudgedLines, RunWork
     from assay.records.evaluation import VersionedName
     from assay.running.columns import column_uses, columns_text
     from assay.running.compatibility import prepare
@@ -112,11 +113,11 @@ def run(options: Options) -> int:
         show=lambda made: show_evaluation(options, doing, made, folder, stored=grading.stored),
     )
     header = Header.of(workflow, dataset, settings, all_scorers(workflow, scorers))
-    with grading, RunJournal(path, header) as journal:
+    with grading, closing(JudgedLines()) as lines, RunJournal(path, header) as journal:
         if len(journal):
             say(f"{len(journal):,} already finished; not repeated")
         try:
-            graded = doing.execute(journal, grading, folder)
+            graded = doing.execute(journal, lines, grading, folder)
         except KeyboardInterrupt:
             judged = f", {doing.judged:,} of them judged," if judge is not None else ""
             say(

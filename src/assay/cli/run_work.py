@@ -78,7 +78,6 @@ class RunWork:
         self._events: EventFile | None = None
         self._ready: dict[str, Piece] = {}
         self._kept = 0
-        self._lines = JudgedLines()
         self._runner = Runner(
             workflow,
             dataset,
@@ -88,11 +87,14 @@ class RunWork:
             after=after_of(workflow, criteria=criteria, scorers=scorers),
         )
 
-    def execute(self, journal: RunJournal, grading: Grading, folder: str) -> Iterator[Piece]:
+    def execute(
+        self, journal: RunJournal, lines: JudgedLines, grading: Grading, folder: str
+    ) -> Iterator[Piece]:
         """Run what is left, judge all, and give the grades in the order of the work. Without a
         judge each run is graded when it is over, while others still wait for their models.
         """
         self._journal = journal
+        self._lines = lines
         self._worker = grading.worker(self._noted)
         left = [one for one in self.work if one.run_id not in journal]
         with _events(self.options) as file:
@@ -190,7 +192,7 @@ class JudgedLines:
     """Runs with their verdicts, each as a line, in a file without a name."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it ends with this
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
         self._places: dict[str, tuple[int, int]] = {}
 
     def put(self, run_id: str, line: bytes) -> None:
@@ -203,6 +205,10 @@ class JudgedLines:
         start, size = self._places[run_id]
         self._file.seek(start)
         return self._file.read(size)
+
+    def close(self) -> None:
+        """Delete all of them."""
+        self._file.close()
 
 
 def _events(options: Options) -> AbstractContextManager[EventFile | None]:
