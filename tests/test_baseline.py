@@ -166,6 +166,24 @@ def test_a_forged_fingerprint_is_refused(assay: Any, base: Path, fingerprint: An
     assert done.code == 3, done.err
 
 
+@pytest.mark.parametrize(
+    "part", [{"summary": 3}, {"summary": {"pass_rate": {}}}, {"samples": []}, {"runs": None}]
+)
+def test_a_forged_record_is_refused_where_it_is_shown(
+    assay: Any, base: Path, part: dict[str, Any]
+) -> None:
+    from assay.canon import digest
+
+    for path in (base / ".assay" / "baselines").glob("prod*.json"):
+        tree = {**json.loads(path.read_text()), **part}
+        del tree["digest"]
+        path.write_text(json.dumps({**tree, "digest": digest(tree)}))
+    shown = assay("baseline", "show", "prod")
+    assert (shown.code, "its record lacks what" in shown.err) == (3, True)
+    listed = assay("baseline", "list", "--json")
+    assert (listed.code, [one["name"] for one in listed.json()["broken"]]) == (3, ["prod@1"])
+
+
 @pytest.mark.parametrize(("days", "code"), [(0, 0), (90, 0), (90.01, 4), (-0.01, 4)])
 def test_a_baseline_is_used_only_as_long_as_the_policy_allows(
     assay: Any, base: Path, days: float, code: int

@@ -438,6 +438,11 @@ def test_names_that_an_engine_reads_as_patterns_are_refused(tmp_path: Path) -> N
             find_sources([str(tmp_path / name)])
     with pytest.raises(AssayError, match="twice"):
         find_sources([str(tmp_path / "a1.parquet")] * 2)
+    odd = os.fsencode(tmp_path) + b"/a\xff.parquet"
+    Path(os.fsdecode(odd)).write_bytes((tmp_path / "a1.parquet").read_bytes())
+    for reads in (lambda path: find_sources([path]), target_of):
+        with pytest.raises(AssayError, match="is not UTF-8"):
+            reads(os.fsdecode(odd))
     (shown,) = find_sources(["postgresql://me:secret@host/db?password=x#scores"])
     assert "secret" not in shown.name + str(shown.name)
 

@@ -242,7 +242,8 @@ class _Finder:
                 raise InputError(
                     "BAT-003",
                     f"'{role}' is not a column that a batch reads.{near_miss(role, ROLES)}",
-                    fix=f"It reads: {', '.join(ROLES)}.",
+                    fix=f"It reads: {', '.join(ROLES)}. A criterion or gate that has a column is"
+                    " read by its name: rename the column.",
                 )
             if name not in self._cells:
                 raise self.missing(role)
@@ -348,7 +349,9 @@ class _Finder:
             "BAT-004",
             f"the column '{cell.name}' has the type {self._types[cell.name]}; it must be"
             f" {expected}.",
-            fix="Convert it where the rows are made: a batch never guesses what a text means.",
+            fix=f"Convert it where the rows are made, such as CAST({cell.name} AS INT)."
+            if cell.kind == "boolean"
+            else "Convert it where the rows are made: a batch never guesses what a text means.",
         )
 
 

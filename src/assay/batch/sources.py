@@ -334,7 +334,16 @@ def _check_exists(path: str, name: str) -> None:
         raise InputError("FIL-001", "no such file or folder.", where=name)
 
 
+def check_encoding(path: str) -> None:
+    """Refuse a name that isn't UTF-8, which no engine takes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UsageError("BAT-020", f"the name {path!a} is not UTF-8.", fix="Rename it.") from None
+
+
 def _checked(path: str) -> str:
+    check_encoding(path)
     if any(character in path for character in _PATTERN):
         raise UsageError(
             "BAT-020",

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from assay.batch.postgresql_tables import load_postgresql
-from assay.batch.sources import DATABASES, POSTGRESQL, postgresql_table
+from assay.batch.sources import DATABASES, POSTGRESQL, check_encoding, postgresql_table
 from assay.batch.table_output import load_tables
 from assay.errors import UsageError
 from assay.records.batch import BATCH_RECORD, BatchRecord
@@ -328,6 +328,7 @@ def _sync(path: str) -> None:
 
 def target_of(path: str) -> BatchTarget:
     """The target that an output names: a table, a file by its extension, else a folder."""
+    check_encoding(path)
     if path.startswith(POSTGRESQL):
         source = postgresql_table(path)
         return BatchTarget(source.name, "parquet", False, source.table, source.url)

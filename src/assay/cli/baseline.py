@@ -187,7 +187,7 @@ def _show(options: Options) -> int:
         record["digest"] = found.kept.digest
     versions = stored_baselines.versions(options.dir, record["name"])
     document = {**record, "path": stored.path, "versions": versions}
-    return opt.give(options, document, _lines(stored))
+    return opt.give(options, document, _checked_lines(stored))
 
 
 def _check_kept(found: FoundBaseline, ledger: Store) -> None:
@@ -212,6 +212,19 @@ def _check_shown(kept: KeptBaseline) -> None:
     absent = [name for name in _SHOWN if name not in kept.record]
     if absent:
         raise InputError("REL-005", f"the baseline lacks {', '.join(absent)}.", where=kept.digest)
+
+
+def _checked_lines(stored: StoredBaseline) -> list[str]:
+    """What a record states. Anyone can write one whose digest is right and whose numbers are not
+    there.
+    """
+    try:
+        sum((stored.record["samples"], stored.record["runs"]))
+        return list(_lines(stored))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise stored_baselines.changed(
+            stored.path, "its record lacks what `assay baseline set` writes"
+        ) from None
 
 
 def _lines(stored: StoredBaseline) -> Iterator[str]:
@@ -245,6 +258,7 @@ def _list(options: Options) -> int:
             label = f"{name}@{version}"
             try:
                 stored = find(options.dir, label)
+                _checked_lines(stored)
             except InputError as error:
                 broken.append({"name": label, "fault": str(error)})
                 continue

@@ -145,8 +145,8 @@ def _most(names: dict[str, int]) -> str:
 
 
 def _percent(share: float) -> str:
-    """Rounded down, so that one failure in a million isn't shown as 100%."""
-    return f"{int(share * 1000) / 10:.1f}%"
+    """Rounded, but one failure in a million isn't shown as 100%."""
+    return f"{share if share == 1 else min(share, 0.999):.1%}"
 
 
 def run_verification(options: Options, engine: BatchEngine, target: BatchTarget) -> int:
