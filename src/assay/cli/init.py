@@ -165,7 +165,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines += [f"wrote   {path}" for path in document["wrote"]]
     lines += [f"kept    {path}, which already exists" for path in document["left"]]
     if "samples.jsonl" in document["wrote"] and "chosen" in document:
-        lines.append("edit    samples.jsonl: three questions and what a right answer contains")
+        lines.append("edit    samples.jsonl: what to ask, and what a right answer contains")
+        lines.append("        (three samples are a start; `assay gate` needs at least 30)")
     if found and found[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
         lines.append(f"start   your endpoint: assay run posts to {found[0]['target']}")
     return [*lines, *(f"next    {command}" for command in document["next"])]
@@ -229,13 +230,14 @@ profile:
       measure: latency
 
 # limits: {{timeout_s: 60, retries: 1, concurrency: 8}}
-# baseline: production       # what `assay gate` compares with; `assay baseline set production ...`
+# baseline: production       # what `assay gate` compares with; to store it, run
+#                            # `assay baseline set production latest`
 """
 
 _TOOLS = """\
 # The tools of an MCP server: {why}.
 commands:
-  tools check: {{mcp: {command}}}    # min-score: 80 would fail on tools that are hard to read
+  tools check: {{mcp: {command}}}    # add `min_score: 80` to fail on tools that are hard to read
   tools grade: {{mcp: {command}}}
 """
 

@@ -104,6 +104,7 @@ def worst_facts(one: WorstSample) -> Facts:
             ("sample", phrase(head, clip(one.why, 2 * SHORT))),
             ("question", clip(one.question, SHORT) if one.question else ""),
             ("answer", clip(one.answer, SHORT) if one.answer else ""),
+            ("expected", clip(one.expected, SHORT) if one.expected else ""),
         ]
     )
 

@@ -119,9 +119,9 @@ def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = No
 def _fix(code: str, way: str) -> str:
     if code == "FMC-010":
         return (
-            "Run the command by hand, or give it more time."
+            "Run the command by hand, or give it more time with --timeout."
             if way == "stdio"
-            else "Check the address and the headers, or give it more time."
+            else "Check the address and the headers, or give it more time with --timeout."
         )
     return "The server has to keep to the Model Context Protocol; report it to its makers."
 
