@@ -170,6 +170,8 @@ def test_the_environment_comes_before_the_file(parse: Any, monkeypatch: Any) -> 
         ("commands: {run: {step_summary: 1}}\n", "must be true or false, not 1."),
         ("commands: {run: {name: true}}\n", "must be a text, not True."),
         ("commands: {run: {trust: true}}\n", "--trust can only be given on the command line."),
+        ("commands: {run: {resume: old}}\n", "--resume can only be given on the command line."),
+        ("commands: {run: {now: 2026-11-17}}\n", "--now can only be given on the command line."),
         ("commands: {run: {workflow: w.yaml}}\n", "has no option 'workflow'."),
     ],
 )  # fmt: skip
@@ -181,6 +183,12 @@ def test_an_option_that_does_not_fit_is_refused_with_its_line(
     fault = refused.value.faults[0]
     assert message in fault.message
     assert fault.line == text.count("\n")
+
+
+def test_the_file_does_not_turn_a_decision_into_a_plan(parse: Any) -> None:
+    with pytest.raises(InputError) as refused:
+        parse("commands: {gate: {plan: true}}\n", "gate -- c.jsonl --baseline b.jsonl")
+    assert "--plan can only be given on the command line." in refused.value.faults[0].message
 
 
 def test_the_file_does_not_skip_the_check_of_a_signature(parse: Any) -> None:

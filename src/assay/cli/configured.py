@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 COMMAND_LINE, DEFAULT = "command line", "default"
 ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
 """Options that an environment variable sets before the file does."""
-NEVER = ("trust", "unsigned", "config_file", "no_config", "json", "help")
-"""Options that only a person at the command line can give."""
+NEVER = (
+    *("trust", "unsigned", "config_file", "no_config", "json", "help"),
+    *("now", "plan", "resume"),
+)
+"""Options that only a person at the command line can give. With one of the last three in a file,
+judge cards and baselines would never grow old, a gate would not decide, or an old run would count
+as a new one.
+"""
 _GRADING = (
     *("run", "grade", "explain", "batch", "view"),
     *("report rank", "report summary", "report export"),

@@ -61,8 +61,8 @@ class Unfinished(CallFailed):
 
 
 async def _called(adapter: Adapter, task: WorkflowTask, record: Recorder) -> Any:
-    """The adapter's answer. What a coroutine raises to end the process or its task is evidence, as
-    it is from a plain function: otherwise it would end the whole evaluation.
+    """The adapter's answer. A coroutine that tries to end the process or its task fails like a
+    plain function; otherwise it would end the whole evaluation.
     """
     try:
         return await adapter.call(task, record)
