@@ -252,6 +252,7 @@ def decide_batches(
             violated=False,
         )
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
+    notes.append(_columns_note(candidate.record, baseline.record))
     notes += [
         _rejects_note(bare.name, side.record)
         for bare, side in zip(sides, (candidate, baseline), strict=True)
@@ -309,6 +310,17 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
         f"{SAME_EVIDENCE}: all {row[0]} shared samples have the same scores and verdicts on both"
         " sides. Is this the candidate, or the baseline again?"
     )
+
+
+def _columns_note(candidate: BatchRecord, baseline: BatchRecord) -> str | None:
+    """A note that the two sides read their scores or verdicts from other columns."""
+    if candidate.columns == baseline.columns:
+        return None
+    ours, theirs = (
+        ", ".join(f"{role}={name}" for role, name in sorted(record.columns.items())) or "none"
+        for record in (candidate, baseline)
+    )
+    return f"--map of the candidate's batch: {ours}; of the baseline's: {theirs}."
 
 
 def _rejects_note(name: str, record: BatchRecord) -> str | None:
