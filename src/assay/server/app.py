@@ -8,6 +8,7 @@ returns jobs to the queue and stores queued records.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import threading
 from collections.abc import AsyncIterator
@@ -49,9 +50,9 @@ def _routes() -> list[BaseRoute]:
     """
     router = APIRouter()
     for module in (
-        system,
+        runs,  # first, because most requests post a run, and routes are tried in order
         live,
-        runs,
+        system,
         executions,
         decisions,
         evaluations,
@@ -156,4 +157,6 @@ def from_parent() -> FastAPI:
     """The application in a worker process, with the settings that its parent put into the
     environment.
     """
-    return create_app(from_environment())
+    app = create_app(from_environment())
+    gc.freeze()  # modules and routes live as long as the process: don't search them for garbage
+    return app
