@@ -26,13 +26,13 @@ _ASTRAL = re.compile(rb"[\xf0-\xf4]")
 """Beyond the basic plane: only there do UTF-8 and UTF-16 sort keys differently."""
 _ZEROS = re.compile(rb"(\.\d*0)(?=[,\]}])")
 """Zeros at the end of a number, or what looks like it in a text."""
-_small_exponent, _large_exponent, _minus_zero = (
-    re.compile(pattern).search
-    for pattern in (rb"e(?<=\de)[-+]?\d++[,\]}]", rb"E[-+]?\d++[,\]}]", rb"-0[,\]}]")
-)
-"""An exponent or minus zero. Three searches for a literal are faster than one for either."""
+_SHAPE = bytes.maketrans(b"123456789E+]}", b"000000000e-,,")
+"""One character for all that may stand in the same place of a number, or after it."""
+_exponent, _minus_zero = (re.compile(pattern).search for pattern in (rb"0e-?0++,", rb"-0[,\]}]"))
+"""An exponent, in the shape of a text, and minus zero: two searches for a literal are faster than
+one for either.
+"""
 _NUMBER = re.compile(rb"((?<=[:,[])-?\d[\d.eE+-]*)(?=[,\]}])")
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 22
 _PLAIN = re.compile(r"-?\d{1,21}\.\d*[1-9]")
 """A decimal as Python writes it, which is its one spelling."""
@@ -64,12 +64,8 @@ def canonical(value: object) -> bytes:
     if escaped:  # JSON never contains a bare NUL
         text = text.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")
     text = _respelled(b"[" + text + b"]", _ZEROS, _without_zeros)
-    if (
-        _small_exponent(text)
-        or _large_exponent(text)
-        or _minus_zero(text)
-        or _LONG in text.translate(_DIGITS)
-    ):
+    shape = text.translate(_SHAPE)
+    if _exponent(shape) or _LONG in shape or _minus_zero(text):
         text = _respelled(text, _NUMBER, _spell)
     text = text[1:-1]
     return text.replace(b"\0\1", b'\\"').replace(b"\0\0", b"\\\\") if escaped else text
@@ -131,9 +127,7 @@ def in_order(value: Any) -> Any:
         keys = sorted(value)
         if not "".join(keys).isascii():
             keys.sort(key=lambda key: key.encode("utf-16-be", "surrogatepass"))
-        return {
-            key: in_order(value[key]) if type(value[key]) in _MOVED else value[key] for key in keys
-        }
+        return {key: in_order(item) if type(item := value[key]) in _MOVED else item for key in keys}
     if isinstance(value, list | tuple):
         return [in_order(item) if type(item) in _MOVED else item for item in value]
     if isinstance(value, Decimal):

@@ -207,7 +207,7 @@ def _patch_entry(text: str | None, tree: str, reference: str | None) -> dict[str
     entry["applies"], entry["reason"] = found.clean, None if found.clean else found.reason
     if reference is not None:
         try:
-            alike = patch_likeness(text, reference).score
+            alike = patch_likeness(text, reference)
             entry["similarity"] = alike.num / alike.den
         except PatchError as error:
             entry["similarity_reason"] = str(error)

@@ -85,39 +85,45 @@ def _zero_one_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
 
 
 def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
-    expected = "{" + ", ".join(f'"{key}"' for key in keys) + "}"
     if not isinstance(raw, dict):
         raise FormulaError(
-            "SCO-003", f"{formula}: the raw score must be an object {expected}, not {_kind(raw)}."
+            "SCO-003",
+            f"{formula}: the raw score must be an object {_object(keys)}, not {_kind(raw)}.",
         )
     if raw.keys() != set(keys):
         missing = [key for key in keys if key not in raw]
         extra = [str(key) for key in raw if key not in keys]
         raise FormulaError(
             "SCO-003",
-            f"{formula}: the raw score must have the keys {expected}"
+            f"{formula}: the raw score must have the keys {_object(keys)}"
             + (f"; missing: {', '.join(missing)}" if missing else "")
             + (f"; unknown: {', '.join(extra)}" if extra else "")
             + ".",
         )
     counts = []
     for key in keys:
-        value = number(raw[key], formula, f"count {key!r}")
+        count = raw[key]
+        if type(count) is int and 0 <= count < 10**30:
+            counts.append(count)
+            continue
+        value = number(count, formula, f"count {key!r}")
         if value.den != 1:
             raise FormulaError(
-                "SCO-003", f"{formula}: the count {key!r} is {raw[key]}, not a whole number."
+                "SCO-003", f"{formula}: the count {key!r} is {count}, not a whole number."
             )
         if value.num < 0:
-            raise FormulaError(
-                "SCO-007", f"{formula}: the count {key!r} is {raw[key]}, below zero."
-            )
+            raise FormulaError("SCO-007", f"{formula}: the count {key!r} is {count}, below zero.")
         if value.num >= 10**30:
             raise FormulaError(
                 "SCO-001",
-                f"{formula}: the count {key!r} is {raw[key]}; nobody has counted that far.",
+                f"{formula}: the count {key!r} is {count}; nobody has counted that far.",
             )
         counts.append(value.num)
     return counts
+
+
+def _object(keys: tuple[str, ...]) -> str:
+    return "{" + ", ".join(f'"{key}"' for key in keys) + "}"
 
 
 def _kind(raw: Any) -> str:

@@ -81,23 +81,26 @@ def _article(letter: str) -> str:
 
 
 def _verdict(grade: Grade) -> str:
+    return f"Grade {grade.grade}, {'passed' if grade.passed else 'not passed'}: {_why(grade)}."
+
+
+def _why(grade: Grade) -> str:
+    reason = grade.reason
+    if reason == "hard_gate_failure":
+        count = len(grade.hard_gate_failures)
+        gates = f"{count} hard gate{'s do' if count > 1 else ' does'}"
+        return f"{gates} not pass, and no score can open a gate"
+    if reason == "critical_floor_failure":
+        return f"{', '.join(grade.floor_failures)} missed the critical floor"
     score, threshold = _points(grade.score_units), _threshold(grade)
+    if reason == "below_pass_threshold":
+        return f"the score {score} is below the threshold {threshold}"
     reached = f"the score {score} reaches the threshold {threshold}"
-    count = len(grade.hard_gate_failures)
-    why = {
-        "passed": f"every gate and floor holds, and {reached}",
-        "hard_gate_failure": (
-            f"{count} hard gate{'s do' if count > 1 else ' does'} not pass, and no score can open a"
-            " gate"
-        ),
-        "critical_floor_failure": f"{', '.join(grade.floor_failures)} missed the critical floor",
-        "below_pass_threshold": f"the score {score} is below the threshold {threshold}",
-        "below_passing_grade": f"{reached}, but {grade.policy} passes no {grade.grade}",
-        "no_hard_gates": (
-            f"{reached}, but the scorecard has no hard gate, and {grade.policy} passes none without"
-        ),
-    }[grade.reason]
-    return f"Grade {grade.grade}, {'passed' if grade.passed else 'not passed'}: {why}."
+    if reason == "passed":
+        return f"every gate and floor holds, and {reached}"
+    if reason == "below_passing_grade":
+        return f"{reached}, but {grade.policy} passes no {grade.grade}"
+    return f"{reached}, but the scorecard has no hard gate, and {grade.policy} passes none without"
 
 
 def _gates(grade: Grade) -> list[str]:

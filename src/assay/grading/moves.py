@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from assay import exact
 from assay.exact import NORM_ONE
-from assay.formulas import formula, raw_of
+from assay.formulas import formula, normalise, raw_of
 from assay.grading.rules import worse
 from assay.records.grade import Band, Grade, GradedCriterion
 
@@ -104,6 +104,8 @@ class _Candidate(NamedTuple):
     weight: int
     item: GradedCriterion
     norm: int
+    reached: _Reached | None
+    """What was reached, if the norm depends on it."""
 
 
 def _gain(ground: _Ground) -> Move | None:
@@ -127,12 +129,14 @@ def _gain(ground: _Ground) -> Move | None:
         if above_cap and item.floor_failed and item.floor_units is not None:
             needed = max(needed, item.floor_units)
         if item.norm_units < needed <= NORM_ONE:
-            norm = _reach_up(item, needed).norm if _has_steps(item) else needed
-            candidates.append(_Candidate(norm - item.norm_units, item.name, weight, item, norm))
+            reached = _reach_up(item, needed) if _has_steps(item) else None
+            norm = needed if reached is None else reached.norm
+            distance = norm - item.norm_units
+            candidates.append(_Candidate(distance, item.name, weight, item, norm, reached))
     if not candidates:
         return None
     chosen = min(candidates)
-    return _move(ground, chosen, _reach_up(chosen.item, chosen.norm))
+    return _move(ground, chosen, chosen.reached or _reach_up(chosen.item, chosen.norm))
 
 
 def _lose(ground: _Ground) -> Move | None:
@@ -146,12 +150,14 @@ def _lose(ground: _Ground) -> Move | None:
         if item.floor_units is not None and not item.floor_failed and ground.at < ground.cap:
             limit = max(limit, item.floor_units - 1)
         if limit >= 0:
-            norm = _reach_down(item, limit).norm if _has_steps(item) else limit
-            candidates.append(_Candidate(item.norm_units - norm, item.name, weight, item, norm))
+            reached = _reach_down(item, limit) if _has_steps(item) else None
+            norm = limit if reached is None else reached.norm
+            distance = item.norm_units - norm
+            candidates.append(_Candidate(distance, item.name, weight, item, norm, reached))
     if not candidates:
         return None
     chosen = min(candidates)
-    return _move(ground, chosen, _reach_down(chosen.item, chosen.norm))
+    return _move(ground, chosen, chosen.reached or _reach_down(chosen.item, chosen.norm))
 
 
 def _has_steps(item: GradedCriterion) -> bool:
@@ -188,9 +194,9 @@ def _reach_up(item: GradedCriterion, needed: int) -> _Reached:
     """
     criterion = item.criterion
     raw = raw_of(needed, criterion.formula_id, criterion.raw_score, criterion.params)
-    if raw is not None and formula(criterion.formula_id).steps:
-        return _Reached(raw, formula(criterion.formula_id).apply(raw, criterion.params))
-    return _Reached(raw, needed)
+    if raw is None or not _has_steps(item):
+        return _Reached(raw, needed)
+    return _Reached(raw, normalise(raw, criterion.formula_id, criterion.params))
 
 
 def _reach_down(item: GradedCriterion, limit: int) -> _Reached:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 
 from assay.archive.grades import NO_BASIS, Basis, settled
+from assay.canon import digest
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload as payload_of
@@ -72,9 +73,12 @@ def make(
     """Grade one document, storing nothing yet. Raises an error for a faulty document."""
     graded = grader.grade(settled(document))
     evidence = evidence_draft(graded.evidence, author=author, reason=reason)
-    # A run in its one order has one digest, in the ledger and in its grade.
-    same = graded.run is not None and in_one_order(graded.run) is graded.run
-    payload = payload_of(graded.grade, graded.run, identity=evidence.name if same else None)
+    identity = None
+    if graded.run is not None:
+        # A run in its one order has one digest, in the ledger and in its grade.
+        ordered = in_one_order(graded.run)
+        identity = evidence.name if ordered is graded.run else digest(ordered)
+    payload = payload_of(graded.grade, graded.run, identity=identity)
     card = graded.grade.scorecard
     return _made(grader, evidence, card, payload, author=author, reason=reason, links=links)
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
@@ -252,7 +252,10 @@ def _key(value: object) -> str | None:
 
 
 def _row(part: Struct, fields: Mapping[str, str]) -> tuple[Value, ...]:
-    return tuple([_READERS[kind](getattr(part, name)) for name, kind in fields.items()])
+    values = structs.astuple(part)
+    return tuple(
+        [_READERS[kind](value) for kind, value in zip(fields.values(), values, strict=True)]
+    )
 
 
 def _flag(value: object) -> bool | None:

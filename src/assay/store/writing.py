@@ -277,9 +277,9 @@ class Batch:
     def _add_rows(
         self, table: Table, seq: int, rows: Sequence[tuple[Any, ...]], *, after: int = 0
     ) -> None:
-        names = table.columns.keys()
+        columns = _COLUMNS[table]
         self.rows[table] += [
-            dict(zip(names, (self.project, seq, place, *row), strict=True))
+            dict(zip(columns, (self.project, seq, place, *row), strict=True))
             for place, row in enumerate(rows, after)
         ]
 
@@ -322,6 +322,7 @@ _MOVE_HEAD = (
 _LOOKUP = select(_c.digest, _c.seq, _c.kind, _c.body.is_(None)).where(
     _c.project == bindparam("project"), _c.digest.in_(bindparam("digests", expanding=True))
 )
+_COLUMNS = {table: table.columns.keys() for table in (t.links, *t.SIDES)}
 # An error ends the transaction in any case. Without OR FAIL, SQLite first copies every page, to be
 # able to undo this statement alone.
 _INSERT = {

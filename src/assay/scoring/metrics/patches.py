@@ -10,7 +10,6 @@ may differ by a single character. Only tests show whether a patch works.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -185,68 +184,43 @@ def _checked(name: str) -> str:
 # --- similarity
 
 
-class PatchLikeness(NamedTuple):
-    """How similar two patches are, and in what."""
-
-    score: Ratio
-    """Twice the changed lines both have in order, file by file, over the changed lines of both:
-    0..1.
-    """
-    shared_files: int
-    files: int
-    """Files in either patch."""
-    shared_hunks: int
-    """Hunks of the second patch that are in the first, line for line."""
-    hunks: int
-    """Hunks of the second patch."""
-
-
-def _lines_of(hunk: tuple[str, ...]) -> list[str]:
-    """The changed lines without white space; a blank line is not a change."""
-    return [line[0] + "".join(line[1:].split()) for line in hunk if line[1:].strip()]
-
-
-def patch_likeness(actual: str, expected: str) -> PatchLikeness:
-    r"""Compare two unified diffs.
+def patch_likeness(actual: str, expected: str) -> Ratio:
+    r"""Compare two unified diffs: twice the changed lines that both have in order, file by file,
+    over the changed lines of both.
 
     The score is symmetric: 1 for the same changes, whatever their hunks, and 0 if no changed line
     is shared. A file that only one of them touches counts in full against the score; so does a file
     that only one of them renames or changes the mode of.
 
     >>> patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
-    >>> patch_likeness(patch, patch.replace("new", "other")).score
+    >>> patch_likeness(patch, patch.replace("new", "other"))
     Ratio(num=2, den=4)
     """
     first, second = _by_path(parse_patch(actual)), _by_path(parse_patch(expected))
     shared = total = 0
     for path in first.keys() | second.keys():
-        left = [line for hunk in first.get(path, ()) for line in hunk]
-        right = [line for hunk in second.get(path, ()) for line in hunk]
+        left, right = first.get(path, []), second.get(path, [])
         if not left and not right and path in first and path in second:
             shared, total = shared + 1, total + 2  # renamed, emptied or made executable by both
             continue
         shared += common_length(left, right)
         total += max(len(left), path in first) + max(len(right), path in second)
-    same = sum(
-        (Counter(map(tuple, first.get(path, ()))) & Counter(map(tuple, listed))).total()
-        for path, listed in second.items()
-    )
-    return PatchLikeness(
-        Ratio(2 * shared, total),
-        len(first.keys() & second.keys()),
-        len(first.keys() | second.keys()),
-        same,
-        sum(map(len, second.values())),
-    )
+    return Ratio(2 * shared, total)
 
 
-def _by_path(files: list[FilePatch]) -> dict[str, list[list[str]]]:
-    by_path: dict[str, list[list[str]]] = {}
+def _by_path(files: list[FilePatch]) -> dict[str, list[str]]:
+    """The changed lines of each file, without white space; a blank line is not a change."""
+    by_path: dict[str, list[str]] = {}
     for item in files:
         by_path.setdefault(item.path, []).extend(
-            lines for lines in map(_lines_of, item.hunks) if lines
+            [
+                line[0] + "".join(line[1:].split())
+                for hunk in item.hunks
+                for line in hunk
+                if line[1:].strip()
+            ]
         )
-    if sum(len(hunk) for hunks in by_path.values() for hunk in hunks) > MAX_LENGTH:
+    if sum(map(len, by_path.values())) > MAX_LENGTH:
         raise PatchError(f"more than {MAX_LENGTH:,} lines are changed, too many to compare")
     return by_path
 
@@ -265,7 +239,7 @@ def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
     if not given.strip():
         return 0  # it was asked for a patch and changed nothing
     try:
-        score = patch_likeness(given, wanted).score
+        score = patch_likeness(given, wanted)
         return score.num / score.den
     except ValueError as error:
         raise Undetermined(f"`{name}` cannot be compared: {error}") from None
