@@ -158,5 +158,8 @@ def from_parent() -> FastAPI:
     environment.
     """
     app = create_app(from_environment())
-    gc.freeze()  # modules and routes live as long as the process: don't search them for garbage
+    # Requests leave few cycles behind: search for garbage rarely, and never among the modules and
+    # routes, which live as long as the process.
+    gc.set_threshold(10_000)
+    gc.freeze()
     return app
