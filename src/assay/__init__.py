@@ -64,7 +64,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(home), name)
+    value = globals()[name] = getattr(import_module(home), name)  # the next access finds it
+    return value
 
 
 def __dir__() -> list[str]:

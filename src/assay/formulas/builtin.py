@@ -62,7 +62,7 @@ def _likert(
                 f"{formula}: the raw score is {raw}, outside {low}..{high}.",
                 fix="Scores are never clamped on this scale.",
             )
-        return exact.norm_of(Ratio(value.num - low * value.den, span * value.den))
+        return exact.quantise(value.num - low * value.den, span * value.den, exact.NORM_DIGITS)
 
     def invert(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
         return _plain(Ratio(low * NORM_ONE + span * norm, NORM_ONE))
@@ -144,7 +144,7 @@ def _pairwise(raw: Any, params: Mapping[str, Any]) -> int:
         raise FormulaError(
             "SCO-006", "pairwise: there are no comparisons (wins, losses and ties are all 0)."
         )
-    return exact.norm_of(Ratio(2 * wins + ties, 2 * total))
+    return exact.quantise(2 * wins + ties, 2 * total, exact.NORM_DIGITS)
 
 
 def _pairwise_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
@@ -157,7 +157,7 @@ def _count_for(norm: int, total: int) -> int:
     """The smallest count whose share of `total`, rounded, is at least the norm."""
     # start one below: the share is rounded, so that count may be enough
     count = max(0, -((-norm * total) // NORM_ONE) - 1)
-    while exact.norm_of(Ratio(count, total)) < norm:
+    while exact.quantise(count, total, exact.NORM_DIGITS) < norm:
         count += 1
     return count
 
@@ -171,7 +171,7 @@ def _ratio(raw: Any, params: Mapping[str, Any]) -> int:
         raise FormulaError(
             "SCO-007", f"ratio: {passed} passed of {total}; more passed than there are."
         )
-    return exact.norm_of(Ratio(passed, total))
+    return exact.quantise(passed, total, exact.NORM_DIGITS)
 
 
 def _ratio_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
@@ -222,7 +222,7 @@ def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
     bottom = (bad.num * good.den - good.num * bad.den) * den
     if top >= bottom:
         return NORM_ONE
-    return exact.norm_of(Ratio(top, bottom))
+    return exact.quantise(top, bottom, exact.NORM_DIGITS)
 
 
 def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any:
