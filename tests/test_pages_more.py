@@ -502,7 +502,8 @@ def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop:
     assert any(href.startswith("/schemas/sha256:") for href in found.links())
 
 
-def test_decisions_and_comparisons_read_the_same_on_every_database(ledger_url: str) -> None:
+@pytest.mark.parametrize("ledger_url", ["postgresql"], indirect=True)
+def test_decisions_and_comparisons_read_the_same_on_postgresql(ledger_url: str) -> None:
     with serving(ledger_url) as api:
         api.post("/runs", faq(1, 31))
         api.post("/runs", faq(2, 31))

@@ -14,7 +14,7 @@ from assay.archive.release_settings import ReleaseSettings
 from assay.release.policy import Bars
 from assay.server import posted_runs
 from documents import run, scorecard
-from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
+from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, runs, serving
 from stocked import faq
 
@@ -156,6 +156,7 @@ def test_a_body_may_be_packed(lite: Api) -> None:
     assert lite.client.post(f"{API}/runs", content=packed, headers=headers).status_code == 201
 
 
+@on_sqlite
 def test_a_scorecard_is_graded_and_kept(api: Api) -> None:
     posted = api.post("/scorecards", scorecard({"norm": 1}))
     assert posted.status_code == 201
@@ -167,6 +168,7 @@ def test_a_scorecard_is_graded_and_kept(api: Api) -> None:
     assert len(api.get("/grades").json()["items"]) == 1
 
 
+@on_sqlite
 def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
     api: Api, assay: Any, tmp_path: Path
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
     assert again["digests"] == made["digests"]
 
 
+@on_sqlite
 def test_a_baseline_is_kept_under_its_name_and_used_by_it(api: Api) -> None:
     kept = api.post("/baselines", {"name": "production", "evidence": runs(12)})
     assert kept.status_code == 201
@@ -205,6 +208,7 @@ def test_a_baseline_is_kept_under_its_name_and_used_by_it(api: Api) -> None:
     assert (missing.status_code, missing.json()["code"]) == (422, "REL-005")
 
 
+@on_sqlite
 def test_an_exam_is_graded_by_the_same_evaluator_as_the_command_and_every_result_stays(
     api: Api, assay: Any, tmp_path: Path
 ) -> None:
@@ -240,6 +244,7 @@ def test_a_job_grades_again_and_says_what_it_supersedes(api: Api, tmp_path: Path
         assert done["progress"]["written"] == 0
 
 
+@on_sqlite
 def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(
     ledger_url: str,  # noqa: F811
     tmp_path: Path,
@@ -337,6 +342,7 @@ def test_health_readiness_and_metrics_answer(lite: Api) -> None:
     assert "assay_grades_total{grade=" in text
 
 
+@on_sqlite
 def test_a_dataset_that_does_not_fit_is_refused_with_reasons_before_anything_runs(api: Api) -> None:
     head = {
         key: value for key, value in run().items() if key not in ("status", "steps", "tool_calls")

@@ -22,7 +22,7 @@ from assay.server.logs import Log
 from assay.server.settings import ServerSettings
 from documents import FAMILIES, run
 from examples import each
-from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
+from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, counted, frames, serving
 
 VALID = jsonschema_rs.Draft202012Validator(published.SCHEMA)
@@ -90,6 +90,7 @@ def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_
     assert api.get(f"/runs/{evidence['run_id']}/events").text == told.text
 
 
+@on_sqlite
 @pytest.mark.req("W-077", "W-082")
 def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_agents(
     api: Api,
@@ -111,6 +112,7 @@ def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_ag
         assert {"agent", "steps", "succeeded", "failed", "skipped", "success_rate"} <= one.keys()
 
 
+@on_sqlite
 @pytest.mark.req("W-076")
 @each("gate", ["overall_status_success", "required_outputs_present"])
 def test_no_score_passes_a_run_with_a_failed_gate_through_the_api(api: Api, gate: str) -> None:
@@ -123,6 +125,7 @@ def test_no_score_passes_a_run_with_a_failed_gate_through_the_api(api: Api, gate
     assert (grade["passed"], grade["grade"], grade["reason"]) == (False, "F", "hard_gate_failure")
 
 
+@on_sqlite
 @pytest.mark.req("W-072", "W-073", "W-085")
 def test_the_ledger_keeps_everything_a_run_log_must_have(api: Api) -> None:
     steps = [
@@ -254,6 +257,7 @@ def test_a_run_that_is_posted_step_by_step_gets_the_grade_of_the_whole_run(api: 
     assert api.get(ended.json()["location"].removeprefix(API)).json()["record"]["run_id"] == "live"
 
 
+@on_sqlite
 def test_a_step_that_never_ended_and_an_end_without_a_status_open_no_gate(api: Api) -> None:
     evidence = run("dag-review")
     assert api.post("/runs/live", {**head_of(evidence), "run_id": "live"}).status_code == 201
@@ -276,6 +280,7 @@ def test_a_step_that_never_ended_and_an_end_without_a_status_open_no_gate(api: A
     assert [one["name"] for one in kept if one["status"] == "cancelled"] == [open_step]
 
 
+@on_sqlite
 def test_the_id_of_a_run_in_progress_may_hold_a_slash(api: Api) -> None:
     evidence = run("rag")
     assert api.post("/runs/live", {**head_of(evidence), "run_id": "team/7"}).status_code == 201
@@ -305,6 +310,7 @@ def test_a_workflow_that_fails_tells_its_watchers_so_and_is_kept(api: Api) -> No
     assert api.get("/runs/r-1/grade").json()["passed"] is False, "it is counted"
 
 
+@on_sqlite
 def test_the_schema_of_events_is_published_and_closed(api: Api) -> None:
     assert api.get("/schema-of/event").json() == published.SCHEMA
     digest = api.post("/runs", run()).json()["digest"]

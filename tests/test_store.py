@@ -44,7 +44,7 @@ from assay.store.writing import insert_rows
 from documents import FAMILIES, run, scorecard
 from examples import CAMPAIGN, each, repeats
 from forking import Forked
-from postgres import empty_url, ledger_url, postgres_url
+from postgres import empty_url, ledger_url, on_sqlite, postgres_url
 
 __all__ = ["empty_url", "ledger_url", "postgres_url"]
 
@@ -165,6 +165,7 @@ def test_decimals_survive_to_the_last_digit(ledger: Ledger) -> None:
     )
 
 
+@on_sqlite
 def test_a_stored_scorecard_says_which_version_scored_it(ledger: Ledger) -> None:
     drafts = graded(run("rag"))
     ledger.put_many(drafts)
@@ -1281,6 +1282,7 @@ def test_verify_goes_on_while_others_write(ledger: Ledger, monkeypatch: pytest.M
 # --- replay and judging again
 
 
+@on_sqlite
 def test_a_stored_grade_is_made_again_to_the_byte(ledger: Ledger) -> None:
     for family in FAMILIES:
         rubric = "rag@1" if family == "rag" else None
@@ -1293,6 +1295,7 @@ def test_a_stored_grade_is_made_again_to_the_byte(ledger: Ledger) -> None:
         assert found.same, found.difference
 
 
+@on_sqlite
 def test_a_grade_of_a_scorecard_is_made_again_to_the_byte(ledger: Ledger) -> None:
     card = scorecard(
         {"norm": Decimal("0.895")},
@@ -1315,6 +1318,7 @@ def test_a_grade_of_a_scorecard_is_made_again_to_the_byte(ledger: Ledger) -> Non
     ] == ["r-1", "r-2", "r-3"]
 
 
+@on_sqlite
 def test_a_grade_that_rests_on_the_card_of_a_judge_is_replayed_with_that_card_and_moment(
     ledger: Ledger,
 ) -> None:

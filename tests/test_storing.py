@@ -87,6 +87,7 @@ def lite(tmp_path: Path) -> Iterator[Api]:
 # --- the record is the one of the API
 
 
+@on_sqlite
 def test_a_decision_that_the_command_stores_is_the_very_record_of_the_api(
     assay: Any, tmp_path: Path, ledger_url: str
 ) -> None:
