@@ -104,8 +104,10 @@ def store(
         **facts,
     }
     record = {**fields, "digest": digest(fields)}
-    for path, opened in ((f"{label}.json", atomic_create), (f"{name}.json", atomic_write)):
-        with opened(os.path.join(folder, path)) as stream:
+    with atomic_create(os.path.join(folder, f"{label}.json")) as stream:
+        stream.write(_json(record) + b"\n")
+    if version == max(versions(folder, name)):  # else a newer one was stored meanwhile
+        with atomic_write(os.path.join(folder, f"{name}.json")) as stream:
             stream.write(_json(record) + b"\n")
     return find(folder, label)
 
