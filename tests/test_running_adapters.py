@@ -300,7 +300,7 @@ def answer(inputs, record):
     assert len(run["steps"]) == 1
 
 
-def test_another_try_does_not_undo_the_call_of_a_forbidden_tool(tmp_path: Path) -> None:
+def test_another_try_does_not_undo_a_forbidden_call_or_handoff(tmp_path: Path) -> None:
     code = """
 seen = []
 def answer(inputs, record):
@@ -309,12 +309,15 @@ def answer(inputs, record):
     if len(seen) < 3:
         record.tool("search", {})
         record.tool("Delete" if len(seen) == 1 else "d\u0435lete", {})  # a Cyrillic letter
+        record.handoff("a", "b" if len(seen) == 1 else "c")
         raise ConnectionError("not yet")
     return {"answer": 1}
 """
-    (run,) = ran(tmp_path, code, limits={"retries": 2}, forbidden_tools=["delete"])
+    rules = {"forbidden_tools": ["delete"], "handoff_rules": [["a", "b"]]}
+    (run,) = ran(tmp_path, code, limits={"retries": 2}, **rules)
     assert run["status"] == "success"
     assert [call["name"] for call in run["tool_calls"]] == ["Delete", "d\u0435lete"]
+    assert [one["to"] for one in run["handoffs"]] == ["c"]
 
 
 def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -> None:

@@ -302,16 +302,26 @@ def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
 
 
 def _keep_forbidden(run: dict[str, Any], spent: list[Recorder]) -> None:
-    """Keep the calls of forbidden tools in earlier tries: another try doesn't undo them."""
-    barred = run.get("forbidden_tools", ())
-    calls = [
-        call
-        for record in spent
-        for call in record.evidence().get("tool_calls", ())
-        if may_be_forbidden(call["name"], barred)
-    ]
-    if calls:
-        run["tool_calls"] = [*calls, *run.get("tool_calls", ())]
+    """Keep forbidden tool calls and handoffs of earlier tries: another try does not undo them."""
+    barred, rules = run.get("forbidden_tools", ()), run.get("handoff_rules")
+    earlier = [record.evidence() for record in spent]
+    kept = {
+        "tool_calls": [
+            call
+            for tried in earlier
+            for call in tried.get("tool_calls", ())
+            if may_be_forbidden(call["name"], barred)
+        ],
+        "handoffs": [
+            handoff
+            for tried in earlier
+            for handoff in tried.get("handoffs", ())
+            if rules is not None and [handoff["from"], handoff["to"]] not in map(list, rules)
+        ],
+    }
+    for name, found in kept.items():
+        if found:
+            run[name] = [*found, *run.get(name, ())]
 
 
 def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
