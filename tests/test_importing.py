@@ -226,6 +226,20 @@ def test_a_verdict_alone_can_be_graded_and_an_unknown_scale_cannot(
     assert "--profile" in said
 
 
+def test_a_baseline_is_compared_with_files_of_other_tools_and_with_evaluations(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, right in (("old", 20), ("new", 30)):
+        rows = "".join(f"{n},{'yes' if n < right else 'no'}\n" for n in range(40))
+        (here / f"{name}.csv").write_text(f"id,correct\n{rows}")
+    assert assay(["baseline", "set", "prod", "old.csv"]) == ExitCode.PASSED
+    assert assay(["import", "new.csv", "--name", "newer"]) == ExitCode.PASSED
+    capsys.readouterr()
+    for other in ("new.csv", "newer", "latest"):
+        found = printed(capsys, "baseline", "diff", "prod", other)
+        assert (found["comparison"]["wins"], found["comparison"]["losses"]) == (10, 0)
+
+
 def test_what_was_imported_is_made_again_to_the_byte(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

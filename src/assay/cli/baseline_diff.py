@@ -13,6 +13,7 @@ from assay.cli.gate_sides import read_named, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
 from assay.errors import count, printable
+from assay.files.json_files import StoredInput
 from assay.registry import is_path
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.decision import comparison_record, systems
@@ -53,12 +54,15 @@ def _looked(ledger: Store | None) -> SideReader | None:
 def _compared(options: Options, kept: SideReader | None) -> dict[str, Any]:
     grader = choice_of(options).grader()
     rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
-    before = read_named(options.name, grader, folder=options.dir, kept=kept)
-    if len(options.others) == 1 and not is_path(options.others[0]):
-        after = read_named(options.others[0], grader, folder=options.dir, kept=kept)
-    else:
-        after = read_side(options.others, grader, name=", ".join(options.others))
+    before = _side([options.baseline], options, grader, kept)
+    after = _side(options.others, options, grader, kept)
     return compare_sides(before, after, rules, grader)
+
+
+def _side(texts: list[str], options: Options, grader: Grader, kept: SideReader | None) -> Side:
+    if len(texts) == 1 and not is_path(texts[0]) and not isinstance(texts[0], StoredInput):
+        return read_named(texts[0], grader, folder=options.dir, kept=kept)
+    return read_side(texts, grader, name=", ".join(texts))
 
 
 def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader) -> dict[str, Any]:
@@ -190,13 +194,16 @@ COMMANDS = {
         "assay baseline diff production runs.jsonl",
         (
             DIR,
-            arg("name", metavar="NAME", help="the stored baseline to compare with"),
+            arg("baseline", metavar="NAME", help="the stored baseline to compare with").of_runs(),
             arg(
                 "others",
                 metavar="OTHER|FILE",
                 nargs="+",
-                help="another stored baseline, or files of runs, scorecards or grades",
-            ),
+                help=(
+                    "another stored baseline, an evaluation's name or latest, or files of runs,"
+                    " scorecards or grades"
+                ),
+            ).of_runs(),
             arg(
                 "--release-policy",
                 "--policy",

@@ -57,11 +57,13 @@ def resolved(options: Options, named: Mapping[str, Sequence[str]]) -> Iterator[N
     values of each option that takes runs.
     """
     with tempfile.TemporaryDirectory() as folder:
+        if "baselines" not in options and "baseline" in named:
+            options.baselines = options.dir  # as `assay baseline` calls it
         found = _Resolver(options, folder)
         with found:
             for dest, texts in named.items():
                 baseline = dest == "baseline"
-                made = found.inputs(texts, baseline=baseline)
+                made = found.inputs(texts, baseline=baseline or dest == "others")
                 (found.baselines if baseline else found.candidates).extend(made)
                 if made:
                     several = isinstance(getattr(options, dest), list)
