@@ -214,6 +214,17 @@ def test_runs_without_a_digest_are_compared_by_what_they_were_given(grader: Grad
     assert decided(grader, bare, bare).outcome == "promote"
 
 
+def test_other_inputs_under_the_names_of_the_baseline_are_noted(grader: Grader) -> None:
+    easier = [*runs(NAMES[1:]), run(NAMES[0], inputs={"q": "easier"})]
+    made = decided(grader, easier, runs(NAMES))
+    assert any(
+        f"1 of {N} pairs have different inputs on the two sides, for example d/q-00" in note
+        for note in made.notes or ()
+    )
+    same = decided(grader, runs(NAMES, score=0.91), runs(NAMES))
+    assert not any("different inputs" in note for note in same.notes or ())
+
+
 def test_another_dataset_or_unknown_content_is_refused(grader: Grader) -> None:
     other = [{**one, "dataset": {**one["dataset"], "id": "e"}} for one in runs(NAMES)]
     bare = [

@@ -536,6 +536,35 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     assert what in gates.reason
 
 
+def test_grades_do_not_hide_what_their_runs_stopped_declaring(assay: Any, tmp_path: Path) -> None:
+    expected = {"expected": {"answer": "4"}}
+    for name, runs in (
+        ("base", toolruns(expected)),
+        ("less", toolruns({**expected, "forbidden_tools": []})),
+    ):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
+        assay("grade", f"{name}.jsonl", "-o", f"{name}.json")
+    done = assay("gate", "less.json", "--baseline", "base.jsonl", "--json")
+    assert (done.code, done.json()["outcome"]) == (1, "reject")
+    assert "declarations of its runs (grades and scorecards carry none)" in done.json()["reason"]
+
+
+def test_what_no_run_declares_any_more_is_lost_in_other_samples_too() -> None:
+    renamed = [
+        {**one, "dataset": {"id": "e", "version": "1", "sample_id": f"x-{place}"}}
+        for place, one in enumerate(toolruns({"forbidden_tools": []}))
+    ]
+    made_unpaired = decide_sides(
+        made(renamed, "candidate"),
+        toolruns_side(),
+        RULES,
+        GRADER,
+        terms=Terms(allow_unpaired=True),
+    )
+    assert made_unpaired.outcome == "reject"
+    assert "lost the forbidden tool rm" in made_unpaired.reason
+
+
 def test_a_version_may_have_other_steps_that_all_succeed() -> None:
     expected = {"expected": {"answer": "4"}}
     steps = [{"name": name, "status": "success", "critical": True} for name in ("think", "write")]

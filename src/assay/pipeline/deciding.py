@@ -35,7 +35,13 @@ from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
-from assay.release.overlap import align, content_of, overlap_advice, with_equal_inputs
+from assay.release.overlap import (
+    align,
+    content_of,
+    other_inputs,
+    overlap_advice,
+    with_equal_inputs,
+)
 from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
@@ -237,6 +243,7 @@ def decide(
         mixed_versions(candidate),
         unadmitted := unadmitted_floors(candidate, terms.quarantine),
         _same(candidate, baseline),
+        other_inputs(aligned),
         shared_groups(promotion),
     )
     if notes := [*terms.regraded, *(note for note in warnings if note is not None)]:

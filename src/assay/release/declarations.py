@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import NamedTuple
 
 from assay.canon import digest
@@ -31,6 +32,13 @@ class Declarations(NamedTuple):
     tests: tuple[int, int]
     """How many tests there are: those that must turn green, and those that must stay so."""
     checks: Mapping[str, Decimal | int]
+
+    def of_workflow(self) -> list[str]:
+        """The declarations that a workflow makes for all of its samples alike, in words."""
+        return [
+            *(f"required output {name}" for name in self.required_outputs),
+            *(f"forbidden tool {name}" for name in self.forbidden_tools),
+        ]
 
 
 def declared_by(run: Run) -> Declarations:
@@ -88,12 +96,27 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
     )
 
 
+UNSHOWN = "declarations of its runs (grades and scorecards carry none)"
+"""What a candidate lost that comes as grades, where the baseline comes as runs."""
+
+
+_NONE: frozenset[str] = frozenset()
+_UNLIMITED = Declarations(
+    _NONE, _NONE, _NONE, _NONE, _NONE, False, None, None, None, (0, 0), MappingProxyType({})
+)
+"""What a run declares that sets itself no bar."""
+
+
 def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str]:
     """What the candidate declares less than the baseline, in words. Agents that the baseline's
-    rules don't mention may hand over freely.
+    rules don't mention may hand over freely. Grades and scorecards show no declarations: against a
+    baseline that has some, they count as lost.
     """
-    if ours is None or theirs is None:
+    if theirs is None or theirs == ours:
         return []
+    if ours is None:
+        limits = theirs._replace(other_steps=_NONE, step_failed=False)
+        return [UNSHOWN] if limits != _UNLIMITED else []
     lost = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
     lost += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
     lost += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]

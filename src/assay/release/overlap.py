@@ -127,6 +127,29 @@ def overlap_advice(overlap: SampleOverlap) -> list[str]:
     return [f"Re-run the baseline on {where}: {lost} against the candidate."]
 
 
+def other_inputs(aligned: Aligned) -> str | None:
+    """A warning if pairs were given different inputs on the two sides. Nothing is refused: a
+    rendered prompt or a session's id is another one in each version.
+    """
+    sides = aligned.candidate, aligned.baseline
+    shared = sides[0].rows.keys() & sides[1].rows.keys()
+    other = [
+        name
+        for name in sorted(shared)
+        if not all(
+            _is_row_of(one, before)
+            for one in sides[0].samples.get(name, ())
+            for before in sides[1].samples.get(name, ())
+        )
+    ]
+    if not other:
+        return None
+    return (
+        f"{len(other)} of {len(shared)} pairs have different inputs on the two sides, for example"
+        f" {other[0]}: are they the same samples?"
+    )
+
+
 def with_equal_inputs(candidate: Side, baseline: Side) -> int:
     """How many samples of the candidate have the inputs of one of the baseline's, under whichever
     id.

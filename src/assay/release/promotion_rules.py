@@ -265,7 +265,7 @@ def unpaired_rules(
         _rate(FLOOR_RULE, ours, theirs, lambda row: bool(row.missed), rules),
         _rate(SEVERE_RULE, ours, theirs, is_severe, rules),
     ]
-    for place, kinds in enumerate((("gate",), ("criterion",), ("role", "floor"))):
+    for place, kinds in enumerate((("gate", "declaration"), ("criterion",), ("role", "floor"))):
         evidence = dict(results[place].evidence)
         lost = _add_lost(evidence, lost_things(ours, *kinds))
         if lost:

@@ -128,6 +128,8 @@ def _everything(rows: Iterable[Row]) -> set[Lost]:
         found |= {Lost("criterion", f"criterion {name}") for name in row.stratum.criteria}
         found |= {Lost("role", f"role {role} of {name}") for name, role in row.roles.items()}
         found |= {Lost("floor", f"floor of {name}") for name in row.floors}
+        if row.declared is not None:  # what a workflow declares; the rest goes with the sample
+            found |= {Lost("declaration", one) for one in row.declared.of_workflow()}
     return found
 
 
