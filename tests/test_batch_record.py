@@ -8,7 +8,7 @@ import pytest
 from msgspec import to_builtins
 
 from assay.canon import canonical
-from assay.errors import EvidenceError
+from assay.errors import EvidenceError, InputError
 from assay.files.json_files import Document, parse_json
 from assay.records.batch import (
     BatchCounts,
@@ -45,6 +45,9 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
     assert b'"schema":"assay.batch/1"' in text
     assert read_batch_record(Document(parse_json(text), "grades.batch.json")) == RECORD
     assert RECORD.counts.rejected == 2
+    tree = {**to_builtins(RECORD), "outputs": [{"name": "a\0b"}]}
+    with pytest.raises(InputError, match="NUL"):
+        read_batch_record(Document(tree, "grades.batch.json"))
 
 
 @each(

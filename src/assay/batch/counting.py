@@ -13,6 +13,7 @@ from typing import NamedTuple
 from assay.batch.engine import BatchEngine, ask
 from assay.batch.evidence import own_names
 from assay.batch.quoting import identifier
+from assay.errors import InputError
 
 INVALID = "invalid_evidence"
 MOST_LISTS = 1000
@@ -122,9 +123,14 @@ def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
         f" GROUP BY {column} ORDER BY n DESC LIMIT {MOST_LISTS}",
     )
     counted: Counter[str] = Counter()
-    for names, count in lists:
-        for name in json.loads(names) if isinstance(names, str) else names:
-            counted[name] += count
+    for written, count in lists:
+        try:
+            names = json.loads(written) if isinstance(written, str) else written
+        except ValueError:
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InputError("BAT-060", f"the column '{column}' has something other than names.")
+        counted.update({name: count * names.count(name) for name in names})
     return dict(counted.most_common())
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
+from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.records.evidence import ClosedRecord, Count
 from assay.records.reading import read_record
@@ -117,4 +118,7 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
 
 def read_batch_record(document: Document) -> BatchRecord:
     """The record of a batch. Raises an error that lists every fault."""
-    return read_record(document, BatchRecord, "BAT-050")
+    record = read_record(document, BatchRecord, "BAT-050")
+    if any("\0" in file.name for file in (*record.outputs, *record.rejects)):
+        raise InputError("BAT-050", "a file's name has a NUL character.", where=document.file)
+    return record
