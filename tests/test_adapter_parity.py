@@ -273,7 +273,7 @@ def test_assay_run_gives_both_frameworks_the_same_grade(assay: Any, tmp_path: Pa
             "inputs": ["question"],
             "outputs": ["answer"],
             "output_schema": {"type": "object", "required": ["answer"]},
-            "adapter": {"kind": kind, "target": target, "output": "answer"},
+            "adapter": {"kind": kind, "target": target, "output": "answer", **MORE[kind]},
             "forbidden_tools": ["shell"],
             "handoff_rules": PASSED,
         }

@@ -976,14 +976,17 @@ def test_the_engine_stops_a_loop_by_its_own_clock(monkeypatch: pytest.MonkeyPatc
 BOMBS = {
     "lists": "const a = []\nfor (;;) a.push(new Array(1e5).fill(1))",
     "text": "let s = 'x'\nfor (;;) s += s",
-    "big numbers": "let n = 3n\nfor (;;) n = n ** 3n",
     "typed arrays": "const a = []\nfor (;;) a.push(new Uint8Array(1e7))",
     "buffer": "new ArrayBuffer(2 ** 40)",
     "replace": "'x'.repeat(2 ** 24).replace(/x/g, (s) => s + s)",
     "recursion": "function f() { return f() + 1 }\nf()",
     "repeat": "'x'.repeat(2 ** 29)",
-    "maps": "const a = []\nfor (;;) a.push(new Map([[a, 'y'.repeat(9999)]]))",
 }
+if CAMPAIGN:
+    BOMBS |= {
+        "big numbers": "let n = 3n\nfor (;;) n = n ** 3n",
+        "maps": "const a = []\nfor (;;) a.push(new Map([[a, 'y'.repeat(9999)]]))",
+    }
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
@@ -1206,10 +1209,10 @@ def test_a_worn_out_process_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(limits, "FILES_PER_WORKER", 2)
     with Engine() as engine:
         seen = []
-        for _ in range(5):
+        for _ in range(3):
             read(engine, SOUND)
             seen.append(pid_of(engine))
-        assert len(set(seen)) == 3
+        assert seen[0] == seen[1] != seen[2]
 
 
 def test_an_engine_that_was_killed_between_two_files_is_replaced() -> None:
@@ -1245,9 +1248,10 @@ def test_a_module_that_kills_every_engine_is_refused(monkeypatch: pytest.MonkeyP
 
 def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
     answers: list[tuple[int, int]] = []
+    turns = repeats(5, 20)
 
     def run(own: Engine, number: int) -> None:
-        for turn in range(20):
+        for turn in range(turns):
             answers.append(
                 (
                     number * 100 + turn,
@@ -1264,7 +1268,7 @@ def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert len(answers) == 80
+    assert len(answers) == 4 * turns
     assert all(asked == got for asked, got in answers)
 
 

@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -27,7 +26,8 @@ from assay.exams.normal import MATCHES, STEPS
 from assay.grading import rules as grading_rules
 from assay.library import tables
 from assay.library.behaviour import measure_fingerprints
-from assay.library.fingerprint import System, current, moved_tables, recorded_tables
+from assay.library.fingerprint import System, moved_tables, recorded_tables
+from assay.library.lock import lock_of
 from assay.library.shelf import Shelf
 from assay.registry import home_value
 from assay.release import promotion
@@ -157,15 +157,20 @@ def _changed_one(values: tuple[Any, ...]) -> tuple[Any, ...]:
     raise Unplantable
 
 
-@lru_cache(maxsize=1)
-def now() -> dict[tuple[str, str], System]:
-    return {(system.family, system.name): system for system in current()}
+def now(owner: tuple[str, str]) -> System:
+    """A system with its tables as they are now, and its behaviour as the lock records it."""
+    held = lock_of().systems[owner[0]][owner[1]]
+    return System(*owner, held["version"], held["fingerprint"], tables.of_system(*owner))
 
 
-@pytest.fixture(autouse=True)
-def _unspoiled() -> None:
-    """What holds before anything is planted is computed before anything is planted."""
-    now()
+def has_moved(owner: tuple[str, str]) -> bool:
+    """Whether a system behaves otherwise than the lock records."""
+    recorded = lock_of().systems[owner[0]][owner[1]]["fingerprint"]
+    return bool(digest(home_value(tables.systems()[owner].behaviour)()) != recorded)
+
+
+def test_every_system_behaves_as_the_lock_records() -> None:
+    assert [owner for owner in SYSTEMS if has_moved(owner)] == []
 
 
 @pytest.mark.parametrize("owner", SYSTEMS, ids=" ".join)
@@ -173,7 +178,7 @@ def _unspoiled() -> None:
 def test_a_change_in_each_table_list_and_constant_in_turn_is_red(
     owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system = now()[owner]
+    system = now(owner)
     assert moved_tables(system) == []
     missed, planted = [], 0
     for module in [name for name, whose in tables.modules().items() if whose == owner]:
@@ -215,7 +220,7 @@ def test_every_module_belongs_to_one_system_and_a_new_one_is_found_by_itself() -
 
 
 def test_a_constant_that_is_new_or_gone_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    system = now()["exam", "grading"]
+    system = now(("exam", "grading"))
     some = next(iter(system.tables))
     (gone,) = moved_tables(
         system._replace(tables={key: value for key, value in system.tables.items() if key != some})
@@ -295,11 +300,6 @@ CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
 }
 
 
-def take(owner: tuple[str, str]) -> str:
-    """The fingerprint of a system, as it behaves now."""
-    return digest(home_value(tables.systems()[owner].behaviour)())
-
-
 def _functions() -> Iterator[Any]:
     for name, (module, functions, owner) in CODE.items():
         for function in functions:
@@ -312,12 +312,12 @@ def test_each_rule_that_is_code_is_red_when_it_says_the_opposite(
 ) -> None:
     kept = getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given, **named: _upside_down(kept(*given, **named)))
-    assert take(owner) != now()[owner].fingerprint
+    assert has_moved(owner)
 
 
 def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading_rules, "judge_fault", lambda *given, **named: None)
-    assert take(("workflow", "grading")) != now()["workflow", "grading"].fingerprint
+    assert has_moved(("workflow", "grading"))
 
 
 @pytest.mark.parametrize("name", list(patterns._FINDERS))
@@ -325,7 +325,7 @@ def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(patterns._FINDERS, name, lambda *given: iter(()))
-    assert take(("exam", "grading")) != now()["exam", "grading"].fingerprint
+    assert has_moved(("exam", "grading"))
 
 
 @pytest.mark.parametrize("name", list(MATCHES))
@@ -334,7 +334,7 @@ def test_each_way_to_match_an_exam_is_red_when_it_says_the_opposite(
 ) -> None:
     kept = MATCHES[name]
     monkeypatch.setitem(MATCHES, name, lambda text, entry: not kept(text, entry))
-    assert take(("exam", "scoring")) != now()["exam", "scoring"].fingerprint
+    assert has_moved(("exam", "scoring"))
 
 
 @pytest.mark.parametrize("name", list(STEPS))
@@ -344,7 +344,7 @@ def test_each_step_of_normalisation_is_red_when_it_does_nothing(
     taken = list(Shelf().rubric_of("exam", "tutor@1").normalisation)
     assert name in taken, "a step that no published rubric takes has no golden answers"
     monkeypatch.setitem(STEPS, name, STEPS[name]._replace(apply=lambda text: text))
-    assert take(("exam", "scoring")) != now()["exam", "scoring"].fingerprint
+    assert has_moved(("exam", "scoring"))
 
 
 def test_each_measure_is_red_when_it_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,36 +408,34 @@ def test_a_threshold_a_mapping_or_a_tier_moves_grading_and_leaves_scoring(
     owners = (
         SYSTEMS if "production_from" in change else [("flowmcp", "scoring"), ("flowmcp", "grading")]
     )
-    moved = [owner for owner in owners if take(owner) != now()[owner].fingerprint]
+    moved = [owner for owner in owners if has_moved(owner)]
     assert moved == [("flowmcp", "grading")]
 
 
-@pytest.mark.parametrize(
-    ("name", "owner"),
-    [
-        ("assay.tools.veto:TRIGGERS", ("flowmcp", "grading")),
-        ("assay.tools.names:AREAS", ("flowmcp", "grading")),
-        ("assay.tools.names:LETTERS", ("flowmcp", "grading")),
-        ("assay.tools.answers:NA_REASONS", ("flowmcp", "scoring")),
-        ("assay.tools.aging:LIMITS", ("flowmcp", "scoring")),
-        ("assay.scoring.gates:REQUIRED", ("workflow", "scoring")),
-        ("assay.records.scorecard:ROLES", ("workflow", "scoring")),
-    ],
-)
+LISTS = {
+    "assay.tools.veto:TRIGGERS": ("flowmcp", "grading"),
+    "assay.tools.names:AREAS": ("flowmcp", "grading"),
+    "assay.tools.names:LETTERS": ("flowmcp", "grading"),
+    "assay.tools.answers:NA_REASONS": ("flowmcp", "scoring"),
+    "assay.tools.aging:LIMITS": ("flowmcp", "scoring"),
+    "assay.scoring.gates:REQUIRED": ("workflow", "scoring"),
+    "assay.records.scorecard:ROLES": ("workflow", "scoring"),
+}
+
+
 @pytest.mark.req("F-007", "F-046", "F-062")
-def test_a_veto_an_area_or_a_list_moves_its_own_system_alone(
-    name: str, owner: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module, _, constant = name.partition(":")
-    monkeypatch.setattr(
-        import_module(module), constant, other(getattr(import_module(module), constant))
-    )
-    moved = {
-        system: moved_tables(now()[system]._replace(tables=tables.of_system(*system)))
-        for system in SYSTEMS
-    }
-    assert [system for system, found in moved.items() if found] == [owner]
-    assert len(moved[owner]) == 1
+def test_each_veto_area_or_list_moves_its_own_system_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in LISTS:
+        module, _, constant = key.partition(":")
+        monkeypatch.setattr(
+            import_module(module), constant, other(getattr(import_module(module), constant))
+        )
+    moved = [
+        (text.partition(": ")[2].split()[0], owner)
+        for owner in SYSTEMS
+        for text in moved_tables(now(owner))
+    ]
+    assert sorted(moved) == sorted(LISTS.items())
 
 
 # --- rules that are nothing but code
@@ -486,8 +484,7 @@ def test_a_changed_rule_in_any_module_is_red_and_names_it_whether_golden_inputs_
         key = f"{module}{tables.CODE}"
         held = recorded_tables()[" ".join(owner)]
         assert held[key] == tables.of_module(module)[key]
-    family, name = tables.modules()["assay.tools.memory"]
-    system = next(one for one in current() if (one.family, one.name) == (family, name))
+    system = now(tables.modules()["assay.tools.memory"])
     (found,) = moved_tables(
         system._replace(tables={**system.tables, "assay.tools.memory:code": "0" * 16})
     )
