@@ -191,7 +191,10 @@ class Field:
                 self.live[name] += 1
         status, answer = wire.post(
             f"/runs/{name}/events",
-            {"event": "workflow_end", "run": {key: whole[key] for key in end if key in whole}},
+            {
+                "event": "workflow_end",
+                "run": {key: whole[key] for key in ("status", *end) if key in whole},
+            },
         )
         if status == 201:
             self.live[name] += 3

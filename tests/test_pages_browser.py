@@ -476,7 +476,10 @@ def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None
     tell(
         {
             "event": "workflow_end",
-            "run": {key: whole[key] for key in ("claims", "scores", "outputs")},
+            "run": {
+                "status": "success",
+                **{key: whole[key] for key in ("claims", "scores", "outputs")},
+            },
         }
     )
     expect(page.locator("#evaluation")).to_contain_text("workflow@1")
