@@ -26,7 +26,7 @@ def on_shelf(services: Services, kind: str, name: Any, digest: Any, record: type
     known = {entry.id for entry in services.shelf.entries(kind)}
     loaded = services.shelf.load(kind, name) if name in known else None
     if not isinstance(loaded, record):
-        return f"{name} is not on the shelf of this server"
+        return f"{name} is not on the shelf of this server; `assay serve --library DIR` adds yours"
     made = ExamRules(loaded) if isinstance(loaded, ExamPolicy) else Marking(loaded)  # type: ignore[arg-type]
     return (
         made

@@ -287,7 +287,7 @@ def _cells(
     axis = {
         "title": "items, in their order",
         "ticks": False,
-        "tickCount": 6,
+        "tickCount": min(6, columns),
         "format": "d",
         "tickMinStep": 1,
         "grid": False,
