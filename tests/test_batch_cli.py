@@ -543,3 +543,7 @@ def test_a_batch_needs_the_gates_that_the_project_declares(assay: Any, tmp_path:
     assert (without.code, "0 of 5 runs passed" in without.out) == (1, True)
     given = assay("batch", "p.parquet", *made, "--json").json()
     assert given["record"]["counts"]["passed"] == before["record"]["counts"]["passed"]
+    verify = ("batch", "p.parquet", "-o", "g.parquet", "--profile", PROFILE, "--verify")
+    assert assay(*verify).code == 0
+    other = assay("batch", "s.parquet", "-o", "b.parquet", *verify[4:])
+    assert (other.code, "the profile isn't the one" in other.out) == (1, True)

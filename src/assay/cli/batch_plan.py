@@ -53,14 +53,20 @@ def required(options: Options, profile: str | None) -> str | None:
     return asked_profile(options, profile)
 
 
+def chosen_policy(options: Options, option: str = "policy") -> str | None:
+    """The policy that the command line or `assay.yaml` names; None if neither does."""
+    named: str = getattr(options, option)
+    chosen = options.sources.get(option, DEFAULT) != DEFAULT or named != DEFAULT_POLICY
+    return named if chosen else None
+
+
 def graded_by(options: Options, side: BatchSide, *, policy: str) -> BatchRules:
     """What the options name, from the command line or `assay.yaml`, else what the record of a batch
     names; `policy` is the name of the option with the policy.
     """
-    shelf, named = opt.shelf_of(options), getattr(options, policy)
-    chosen = options.sources.get(policy, DEFAULT) != DEFAULT or named != DEFAULT_POLICY
+    shelf = opt.shelf_of(options)
     scoring = _scoring(options, side, shelf)
-    grading = make_rules(shelf.policy(named if chosen else side.record.policy))
+    grading = make_rules(shelf.policy(chosen_policy(options, policy) or side.record.policy))
     roles = {
         planned.spec.id: planned.spec.role
         for planned in scoring.criteria

@@ -151,8 +151,8 @@ def _percent(share: float) -> str:
 
 def run_verification(options: Options, engine: BatchEngine, target: BatchTarget) -> int:
     """Verify the output of the options and show each check."""
+    from assay.cli.batch_plan import chosen_policy, required
     from assay.pipeline.batch_verification import verify_batch
-    from assay.pipeline.grading import DEFAULT_POLICY
 
     try:
         checks = verify_batch(
@@ -160,9 +160,8 @@ def run_verification(options: Options, engine: BatchEngine, target: BatchTarget)
             engine,
             options.inputs,
             target,
-            profile=options.profile,
-            # without --policy, the one that the record names
-            policy=None if options.policy == DEFAULT_POLICY else options.policy,
+            profile=required(options, options.profile),
+            policy=chosen_policy(options),
             rubric=options.rubric,
             runs=options.run_ids,
         )
