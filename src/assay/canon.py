@@ -27,7 +27,7 @@ _ASTRAL = re.compile(rb"[\xf0-\xf4]")
 _ZEROS = re.compile(rb"(\.\d*0)(?=[,\]}])")
 """Zeros at the end of a number, or what looks like it in a text."""
 _SHAPE = bytes.maketrans(b"123456789E+]}", b"000000000e-,,")
-"""One character for all that may stand in the same place of a number, or after it."""
+"""One character for everything that can appear in the same place of a number, or after it."""
 _exponent, _minus_zero = (re.compile(pattern).search for pattern in (rb"0e-?0++,", rb"-0[,\]}]"))
 """An exponent, in the shape of a text, and minus zero: two searches for a literal are faster than
 one for either.
