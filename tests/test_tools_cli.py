@@ -1571,7 +1571,7 @@ def test_the_tools_of_a_live_server_are_kept_in_the_tree_as_json(
     pytest.importorskip("mcp", reason="live servers need assaykit[mcp]")
     import sys
 
-    server = Path(__file__).parent / "servers" / "notes.py"
-    result = assay("tools", "import", "--mcp", f"{sys.executable} {server}", "--json")
+    server = Path(__file__).parent / "servers" / "bad.py"
+    result = assay("tools", "import", "--mcp", f"{sys.executable} {server} fine", "--json")
     assert result.code == 0, words(result)
     assert result.json()["imported"][0]["path"].endswith(".json")

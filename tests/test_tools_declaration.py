@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -349,19 +348,12 @@ def test_the_command_refuses_a_declaration_of_a_folder_and_prints_the_schema(
     assert published["required"] == ["server", "version"]
 
 
-def test_a_published_server_with_its_declaration_is_checked_live(
-    assay: Run, tmp_path: Path
-) -> None:
+def test_a_server_with_its_declaration_is_checked_live(assay: Run, tmp_path: Path) -> None:
     pytest.importorskip("mcp_types", reason="the extra 'mcp' is not installed")
-    path = which("mcp-server-time", path=str(Path(sys.executable).parent))
-    if path is None:
-        pytest.skip("mcp-server-time is not installed: pip install 'assaykit[peers]'")
-    from importlib.metadata import version
-
-    claim = stated(server="mcp-time", version=version("mcp-server-time"), **CLEAN)
-    put(tmp_path / "time.yaml", json.dumps(claim))
+    server = f"{sys.executable} {Path(__file__).parent / 'servers' / 'bad.py'} fine"
+    put(tmp_path / "bad.yaml", json.dumps(stated(server="bad", version="0", **CLEAN)))
     put(tmp_path / "bad.json", {"bad": ["event-streamer"]})
-    given = ("--mcp", path, "--declare", "time.yaml", "--bad-modules", "bad.json")
+    given = ("--mcp", server, "--declare", "bad.yaml", "--bad-modules", "bad.json")
     done = assay("tools", "check", *given, "--json")
     assert done.code == 0, words(done)
     found = done.json()["files"][0]
