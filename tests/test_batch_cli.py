@@ -310,6 +310,10 @@ def test_a_stricter_policy_grades_norms_again_without_the_evidence(
     other = assay("batch", "new.parquet", "-o", "o.parquet", "--profile", "rag-measured@1")
     assert other.code == 3
     assert "Grade the evidence again" in other.err
+    (tmp_path / "checks.py").write_text("def polite(answer):\n    return True\n")
+    (tmp_path / "assay.yaml").write_text("gates:\n  - {target: 'checks:polite'}\n")
+    ungated = assay("batch", "new.parquet", "-o", "o.parquet")
+    assert (ungated.code, "BAT-027" in ungated.err) == (3, True), "the project asks for a gate more"
 
 
 def test_a_batch_that_is_killed_leaves_nothing_under_its_name(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     task = batch_task(
         opt.shelf_of(options),
         options.inputs,
-        profile=required(options, options.profile),
+        profile=required(options, options.profile or _earlier_profile(options)),
         policy=options.policy,
         rubric=options.rubric,
         exams=options.exam,
@@ -74,6 +74,14 @@ def run(options: Options) -> int:
     lines = batch_summary(result, target, checked, noun=task.noun, earlier=earlier)
     document = batch_document(result, target, checked)
     return opt.give(options, document, map(printable, lines), _exit_code(result, checked))
+
+
+def _earlier_profile(options: Options) -> str | None:
+    """The profile that an output of a batch names, where the input is one."""
+    from assay.pipeline.batch_tasks import earlier_batch
+
+    made = [batch.record.profile for name in options.inputs if (batch := earlier_batch(name))]
+    return made[0] if made else None
 
 
 def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
