@@ -5,7 +5,7 @@ come from files of others, and translates queries for any other engine.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from assay.errors import UsageError
@@ -14,6 +14,7 @@ from assay.installing import install_hint
 DIALECT = "duckdb"
 
 
+@lru_cache(4096)  # a gate over two batches quotes the same names thousands of times
 def identifier(name: str) -> str:
     """A column's or a view's name, quoted.
 
@@ -23,6 +24,7 @@ def identifier(name: str) -> str:
     return str(sqlglot().exp.to_identifier(name, quoted=True).sql(dialect=DIALECT))
 
 
+@lru_cache(4096)
 def text(value: str) -> str:
     """A text literal.
 
