@@ -8,7 +8,6 @@ returns jobs to the queue and stores queued records.
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import threading
 from collections.abc import AsyncIterator
@@ -157,9 +156,4 @@ def from_parent() -> FastAPI:
     """The application in a worker process, with the settings that its parent put into the
     environment.
     """
-    app = create_app(from_environment())
-    # Requests leave few cycles behind: search for garbage rarely, and never among the modules and
-    # routes, which live as long as the process.
-    gc.set_threshold(10_000)
-    gc.freeze()
-    return app
+    return create_app(from_environment())

@@ -21,12 +21,11 @@ from assay.server.auth import ADMIN, READ, Principal, admit
 from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
-from assay.server.routes import DirectRoute
 from assay.server.routes.runs import POSTING, chosen
 from assay.server.state import Services, check_name
 from assay.store.drafts import Draft, draft
 
-router = APIRouter(tags=["records"], responses=openapi.EVERY, route_class=DirectRoute)
+router = APIRouter(tags=["records"], responses=openapi.EVERY)
 LISTED = {
     "scorecards": "scorecard",
     "grades": "grade",

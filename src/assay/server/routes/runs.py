@@ -14,7 +14,7 @@ from assay.server.grading import BasedGrader
 from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
-from assay.server.routes import DirectRoute, executions
+from assay.server.routes import executions
 from assay.server.run_pages import run_page
 from assay.server.state import LARGE, Services
 from assay.store.listing import grades_of
@@ -22,7 +22,7 @@ from assay.views.event_schema import inlined
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()
-router = APIRouter(prefix="/runs", tags=["runs"], responses=openapi.EVERY, route_class=DirectRoute)
+router = APIRouter(prefix="/runs", tags=["runs"], responses=openapi.EVERY)
 
 Name = Annotated[str | None, Query(max_length=1000)]
 

@@ -22,7 +22,6 @@ from assay.importers.importer import Wanted, named
 from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, problem_of
-from assay.server.routes import DirectRoute
 from assay.server.state import Services
 from assay.server.trace_runs import TraceBuilder, asked, packed
 from assay.store import traces as stored
@@ -57,7 +56,7 @@ async def trace_assembly(app: FastAPI) -> AsyncIterator[None]:
         await builder.close()
 
 
-router = APIRouter(tags=["telemetry"], route_class=DirectRoute)
+router = APIRouter(tags=["telemetry"])
 
 
 async def post_traces(request: Request) -> Response:
