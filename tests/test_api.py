@@ -132,6 +132,7 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
         lambda question: question, rows, scorers=[right], profile=profile, version="2"
     )
     assert assay.summary(good, bad).block.n == 80
+    assert [bool(assay.summary(*one)) for one in ([good], [good, bad], [])] == [True, False, False]
     gate = assay.gate(bad, good)
     assert (gate.outcome, bool(gate)) == ("reject", False)
     assert "reject" in str(gate).lower()

@@ -162,12 +162,17 @@ class GateOutcome(Displayed):
 
 
 class SummaryOutcome(Displayed):
-    """The reporting bundle over runs; `block` has every number."""
+    """The reporting bundle over runs; `block` has every number. It is truthy only if every run
+    passed.
+    """
 
     title = "Summary"
 
     def __init__(self, block: SummaryBlock) -> None:
         self.block = block
+
+    def __bool__(self) -> bool:
+        return self.block.n > 0 and self.block.pass_rate.value == 1
 
     def _parts(self) -> Sequence[Part]:
         from assay.views.summary import summary_view
