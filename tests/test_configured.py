@@ -117,6 +117,14 @@ def test_the_limit_on_a_judges_cost_reaches_every_verb_that_can_spend(
     assert parse("limits: {judge_usd: 5}\n", f"{words} --max-usd 7").max_usd == "7"
 
 
+def test_the_cards_of_judges_reach_every_verb_that_grades(parse: Any) -> None:
+    text = "judge_cards: [cards/main.json]\n"
+    for words in ("grade -- r.jsonl", "gate -- r.jsonl", "baseline set -- prod r.jsonl"):
+        assert parse(text, words).judge_card == ["cards/main.json"]
+        assert parse(text, f"{words} --judge-card own.json").judge_card == ["own.json"]
+    assert "judge_card" not in parse(text, "evals -- ")
+
+
 def test_nobody_guesses_which_of_several_is_meant(parse: Any) -> None:
     text = "workflows: {a: a.yaml, b: b.yaml}\ndatasets: {x: x.jsonl, y: y.jsonl}\n"
     with pytest.raises(UsageError, match=r"several workflows: a, b. Name one: assay run a"):
