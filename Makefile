@@ -55,10 +55,11 @@ test: $(VENV)/.dev system-packages check
 	@$(BIN)/assay library check
 
 # Other evaluation tools, in an environment of their own; those from npm only where there is npm. Nothing else needs them: recorded outputs serve `make test`.
-$(PEERS)/.installed: tests/peers/requirements.txt tests/peers/constraints.txt tests/peers/package.json
+$(PEERS)/.installed: tests/peers/requirements.txt tests/peers/without_dependencies.txt tests/peers/constraints.txt tests/peers/package.json
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	@echo "installing other tools into $(PEERS) ..."
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c tests/peers/constraints.txt -r tests/peers/requirements.txt
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/peers/without_dependencies.txt
 	@if command -v npm >/dev/null; then \
 	  mkdir -p $(PEERS)/node && cp tests/peers/package.json $(PEERS)/node/ && { (cd $(PEERS)/node && npm install --silent --no-audit --no-fund) || echo "npm could not install them; the tools that come from it are skipped"; }; \
 	else echo "npm is not installed; the tools that come from it are skipped"; fi

@@ -99,6 +99,7 @@ def promptfoo(folder: Path) -> str:
     (folder / "promptfooconfig.yaml").write_text(CONFIG)
     env = {
         **os.environ,
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",  # its node first
         "ASSAY_COMMAND": str(ASSAY),
         "PROMPTFOO_CONFIG_DIR": str(folder / "config"),
         "PROMPTFOO_DISABLE_TELEMETRY": "1",

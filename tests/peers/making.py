@@ -30,6 +30,7 @@ def main() -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # HELM imports a scenario by the name of its module
     with contextlib.redirect_stdout(sys.stderr):
         spec.loader.exec_module(module)
         made = module.make(folder)

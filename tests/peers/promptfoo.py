@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,8 +55,8 @@ REPEATED = {
 
 def make(folder: Path) -> list[dict[str, Any]] | str:
     program = Path(sys.executable).parents[1] / "node" / "node_modules" / ".bin" / "promptfoo"
-    if shutil.which("node") is None or not program.exists():
-        return "node or promptfoo is not installed"
+    if not program.exists():
+        return "promptfoo is not installed"
     (folder / "provider.js").write_text(PROVIDER)
     home = folder / "home"
     quiet = {
@@ -65,6 +64,7 @@ def make(folder: Path) -> list[dict[str, Any]] | str:
         "PROMPTFOO_DISABLE_UPDATE": "1",
         "PROMPTFOO_DISABLE_SHARING": "1",
         "PROMPTFOO_CONFIG_DIR": str(home),
+        "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",  # its node first
     }
     version = json.loads((program.parents[1] / "promptfoo" / "package.json").read_text())["version"]
 

@@ -81,13 +81,13 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         answers=state is not None,
     )
     with tempfile.TemporaryFile() as spool:
-        _spool_stats(main, spool, tally)
+        perturbed = _spool_stats(main, spool, tally)
         if state is not None:
             _spool_states(state, spool, tally)
         with LineGroups(main, "sample", opened=spool) as groups:
             for group in groups:
                 yield _run(group, origin, wanted, tally, main)
-    if "stats.json" in files:
+    if "stats.json" in files and not perturbed:
         _state_means(files["stats.json"], tally)
 
 
@@ -121,13 +121,16 @@ def _key(instance_id: str, perturbation: Any, trial: int) -> tuple[str, str]:
     return f"{trial}/{sample_id}", sample_id
 
 
-def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> None:
+def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> bool:
+    """Whether any of the instances is perturbed."""
+    perturbed = False
     for place, value in stream_json(path, [()]):
         where = f"{path}: entry {place[0] if place else 0}"
         entry = shaped(value, dict, "an entry", where)
         instance = name_of(entry.get("instance_id"), "`instance_id`", where)
         trial = shaped(entry.get("train_trial_index", 0), int, "`train_trial_index`", where)
         perturbation = optional(entry.get("perturbation"), dict, "`perturbation`", where)
+        perturbed |= perturbation is not None
         key, sample_id = _key(instance, perturbation, trial)
         stats: dict[str, Any] = {}
         split: str | None = None
@@ -143,6 +146,7 @@ def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> None:
             tally.read["stats"] += 1
         line = {"sample": key, "id": sample_id, "trial": trial, "split": split, "stats": stats}
         spool.write(json_line(line))
+    return perturbed
 
 
 def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
@@ -247,13 +251,15 @@ def _is_score(label: str, tally: ImportTally) -> bool:
 
 
 def _state_means(path: str, tally: ImportTally) -> None:
-    """The run's own means, where each has one split and no perturbation."""
+    """The run's own means, where each has one split. HELM also writes the worst means over the
+    perturbations of each instance, even where there are none.
+    """
     found: dict[str, list[Any]] = {}
     for _, value in stream_json(path, [()]):
         name = shaped(shaped(value, dict, "a stat", path).get("name"), dict, "`name`", path)
         label = name_of(name.get("name"), "the name of a stat", path)
-        mean = None if name.get("perturbation") else value.get("mean")
-        found.setdefault(label, []).append(mean)
+        if name.get("perturbation") is None:
+            found.setdefault(label, []).append(value.get("mean"))
     for metric in list(tally.metrics.values()):
         means = found.get(metric.label, [])
         if len(means) == 1 and is_number(means[0]) and not metric.missing:

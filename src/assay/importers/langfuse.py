@@ -56,6 +56,8 @@ def _kind(columns: frozenset[str]) -> str | None:
             return "scores"
         if "type" in columns and columns & {"startTime", "start_time"}:
             return "observations"
+    if {"subject", "name", "value"} <= columns and columns & {"dataType", "data_type"}:
+        return "scores"  # of the third version of its API
     if {"id", "timestamp", "name"} <= columns and (
         not columns.isdisjoint(_TRACES) or {"session_id", "release", "public"} <= columns
     ):
@@ -123,7 +125,7 @@ class _ExportReader:
 
     def _collect(self, path: str, kind: str) -> None:
         for row, place in _rows(path):
-            trace_id = first_of(row, ("traceId", "trace_id"))
+            trace_id = _trace_of(row)
             self._tally.read[kind] += 1
             if trace_id is None:
                 self._tally.dropped[f"{kind} without a trace"] += 1
@@ -137,7 +139,7 @@ class _ExportReader:
     def _samples(self, path: str, kind: str) -> Iterator[dict[str, Any]]:
         for row, place in _rows(path):
             if kind == "observations":
-                if first_of(row, ("parentObservationId", "parent_observation_id")) is not None:
+                if not _is_root(row):
                     continue
                 row = {**row, "id": first_of(row, ("traceId", "trace_id"))}
                 if row["id"] is None or str(row["id"]) not in self._scores:
@@ -221,6 +223,23 @@ class _ExportReader:
             attempt=self._seen[sample_id],
             metadata={"trace_id": str(row["id"])[:200]},
         )
+
+
+def _trace_of(row: Mapping[str, Any]) -> Any:
+    """The trace of a score or an observation; None if it belongs to none."""
+    subject = structure_of(row.get("subject"))
+    if isinstance(subject, dict):
+        if subject.get("kind") == "trace":
+            return present(subject.get("id"))
+        row = subject
+    return first_of(row, ("traceId", "trace_id"))
+
+
+def _is_root(row: Mapping[str, Any]) -> bool:
+    """Whether an observation is the first of its trace, or the program marked it as that."""
+    marked = first_of(row, ("isRootObservation", "is_root_observation"))
+    parent = first_of(row, ("parentObservationId", "parent_observation_id"))
+    return parent is None or str(marked).lower() == "true"
 
 
 def _rows(path: str) -> Iterator[tuple[dict[str, Any], str]]:
