@@ -57,7 +57,10 @@ def make(folder: Path) -> list[dict[str, Any]]:
     table.to_csv(folder / "evaluation.csv", index=False)
     table.to_json(folder / "evaluation.json", orient="records", default_handler=str)
     means = {name.removesuffix("/mean"): float(mean) for name, mean in result.metrics.items()}
-    made = {"version": version("mlflow-skinny"), "totals": {"samples": len(table), **means}}
+    made = {
+        "version": version("mlflow-skinny"),
+        "totals": {"samples": len(table), **dict(sorted(means.items()))},
+    }
     return [
         {**made, "files": [f"evaluation.{kind}"], "what": f".{kind}, genai.evaluate"}
         for kind in ("csv", "json")

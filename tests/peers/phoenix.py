@@ -103,7 +103,7 @@ def make(folder: Path) -> list[dict[str, Any]]:
         {
             "version": version("arize-phoenix"),
             "files": [f"short-answers.{kind}"],
-            "totals": {"samples": 2 * len(TOWNS), **means},
+            "totals": {"samples": 2 * len(TOWNS), **dict(sorted(means.items()))},
             "what": f".{kind} of an experiment",
         }
         for kind in ("json", "csv")

@@ -46,8 +46,8 @@ HEADING = """# Result files of other tools
 
 Each tool ran on a few samples of ours, without a real model, and Assay imported what it wrote.
 *Their total* is what the tool itself reported (autoevals and the SDK of Langfuse report none: there
-it is the mean of the scores), *our total* what Assay counts in the same file. `passed` is the tool's own
-verdict; the other numbers are means of its metrics.
+it is the mean of the scores), *our total* what Assay counts in the same file. `passed` is the
+tool's own verdict; the other numbers are means of its metrics.
 
 | tool | version tried | file | items | their total | our total |
 |---|---|---|---:|---|---|
