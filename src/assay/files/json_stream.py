@@ -161,7 +161,6 @@ class _StreamReader:
                 if char != ",":
                     raise self._fault(f"a comma or {end!r} is expected here.")
                 self._at += 1
-                self._peek()
         self._at += 1
 
     def _peek(self) -> str:

@@ -113,7 +113,8 @@ def structure_of(value: Any) -> Any:
     if text[:1] not in ("[", "{") or text[-1:] not in ("]", "}"):
         return value
     try:
-        return _plain(_read_json(text))
+        if text[1:2] != "'":
+            return _plain(_read_json(text))
     except (ValueError, RecursionError, InvalidOperation):
         pass
     try:

@@ -190,6 +190,11 @@ class _TestRun:
             return [name for name, count in self.counts.items() if count == self.cases]
         return list(self.counts)
 
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Their labels."""
+        return {name: self.label(name) for name in self.criteria}
+
     def text(self, key: str) -> str | None:
         """A text of the header."""
         value = self.header.get(key)
@@ -308,7 +313,7 @@ def _values(run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
 
 
 def _scores(run: _TestRun, values: dict[str, Any]) -> dict[str, Any]:
-    scores = {run.label(name): values.get(name) for name in run.criteria}
+    scores = {label: values.get(name) for name, label in run.labels.items()}
     if run.has_own:
         known = [value for value in values.values() if value is not None]
         whole = known and len(known) == len(values)
@@ -326,7 +331,8 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
     checks: dict[str, Any] = {}
     for one in measured:
         bar = run.graded(one.name, one.threshold) if is_number(one.threshold) else 0
-        checks[run.label(one.name)] = min(bar, checks.get(run.label(one.name), bar))
+        label = run.label(one.name)
+        checks[label] = min(bar, checks.get(label, bar))
     if run.has_own:  # more metrics would make another mean
         checks[f"mean of {len(checks)} metrics"] = 0
     written = {one.name: {"score": one.score, "threshold": one.threshold} for one in measured}

@@ -9,7 +9,7 @@ from functools import cached_property
 from assay.files.own_files import HEAD as HEAD
 from assay.files.tables import table_columns
 
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]')
+_TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
 _DEPTH = 4
 
 
@@ -63,28 +63,25 @@ class Head:
             return frozenset()
         found: set[str] = set()
         stack: list[str] = []
-        key, text = "", None
+        key = ""
         for token in _TOKEN.finditer(self.text):
-            sign = token[0]
-            if sign == "{" or sign == "[":
-                base = stack[-1] if stack else ""
-                inner = (f"{base}.{key}" if base else key) if key else base
-                stack.append(f"{inner}[]" if sign == "[" else inner)
-                key, text = "", None
-            elif sign in "}]":
-                stack.pop()
-                key, text = "", None
-                if not stack:
-                    break
-            elif sign == ":":
-                if text is not None and stack:
-                    key = text
-                    if len(stack) <= _DEPTH:
-                        found.add(f"{stack[-1]}.{key}" if stack[-1] else key)
-            elif sign == ",":
-                key, text = "", None
-            else:
-                text = token[1]
+            text, colon = token.groups()
+            if colon:
+                key = text
+                if len(stack) <= _DEPTH:
+                    found.add(f"{stack[-1]}.{key}" if stack[-1] else key)
+                continue
+            if text is None:
+                sign = token[0]
+                if sign == "{" or sign == "[":
+                    base = stack[-1] if stack else ""
+                    inner = (f"{base}.{key}" if base else key) if key else base
+                    stack.append(f"{inner}[]" if sign == "[" else inner)
+                else:
+                    stack.pop()
+                    if not stack:
+                        break
+            key = ""
         return frozenset(found)
 
     @cached_property
