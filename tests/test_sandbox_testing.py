@@ -595,6 +595,7 @@ def test_a_path_that_could_decide_what_runs_is_guarded() -> None:
         "src/unittest/mock.py",
         "unittest.pyi",
         "hypothesis.py",
+        "assay.py",
         "x.pth",
         "tests/a.txt",
         "tests/test_a/__init__.py",
