@@ -57,6 +57,7 @@ def side(name: str, seed: int) -> Side:
             {},
             norms,
             7000,
+            {},
         )
     return Side(name, rows, {"policy": ["workflow@1"]}, {}, {"evidence": name}, COUNT, {})
 

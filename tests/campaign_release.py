@@ -84,6 +84,7 @@ def row(sample: str, hundredths: int) -> Row:
         {},
         norms,
         7000,
+        {},
     )
 
 

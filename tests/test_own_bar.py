@@ -663,6 +663,36 @@ def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
     )
 
 
+@each(
+    "other",
+    [
+        {"rubric": "mine@1+bbb"},
+        {"prompt_version": "p2"},
+        None,
+        {"kind": "human"},
+    ],
+)
+@each("unpaired", [False, True])
+def test_another_rubric_or_prompt_of_the_judge_or_none_makes_a_sample_incomparable(
+    other: dict[str, Any] | None, unpaired: bool
+) -> None:
+    judge = {"kind": "llm", "name": "m", "prompt_version": "p1", "rubric": "mine@1+aaa"}
+
+    def judged(changes: dict[str, Any] | None) -> Side:
+        rows = copy.deepcopy(BASELINE)
+        for place, row in enumerate(rows):
+            source = judge if place == 0 else None if changes is None else {**judge, **changes}
+            row["criteria"][0]["source"] = source
+        if unpaired:
+            rows = [{**row, "sample_id": f"{changes} {row['sample_id']}"} for row in rows]
+        return made(rows, "side")
+
+    terms = Terms(allow_unpaired=unpaired)
+    assert decide_sides(judged({}), judged({}), RULES, GRADER, terms=terms)
+    with pytest.raises(AssayError, match=r"was scored by .* here, and by m "):
+        decide_sides(judged(other), judged({}), RULES, GRADER, terms=terms)
+
+
 def test_another_judge_makes_two_sides_incomparable(assay: Any, tmp_path: Path) -> None:
     def judged(name: str) -> list[dict[str, Any]]:
         rows = copy.deepcopy(BASELINE)

@@ -158,6 +158,7 @@ def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
             ROLES,
             units,
             7000,
+            {},
         )
     repeats = {
         sample: tuple(

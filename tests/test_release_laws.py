@@ -55,6 +55,7 @@ def row(
         {"safe": "safety"},
         norms,
         7000,
+        {},
     )
 
 

@@ -360,7 +360,8 @@ def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
             value = getattr(file, key)
             if value != wanted:
                 yield Fault(
-                    f"'{key}' is {value!r} here and {wanted!r} in {first_document.file}.",
+                    f"'{key}' is {value or 'absent'} here and {wanted or 'absent'} in"
+                    f" {first_document.file}.",
                     code="EXM-005",
                     file=document.file,
                     line=(document.lines or {}).get((key,)),

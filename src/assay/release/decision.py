@@ -23,6 +23,7 @@ from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, outcome_of
 from assay.release.promotion_rules import SCORE_RULE, pass_rate, unpaired_rules
 from assay.release.required import (
+    check_judges,
     check_strata,
     closest,
     held_alike,
@@ -167,6 +168,7 @@ def unpaired_decision(
     strata = {row.stratum for row in rows[1]}
     like = {row.sample: closest(row.stratum, strata) for row in rows[0]}
     check_strata((row.sample, row.stratum, like[row.sample]) for row in rows[0])
+    check_judges(*rows)
     required = requirements(*rows)
     ours = [held_alike(row, required, like=like[row.sample]) for row in rows[0]]
     theirs = [held_alike(row, required) for row in rows[1]]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from assay.release.required import check_strata, held, held_alike, requirements
+from assay.release.required import check_judges, check_strata, held, held_alike, requirements
 from assay.release.sides import Row, Side, without
 from assay.stats.clusters import MINIMUM
 
@@ -77,6 +77,8 @@ def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = 
     pairs = []
     for name in names:
         ours, theirs = candidate.rows.get(name), baseline.rows.get(name)
+        if ours is not None and theirs is not None:
+            check_judges([ours], [theirs])
         if ours is not None:
             ours = held(ours, theirs) if theirs is not None else held_alike(ours, required)
         if (

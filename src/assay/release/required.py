@@ -164,6 +164,26 @@ def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
         )
 
 
+def check_judges(ours: Iterable[Row], before: Iterable[Row]) -> None:
+    """Refuse samples with a score that another judge gave than in the baseline's: another model,
+    version, prompt or rubric, or none.
+    """
+    known: dict[str, set[str]] = {}
+    for row in before:
+        for name, judge in row.judges.items():
+            known.setdefault(name, set()).add(judge)
+    for row in ours:
+        for name, judge in row.judges.items():
+            if judge not in known.get(name, {judge}):
+                theirs = " or ".join(sorted(one or "no judge" for one in known[name]))
+                raise InputError(
+                    "REL-002",
+                    f"the sample {row.sample!r} cannot be compared: {name} was scored by"
+                    f" {judge or 'no judge'} here, and by {theirs} in the baseline.",
+                    fix="Judge both sides with the same model, prompt and rubric.",
+                )
+
+
 def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
     """What the baseline has and the candidate lost, of these kinds."""
     return [

@@ -15,9 +15,12 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from assay.canon import canonical, digest
 from assay.errors import InputError
 from assay.exact import NORM_ONE
+from assay.records.evidence import Source
 from assay.records.grade import Grade
 from assay.records.scorecard import Criterion
 from assay.records.summary import SummaryBlock
@@ -73,6 +76,10 @@ class Row(NamedTuple):
     """Like `norms`, the lowest of all repeats."""
     threshold: int
     """The hundredths that its score had to reach; of several repeats, the lowest."""
+    judges: Mapping[str, str]
+    """Who gave each score that is there: the judge by model, version, prompt and rubric; empty if
+    it was none.
+    """
     declared: Declarations | None = None
     """What its runs declare about their own bar; None for a scorecard."""
     lost: tuple[Lost, ...] = ()
@@ -176,7 +183,21 @@ def row_of(grade: Grade) -> Row:
         },
         norms,
         grade.threshold_units,
+        {
+            item.name: judge_text(item.criterion.source)
+            for item in grade.criteria
+            if item.criterion.raw_score is not None
+        },
     )
+
+
+def judge_text(source: Source | None) -> str:
+    """The judge behind a score; empty if it was none. An endpoint may move, so its settings don't
+    count here.
+    """
+    if source is None or source.kind != "llm":
+        return ""
+    return replace(source, settings=None, answered_by=None).judge
 
 
 def _formula(criterion: Criterion) -> str:
@@ -340,6 +361,10 @@ def merged(rows: list[Row]) -> Row:
         threshold=min(row.threshold for row in rows),
         declared=reduce(weakest, (row.declared for row in rows)),
         lowest=tuple(min(column) for column in zip(*(row.lowest for row in rows), strict=True)),
+        judges={
+            name: " and ".join(sorted({row.judges[name] for row in rows if name in row.judges}))
+            for name in sorted({name for row in rows for name in row.judges})
+        },
     )
 
 
