@@ -400,6 +400,15 @@ def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(
         "NOTE quarantined: ['s-0003']"
         in assay("verify-attestation", "d.intoto.json", "--unsigned").out
     )
+    short = (files / "base.jsonl").read_text().splitlines(keepends=True)[1:]
+    (files / "short.jsonl").write_text("".join(short))
+    assay("gate", "--plan", "--baseline", "short.jsonl", "-o", "plan.json")
+    sides = ("better.jsonl", "--baseline", "base.jsonl")
+    assay("gate", *sides, "--with-plan", "plan.json", "--attest", "d.intoto.json")
+    assert (
+        "NOTE not_in_plan: ['s-0000']"
+        in assay("verify-attestation", "d.intoto.json", "--unsigned").out
+    )
 
 
 # --- names and files

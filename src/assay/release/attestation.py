@@ -212,6 +212,7 @@ def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
         "mixed_versions": next((note for note in notes if note.startswith(MIXED_VERSIONS)), None),
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
+        "not_in_plan": document.get("unplanned") or [],
         "plan_changed": (document.get("plan") or {}).get("changed") or [],
         "overrides": document.get("overrides") or [],
         "changed_samples_left_out": _left_out(document.get("overlap") or {}),
