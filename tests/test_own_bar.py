@@ -547,6 +547,9 @@ def test_grades_do_not_hide_what_their_runs_stopped_declaring(assay: Any, tmp_pa
     done = assay("gate", "less.json", "--baseline", "base.jsonl", "--json")
     assert (done.code, done.json()["outcome"]) == (1, "reject")
     assert "declarations of its runs (grades and scorecards carry none)" in done.json()["reason"]
+    for candidate in ("less.json", "less.jsonl"):
+        done = assay("gate", candidate, "--baseline", "base.json", "--json")
+        assert any("the baseline comes as grades" in note for note in done.json()["notes"])
 
 
 def test_what_no_run_declares_any_more_is_lost_in_other_samples_too() -> None:

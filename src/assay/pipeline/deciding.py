@@ -30,6 +30,7 @@ from assay.release.comparability import (
     mixed_versions,
     same_evidence,
     unadmitted_floors,
+    undeclared,
 )
 from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
@@ -244,6 +245,7 @@ def decide(
         unadmitted := unadmitted_floors(candidate, terms.quarantine),
         _same(candidate, baseline),
         other_inputs(aligned),
+        undeclared(baseline),
         shared_groups(promotion),
     )
     if notes := [*terms.regraded, *(note for note in warnings if note is not None)]:
@@ -341,6 +343,7 @@ def _unpaired(
                 (
                     mixed_versions(candidate),
                     unadmitted_floors(candidate),
+                    undeclared(baseline),
                     _unnoticed(candidate, baseline),
                 ),
             ),

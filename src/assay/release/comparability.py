@@ -105,6 +105,16 @@ def mixed_versions(candidate: Side) -> str | None:
     return None
 
 
+def undeclared(baseline: Side) -> str | None:
+    """A warning if the baseline comes as grades of runs: what those declared is unknown."""
+    if not any(row.declared is None and row.family for row in baseline.rows.values()):
+        return None
+    return (
+        "the baseline comes as grades, which don't carry what its runs declare, so expected values,"
+        " forbidden tools and the like were not compared; give its runs"
+    )
+
+
 def mismatch_error(differences: Sequence[Mismatch]) -> InputError:
     """The error for two sides that were made differently, with every field in which they differ."""
     return InputError(
