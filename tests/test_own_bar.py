@@ -576,10 +576,10 @@ def test_a_version_may_have_other_steps_that_all_succeed() -> None:
 
 
 def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
-    def repaired(fail: int, keep: int) -> list[dict[str, Any]]:
+    def repaired(fail: int, keep: int, *, broken: int = 0) -> list[dict[str, Any]]:
         tests = {
             "fail_to_pass": {"passed": fail, "total": fail},
-            "pass_to_pass": {"passed": keep, "total": keep},
+            "pass_to_pass": {"passed": keep - broken, "total": keep},
         }
         return [
             run(
@@ -595,6 +595,9 @@ def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
     assert outcome(repaired(5, 100), baseline, terms=Terms()) == "promote"
     assert outcome(repaired(2, 100), baseline, terms=Terms()) == "reject"
     assert outcome(repaired(5, 50), baseline, terms=Terms()) == "reject"
+    # tests that the candidate adds hide none that it broke
+    assert outcome(repaired(5, 1100), baseline, terms=Terms()) == "promote"
+    assert outcome(repaired(5, 1100, broken=10), baseline, terms=Terms()) == "reject"
 
 
 def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:

@@ -31,6 +31,8 @@ class Declarations(NamedTuple):
     expected: str | None
     tests: tuple[int, int]
     """How many tests there are: those that must turn green, and those that must stay so."""
+    failing: tuple[int, int]
+    """How many of each fail."""
     checks: Mapping[str, Decimal | int]
 
     def of_workflow(self) -> list[str]:
@@ -46,6 +48,7 @@ def declared_by(run: Run) -> Declarations:
     steps, tests = run.steps or (), run.tests
     tallies = (tests.fail_to_pass, tests.pass_to_pass) if tests is not None else (None, None)
     fail, keep = (0 if tally is None else tally.total for tally in tallies)
+    unturned, broken = (0 if tally is None else tally.total - tally.passed for tally in tallies)
     return Declarations(
         frozenset(run.required_outputs or ()),
         frozenset(run.required_inputs or ()),
@@ -61,6 +64,7 @@ def declared_by(run: Run) -> Declarations:
         None if run.output_schema is None else digest(run.output_schema),
         None if run.expected is None else digest(run.expected),
         (fail, keep),
+        (unturned, broken),
         _checks(run.metadata.get(CHECKS)),
     )
 
@@ -88,6 +92,7 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
         one.output_schema if one.output_schema == other.output_schema else None,
         one.expected if one.expected == other.expected else None,
         (min(one.tests[0], other.tests[0]), min(one.tests[1], other.tests[1])),
+        (max(one.failing[0], other.failing[0]), max(one.failing[1], other.failing[1])),
         {
             name: min(least, other.checks[name])
             for name, least in one.checks.items()
@@ -102,7 +107,7 @@ UNSHOWN = "declarations of its runs (grades and scorecards carry none)"
 
 _NONE: frozenset[str] = frozenset()
 _UNLIMITED = Declarations(
-    _NONE, _NONE, _NONE, _NONE, _NONE, False, None, None, None, (0, 0), MappingProxyType({})
+    _NONE, _NONE, _NONE, _NONE, _NONE, False, None, None, None, (0, 0), (0, 0), MappingProxyType({})
 )
 """What a run declares that sets itself no bar."""
 
@@ -115,7 +120,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     if theirs is None or theirs == ours:
         return []
     if ours is None:
-        limits = theirs._replace(other_steps=_NONE, step_failed=False)
+        limits = theirs._replace(other_steps=_NONE, step_failed=False, failing=(0, 0))
         return [UNSHOWN] if limits != _UNLIMITED else []
     lost = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
     lost += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
@@ -137,11 +142,16 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         lost.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
         lost.append("expected value of the baseline")
-    for name, mine, before in zip(
-        ("fail_to_pass", "pass_to_pass"), ours.tests, theirs.tests, strict=True
-    ):
+    for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
+        mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
         if 0 < mine < before:
             lost.append(f"{before - mine} tests of {name}")
+        elif 0 < before < mine and failing > theirs.failing[place]:
+            # tests of its own that pass would dilute those that it broke
+            lost.append(
+                f"{name} of the baseline's {before} tests (it has {mine - before} more, and"
+                f" {failing} fail)"
+            )
     for check, least in theirs.checks.items():
         if check not in ours.checks:
             lost.append(f"check {check}")
