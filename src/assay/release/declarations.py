@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from types import MappingProxyType
 from typing import NamedTuple
 
 from assay.canon import digest
@@ -105,13 +104,6 @@ UNSHOWN = "declarations of its runs (grades and scorecards carry none)"
 """What a candidate lost that comes as grades, where the baseline comes as runs."""
 
 
-_NONE: frozenset[str] = frozenset()
-_UNLIMITED = Declarations(
-    _NONE, _NONE, _NONE, _NONE, _NONE, False, None, None, None, (0, 0), (0, 0), MappingProxyType({})
-)
-"""What a run declares that sets itself no bar."""
-
-
 def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str]:
     """What the candidate declares less than the baseline, in words. Agents that the baseline's
     rules don't mention may hand over freely. Grades and scorecards show no declarations: against a
@@ -120,8 +112,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     if theirs is None or theirs == ours:
         return []
     if ours is None:
-        limits = theirs._replace(other_steps=_NONE, step_failed=False, failing=(0, 0))
-        return [UNSHOWN] if limits != _UNLIMITED else []
+        return [UNSHOWN] if _limits(theirs) else []
     lost = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
     lost += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
     lost += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]
@@ -147,7 +138,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         if 0 < mine < before:
             lost.append(f"{before - mine} tests of {name}")
         elif 0 < before < mine and failing > theirs.failing[place]:
-            # tests of its own that pass would dilute those that it broke
+            # passing tests that only the candidate has would dilute those that it broke
             lost.append(
                 f"{name} of the baseline's {before} tests (it has {mine - before} more, and"
                 f" {failing} fail)"
@@ -158,6 +149,17 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         elif ours.checks[check] < least:
             lost.append(f"threshold {least} of {check}")
     return sorted(lost)
+
+
+def _limits(stated: Declarations) -> bool:
+    """Whether a run declares anything that a candidate could weaken."""
+    named = stated.required_outputs | stated.required_inputs | stated.forbidden_tools
+    values = (stated.handoffs, stated.output_schema, stated.expected)
+    return (
+        any(value is not None for value in values)
+        or any(stated.tests)
+        or bool(named or stated.critical_steps or stated.checks)
+    )
 
 
 def _lost_steps(ours: Declarations, theirs: Declarations) -> frozenset[str]:
