@@ -151,7 +151,7 @@ def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_p
     write(tmp_path / "new.parquet", f"SELECT * REPLACE (5 AS failed_gates) FROM '{grades}'")
     os.replace(tmp_path / "new.parquet", grades)
     record.write_text(written.replace(before, digest(grades)), encoding="utf-8")
-    assert "'failed_gates' has something other than names" in faults()["rows"][0]
+    assert "'failed_gates' has values other than names" in faults()["rows"][0]
     grades.write_bytes(whole)
     record.write_text(written, encoding="utf-8")
     assert faults() == {}

@@ -21,6 +21,7 @@ from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 
 R = TypeVar("R")
+_encode = Encoder(decimal_format="number").encode
 
 
 def _grader(policy: str, profile: str | None, rubric: str | None, library: str | None) -> Grader:
@@ -54,9 +55,6 @@ def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
         raise EvidenceError(
             "API-001", f"the {what} contains a value that JSON can't express: {error}."
         ) from None
-
-
-_encode = Encoder(decimal_format="number").encode
 
 
 def score(

@@ -70,17 +70,14 @@ def count_output(
     )
     grades: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    passed = 0
     for grade, reason, holds, count, _ in groups:
         if grade is not None:
             grades[grade] += count
-        if holds is True:
-            passed += count
-        else:
+        if holds is not True:
             reasons[reason] += count
     return OutputTally(
         runs=sum(count for *_, count, _ in groups),
-        passed=passed,
+        passed=sum(count for *_, holds, count, _ in groups if holds is True),
         invalid=reasons[INVALID],
         faults=sum(int(faults or 0) for *_, faults in groups),
         grades=dict(sorted(grades.items())),
@@ -107,12 +104,11 @@ def count_faults(engine: BatchEngine, outputs: Sequence[str]) -> int:
 def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> list[str]:
     """Some runs that an output has more than once; `key` is the column with their ids."""
     view, run = identifier(engine.attach(list(outputs))), identifier(key)
-    found = ask(
-        engine,
+    query = (
         f"SELECT CAST({run} AS VARCHAR) FROM {view} WHERE NOT {run} IS NULL GROUP BY 1"
-        f" HAVING COUNT(*) > 1 ORDER BY 1 LIMIT {EXAMPLES}",
+        f" HAVING COUNT(*) > 1 ORDER BY 1 LIMIT {EXAMPLES}"
     )
-    return [row[0] for row in found]
+    return [row[0] for row in ask(engine, query)]
 
 
 def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
@@ -123,14 +119,12 @@ def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
         f" GROUP BY {column} ORDER BY n DESC LIMIT {MOST_LISTS}",
     )
     counted: Counter[str] = Counter()
-    for written, count in lists:
-        try:
-            names = json.loads(written) if isinstance(written, str) else written
-        except ValueError:
-            names = None
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError("BAT-060", f"the column '{column}' has something other than names.")
-        counted.update({name: count * names.count(name) for name in names})
+    try:
+        for names, count in lists:
+            for name in json.loads(names) if isinstance(names, str) else names:
+                counted[str(name)] += count
+    except (TypeError, ValueError):
+        raise InputError("BAT-060", f"the column '{column}' has values other than names.") from None
     return dict(counted.most_common())
 
 

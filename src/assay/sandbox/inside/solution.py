@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from .processes import Job
 
-_RETURNED = "r"
-
 
 def solution(job: Job) -> None:
     """Supervise the serving of a solution."""
@@ -39,18 +37,16 @@ def add_packages() -> None:
 
 def load(code: str, name: str) -> types.ModuleType:
     """Run the code as a module of this name."""
-    module = types.ModuleType(name)
-    sys.modules[name] = module
+    module = sys.modules[name] = types.ModuleType(name)
     exec(compile(code, f"<{name}>", "exec"), module.__dict__)  # running it is the purpose  # noqa: S102
     return module
 
 
 def _serve(job: Job, trouble: int) -> None:
-    incoming, outgoing = job["channel"]
     if job["packages"]:
         add_packages()
     os.close(trouble)
-    server = _Server(incoming, outgoing)
+    server = _Server(*job["channel"])
     try:
         module = load(job["code"], "solution")
     except BaseException as error:
@@ -105,7 +101,7 @@ class _Server:
         return Handle(kind, len(self._held) - 1, type(value).__name__)
 
     def _release(self, handle: Handle) -> object:
-        if handle.kind == _RETURNED:
+        if handle.kind == "r":  # one that was returned
             return self._held[handle.number]
         call = _back_call(self, handle.number)
         return call if handle.kind == "f" else _back_iterator(call)
