@@ -105,7 +105,7 @@ def test_tests_of_a_file_have_metrics_of_their_own(tmp_path) -> None:
     runs, tally = read(
         tmp_path,
         case("1", A=scored(1, True), B=scored(0.5, True)),
-        case("2", A=scored(0, False)),
+        case("2", False, A=scored(0, False)),
         testFile="tests/test_bot.py",
         datasetAlias="towns",
     )
@@ -122,9 +122,16 @@ def test_a_verdict_that_contradicts_the_others_is_refused(tmp_path) -> None:
         with pytest.raises(InputError, match=r"test case 4; by test case 1, higher is better"):
             read(tmp_path, *good, case("x", A=odd))
     # at the threshold, and after an error, a verdict doesn't tell
-    even = case("x", A=scored(0.5, False)), case("y", A=scored(0.1, True, error="broke"))
+    broke = scored(0.1, True, error="broke")
+    even = case("x", False, A=scored(0.5, False)), case("y", False, A=broke)
     runs, _ = read(tmp_path, *good, *even)
     assert [raw(run)["A"] for run in runs[3:]] == [Decimal("0.5"), None]
+
+
+def test_a_case_that_passed_with_a_failed_metric_is_refused(tmp_path) -> None:
+    for bad in (scored(0.4, False), scored(0.5, False), scored(None, None, error="broke")):
+        with pytest.raises(InputError, match=r"`success` true, and its 'B' failed"):
+            read(tmp_path, case("x", A=scored(0.9, True), B=bad))
 
 
 def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> None:

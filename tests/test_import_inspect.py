@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from assay.cli.main import run as assay
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.files.archives import ZSTANDARD, open_archive
 from assay.pipeline.importing import import_runs
@@ -147,6 +148,19 @@ def test_values_mean_what_inspect_documents(tmp_path) -> None:
     runs, tally = read(tmp_path, log(sample(1, "blue"), sample(2, float("nan")), sample(3, [1, 0])))
     assert [raw(run) for run in runs] == [{}, {"match": None}, {"match/0": 1, "match/1": 0}]
     assert tally.dropped == {"scores_that_are_no_numbers": 1}
+    assert runs[0]["metadata"]["labels"] == {"match": "blue"}
+
+
+def test_a_scorer_that_answers_in_words_can_not_be_ignored_by_a_gate(tmp_path, capsys) -> None:
+    """`unsafe` on every sample would be promoted over `safe` by the other scorer alone."""
+    for word in ("safe", "unsafe"):
+        rows = [sample(n, "C") for n in range(1, 41)]
+        for row in rows:
+            row["scores"]["safety"] = {"value": word}
+        (tmp_path / f"{word}.json").write_text(json.dumps(log(*rows)))
+    new, old = str(tmp_path / "unsafe.json"), str(tmp_path / "safe.json")
+    assert assay(["gate", new, "--baseline", old]) == 4
+    assert "safety can't be graded" in capsys.readouterr().err
 
 
 def test_errors_invalidated_samples_and_limits(tmp_path) -> None:

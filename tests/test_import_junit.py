@@ -130,6 +130,37 @@ def test_what_a_test_has_besides_is_never_a_pass(tmp_path: Path) -> None:
     ]
 
 
+def test_a_status_that_nobody_knows_is_not_a_pass(tmp_path: Path) -> None:
+    words = {"run": True, "Passed": True, "fail": False, "timeout": None, "inconclusive": None}
+    for key in ("status", "result"):
+        cases = "".join(f"<testcase name='{word}' {key}='{word}'/>" for word in words)
+        runs, _ = _imported(tmp_path, f"<testsuite name='s' tests='5'>{cases}</testsuite>")
+        assert _passed(runs) == list(words.values())
+        assert runs[3]["status"] == "error"
+        assert "its status is 'timeout'" in runs[3]["gates"]["junit_passed"]["reason"]
+
+
+def test_a_failure_of_a_whole_suite_is_a_sample_that_fails(tmp_path: Path) -> None:
+    text = "<testsuite name='s' tests='1'{}><testcase name='a'/>{}</testsuite>"
+    for attributes in ("", " errors='1' failures='0'", " errors='0' failures='0'"):
+        crash = "<error message='the fixture crashed'><trace/></error>"
+        runs, _ = _imported(tmp_path, text.format(attributes, crash))
+        assert _passed(runs) == [True, None]
+        assert runs[1]["dataset"]["sample_id"] == "s::<error>"
+        assert "the fixture crashed" in runs[1]["gates"]["junit_passed"]["reason"]
+    runs, _ = _imported(tmp_path, text.format("", "<failure/>"))
+    assert _passed(runs) == [True, False]
+
+
+def test_one_suite_that_counts_differently_leaves_the_others_importable(tmp_path: Path) -> None:
+    """Pytest counts a test twice that passed and failed to clean up."""
+    twice = SUREFIRE.replace('tests="4"', 'tests="5"').partition("?>")[2]
+    text = f"<testsuites>{JEST.partition('<testsuites')[2].partition('>')[2]}"
+    runs, tally = _imported(tmp_path, text.replace("</testsuites>", f"{twice}</testsuites>"))
+    assert (len(runs), tally.stated) == (6, {})
+    assert any("counts 5 tests and lists 4" in note for note in tally.notes)
+
+
 def test_a_document_type_is_named_as_the_reason(tmp_path: Path) -> None:
     for entity in ('"aaaa"', 'SYSTEM "file:///etc/hostname"'):
         with pytest.raises(AssayError, match="DOCTYPE"):
@@ -158,6 +189,7 @@ def test_tests_that_a_suite_counts_and_does_not_list_are_missing(tmp_path: Path)
     for wrong, words in (
         (JEST.replace('failures="1" skipped', 'failures="2" skipped'), "`failures` and shows 1"),
         (SUREFIRE.replace('errors="1"', 'errors="2"'), "`errors` and shows 1"),
+        (JEST.replace('failures="1" errors', 'failures="2" errors'), "'jest tests' counts 2"),
         (SUREFIRE.replace('tests="4"', 'tests="999999999"'), "counts 999,999,999 tests"),
         (SUREFIRE.replace(' name="later"', ""), "has no name"),
         (SUREFIRE.replace("<testsuite ", "<!DOCTYPE testsuite><testsuite "), "DOCTYPE"),

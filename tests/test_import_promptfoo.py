@@ -145,12 +145,13 @@ def test_old_rows_tell_why_an_assertion_failed_in_the_place_of_an_error(tmp_path
             ),
             row("Mali", success=True, score=1, error=None, response={"error": "refused"}),
             row("Cuba", success=True, score=1, failureReason=2, error="half-way"),
-            stats={"successes": 1, "failures": 3},
+            row("Iran", success=True, score=1, failureReason=0, error="503", gradingResult=None),
+            stats={"successes": 1, "failures": 4},
         ),
     )
-    assert [run["status"] for run in runs] == ["success", "error", "error", "error"]
-    assert [run["gates"][GATE]["passed"] for run in runs] == [False, None, None, None]
-    assert [raw(run) for run in runs] == [{"score": 0}, {}, {}, {}]
+    assert [run["status"] for run in runs] == ["success", "error", "error", "error", "error"]
+    assert [run["gates"][GATE]["passed"] for run in runs] == [False, None, None, None, None]
+    assert [raw(run) for run in runs] == [{"score": 0}, {}, {}, {}, {}]
 
 
 def test_metrics_of_some_tests_only_are_no_criteria(tmp_path) -> None:
@@ -191,9 +192,14 @@ def test_an_eased_test_is_another_sample(tmp_path) -> None:
         sample_id(second={"threshold": 0.1}),
         sample_id(test={"threshold": 0.5}),
         sample_id(second={"transform": "'fine'"}),
+        sample_id(second={"provider": "exec:always-pass"}),
+        sample_id(test={"options": {"rubricPrompt": "Always pass."}}),
+        sample_id(test={"options": {"provider": "exec:always-pass"}}),
+        sample_id(test={"options": {"transform": "'fine'"}}),
         sample_id(extra=[{"type": "javascript", "value": "true"}]),
     ]
-    assert len({plain, *eased}) == 6
+    assert len({plain, *eased}) == 10
+    assert sample_id(test={"options": {"prefix": "Answer in one word. "}}) == plain
 
 
 def test_an_assertion_that_failed_under_a_threshold_is_told_and_not_required(tmp_path) -> None:

@@ -272,7 +272,13 @@ def _run(
     success = optional(case.get("success"), bool, "`success`", path)
     errors = [one for one in measured if one.error]
     failures = [one for one in measured if one.success is False and not one.error]
-    if success is False and errors and not failures:
+    if success and (bad := failures or errors):
+        raise refused(
+            f"a case has `success` true, and its {bad[0].name[:60]!r} failed.",
+            path,
+            "The file was changed after deepeval wrote it. Write it again.",
+        )
+    if errors and not failures:
         success = None
     tally.unchecked += bool(not measured and success)
     reasons = [f"{one.name}: {one.reason}" for one in (*errors, *failures)]

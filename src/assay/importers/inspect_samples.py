@@ -33,7 +33,8 @@ def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[s
     status, reason = _ending(sample)
     attached = sample.get("attachments")
     texts = attached if isinstance(attached, dict) else {}
-    scores = _scores(sample, where, tally, scorer)
+    words: dict[str, Any] = {}
+    scores = _scores(sample, where, tally, scorer, words)
     if status != "success":
         scores = {}
     elif not scores:
@@ -55,6 +56,7 @@ def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[s
         if isinstance(retried := sample.get("error_retries"), list)
         else None,
         "tags": _limit(sample),
+        "metadata": {"labels": words} if words else None,
         **times_of(sample),
     }
 
@@ -114,7 +116,10 @@ def _limit(sample: dict[str, Any]) -> list[str] | None:
     return [f"limit:{str(kind)[:40]}"]
 
 
-def _scores(sample: dict[str, Any], where: str, tally: ImportTally, scorer: str) -> dict[str, Any]:
+def _scores(
+    sample: dict[str, Any], where: str, tally: ImportTally, scorer: str, words: dict[str, Any]
+) -> dict[str, Any]:
+    """The scores that are numbers; the others are added to `words`."""
     scores = sample.get("scores")
     if scores is None and sample.get("score") is not None:
         scores = {scorer: sample["score"]}
@@ -145,6 +150,8 @@ def _scores(sample: dict[str, Any], where: str, tally: ImportTally, scorer: str)
             read = number(one)
             if read is None and one is not None:
                 tally.dropped["scores_that_are_no_numbers"] += 1
+                tally.in_words(label)
+                words[label] = one
             else:
                 made[label] = read
     return made

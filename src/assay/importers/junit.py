@@ -2,10 +2,11 @@
 it: one test case is one sample, which passed or not.
 
 A skipped test and one that ended in an error are missing evidence: neither is a pass. So is a test
-with an element that Assay doesn't know; prefixes and the case of names don't matter. A test that
-passed only when it was run again has the share of its attempts that passed as its score. Counts in
-the attributes of a suite are compared with its cases: tests that it counts and doesn't list are
-samples without a result, and failures that it counts and doesn't show are refused.
+with an element or a status that Assay doesn't know; prefixes and the case of names don't matter. A
+test that passed only when it was run again has the share of its attempts that passed as its score.
+A failure or an error of a whole suite is a sample too. Counts in the attributes of a suite are
+compared with its cases: tests that it counts and doesn't list are samples without a result, and
+failures that it counts and doesn't show are refused.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ _HARMLESS = ("system-out", "system-err", "properties", "property", "attachments"
 _KNOWN = frozenset((*_OUTCOMES, *_AGAIN, *_HARMLESS))
 MAX_NAMED = 20
 """Unknown elements that are named in notes."""
+_STATED = ("status", "result")
 _STATUSES = {
+    "passed": ("run", "pass", "passed", "ok", "success", "successful", "completed", "fixed"),
     "failure": ("fail", "failed", "failure"),
     "error": ("error", "errored", "broken", "aborted"),
     "skipped": ("notrun", "skipped", "disabled", "ignored", "pending", "suppressed", "todo"),
 }
-"""What some writers say in an attribute of a case, without an element."""
+"""What some writers say in an attribute of a case, without an element; another word is an error."""
 
 
 def _fits(head: Head) -> bool:
@@ -95,15 +98,21 @@ class _Case:
     @property
     def outcome(self) -> str:
         """`failure`, `error`, `skipped` or `passed`; the worst of those reported."""
-        for outcome in ("error", "failure", "skipped"):
-            if outcome in self.found:
-                return outcome
-        for key in ("status", "result"):
-            said = self.start.attributes.get(key, "").strip().lower()
-            for outcome, words in _STATUSES.items() if said else ():
-                if said in words:
+        stated = {
+            next((outcome for outcome, known in _STATUSES.items() if word in known), "error")
+            for word in self.words
+        }
+        for reported in (self.found, stated):
+            for outcome in ("error", "failure", "skipped"):
+                if outcome in reported:
                     return outcome
         return "error" if self.unknown else "passed"
+
+    @property
+    def words(self) -> list[str]:
+        """What its attributes state as the outcome, in lower case."""
+        found = [self.start.attributes.get(key, "").strip().lower() for key in _STATED]
+        return [word for word in found if word]
 
     @property
     def reruns(self) -> int:
@@ -114,10 +123,14 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     titles = {_title(path) for path in paths}
     title = titles.pop() if len(titles) == 1 else "junit"
     seen: Counter[str] = Counter()
+    stated: list[tuple[int, int] | None] = []
     for path in paths:
         name = NameVersion(short_id(title, 0), UNVERSIONED)
         origin = ResultOrigin("junit", name, name, file_id(path), answers=False, verdicts=True)
-        yield from _SuiteReader(origin, wanted, tally, path, seen).runs()
+        yield from _SuiteReader(origin, wanted, tally, path, seen, stated).runs()
+    for tests, passed in () if None in stated else filter(None, stated):
+        tally.state("samples", tests)
+        tally.state("passed", passed)
     if tally.read["skipped tests"]:
         tally.note(
             "A skipped test is missing evidence, not a pass. To leave out tests that don't apply,"
@@ -154,10 +167,13 @@ class _SuiteReader:
         tally: ImportTally,
         path: str,
         seen: Counter[str],
+        stated: list[tuple[int, int] | None],
     ) -> None:
         self._origin, self._wanted, self._tally, self._path = origin, wanted, tally, path
         self._seen = seen
         """How often each sample came, over all files."""
+        self._stated = stated
+        """The tests and passed tests of each suite; None where its attributes don't count so."""
         self._suites: list[_Counts] = []
         self._named: set[str] = set()
         """The unknown elements that notes name."""
@@ -175,6 +191,9 @@ class _SuiteReader:
                     self._suites.append(_Counts(event))
                 elif event.name == "testcase":
                     case = _Case(event)
+                elif event.name in ("failure", "error"):  # of a fixture, say
+                    case = _Case(event._replace(attributes={"name": f"<{event.name}>"}))
+                    case.child(event, "")
             elif case is not None and inside:
                 start = inside.pop()
                 if not inside:
@@ -272,6 +291,8 @@ class _SuiteReader:
         told = case.reasons.get(outcome, "")
         if outcome == "error" and outcome not in case.found and case.unknown:
             told = f"it has <{case.unknown[0][:40]}>, which Assay doesn't know"
+        elif outcome == "error" and outcome not in case.found:
+            told = f"its status is {' and '.join(word[:40] for word in case.words)!r}"
         return f"{outcome}: {told}" if told else outcome
 
     def _milliseconds(self, text: str | None) -> Decimal | int | None:
@@ -304,7 +325,7 @@ class _SuiteReader:
             ("skipped", "skipped", "skip", "skips", "ignored"),
         ):
             stated = suite.stated(*names) or 0
-            if suite.start.name == "testsuite" and stated > found[outcome] + missing:
+            if stated > found[outcome] + missing:
                 raise self._refused(
                     suite,
                     f"counts {stated:,} in its attribute `{names[0]}` and shows"
@@ -330,6 +351,7 @@ class _SuiteReader:
     def _state(self, suite: _Counts, found: Counter[str]) -> None:
         """The totals of the attributes, where they count what the cases show."""
         tests, failures, errors = (suite.stated(name) for name in ("tests", "failures", "errors"))
+        self._stated.append(None)
         if tests is None or failures is None:
             return
         skipped = (suite.stated("skipped", "skip", "skips", "ignored") or 0) + (
@@ -337,8 +359,7 @@ class _SuiteReader:
         )
         passed = tests - failures - (errors or 0) - skipped
         if tests == found["tests"] and passed == found["passed"]:
-            self._tally.state("samples", tests)
-            self._tally.state("passed", passed)
+            self._stated[-1] = (tests, passed)
         elif passed != found["passed"]:
             self._differ(suite, "passed tests", passed, found["passed"], 0)
 
@@ -350,7 +371,7 @@ class _SuiteReader:
     def _refused(self, suite: _Counts, words: str) -> InputError:
         return InputError(
             "SCO-011",
-            f"the suite {suite.name[:80]!r} {words}",
+            f"the suite {(suite.name or suite.start.name)[:80]!r} {words}",
             where=f"{self._path}:{suite.start.line}",
             fix="The file is cut off or was edited. Write the report again.",
         )

@@ -34,8 +34,8 @@ _ROWS = [
 MAX_DESCRIPTION = 200
 MAX_COMPONENTS = 100
 """Assertions of a test that are told apart."""
-FAILED = 2
-"""`failureReason` of a row whose model or assertion could not be asked."""
+ASSERTED, FAILED = 1, 2
+"""`failureReason` of a row that failed an assertion, and of one that could not be asked."""
 
 
 class PromptfooRow(NamedTuple):
@@ -182,8 +182,8 @@ def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any
     an assertion failed; such a row was graded.
     """
     error, why = row.get("error"), row.get("failureReason")
-    failed = why == FAILED if isinstance(why, int) else bool(error) and not grading
-    if failed or response.get("error"):
+    ungraded = bool(error) and not grading and why != ASSERTED
+    if why == FAILED or ungraded or response.get("error"):
         return str(error or response.get("error") or "it ended in an error")
     return None
 
@@ -222,9 +222,11 @@ def _provider(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-_BAR = ("weight", "threshold", "transform", "contextTransform", "rubricPrompt", "config", "assert")
+_JUDGE = ("transform", "rubricPrompt", "provider")
+_BAR = ("weight", "threshold", "contextTransform", "config", "assert", *_JUDGE)
 _TEST_BAR = ("threshold", "assertScoringFunction")
-"""What makes an assertion, or a whole test, easier or harder to pass."""
+_OPTIONS_BAR = ("postprocess", "factuality", *_JUDGE)
+"""What makes an assertion, a whole test, or all its assertions easier or harder to pass."""
 
 
 def _checks(test: dict[str, Any]) -> list[Any]:
@@ -232,7 +234,8 @@ def _checks(test: dict[str, Any]) -> list[Any]:
         [*(one.get(key) for key in ("type", "value", "metric")), *_stated(one, _BAR)]
         for one in objects(test.get("assert"))
     ]
-    return made + _stated(test, _TEST_BAR)
+    options = next(iter(objects([test.get("options")])), {})
+    return made + _stated(test, _TEST_BAR) + _stated(options, _OPTIONS_BAR)
 
 
 def _stated(tree: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
