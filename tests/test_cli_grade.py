@@ -167,9 +167,17 @@ def test_an_empty_file_beside_a_good_one_does_not_hide_it_and_never_passes(
     empty = "a.json" if nothing == "[]" else "a.jsonl"
     (tmp_path / empty).write_text(nothing)
     (tmp_path / "b.jsonl").write_text(lines(GOOD))
-    done = assay("grade", empty, "b.jsonl", "--json")
+    outputs = ("-o", "o.md", "-o", "o.xml", "-o", "o.html", "-o", "o.sarif")
+    done = assay("grade", empty, "b.jsonl", "--json", *outputs)
     assert (done.code, ids(done)) == (4, ["r-1"])
     assert json.loads(done.err)["error"]["where"] == empty
+    assert [fault["file"] for fault in done.json()["faults"]] == [empty]
+    assert done.json()["counts"]["faults"] == 1
+    # no file reads as a pass either
+    assert (tmp_path / "o.md").read_text().startswith("## Assay: not passed\n")
+    assert "Not passed." in (tmp_path / "o.html").read_text()
+    assert 'tests="2" failures="0" errors="1"' in (tmp_path / "o.xml").read_text()
+    assert len(json.loads((tmp_path / "o.sarif").read_text())["runs"][0]["results"]) == 1
 
 
 def test_output_that_cannot_be_printed_never_opens_the_gate(tmp_path: Path) -> None:

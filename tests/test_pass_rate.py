@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,9 +142,18 @@ def test_grade_passes_by_the_bar(
     assert found.code == code, found.err
     assert words in found.out
     if code in (0, 1, 4) and more:
-        counts = json.loads(assay("grade", str(path), *more, "--json").out)["counts"]
+        files = [
+            str(tmp_path / f"o{extension}") for extension in (".md", ".html", ".xml", ".sarif")
+        ]
+        outputs = [word for file in files for word in ("-o", file)]
+        counts = json.loads(assay("grade", str(path), *more, "--json", *outputs).out)["counts"]
         assert counts["bar"]["passed"] == passing
         assert counts["bar"]["holds"] is {0: True, 1: False, 4: None}[code]
+        page, report, junit, sarif = (Path(file).read_text() for file in files)
+        assert page.startswith("## Assay: not passed\n" if code else "## Assay: passed\n")
+        assert ("Not passed." in report) is (code != 0)
+        assert f'failures="{failing}" errors="{int(code == 4)}"' in junit
+        assert ("pass-rate" in sarif) is (code == 4)
 
 
 def test_repeats_of_a_sample_are_one_sample(assay: Any, tmp_path: Any) -> None:

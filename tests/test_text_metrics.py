@@ -329,6 +329,8 @@ def test_outputs_are_compared_with_what_is_expected_of_each() -> None:
 
 def test_an_output_that_is_left_out_is_a_miss_and_not_left_out_of_the_share() -> None:
     assert take("exact_match", {"a": "x"}, {"a": "x", "b": "y"}) == {"passed": 1, "total": 2}
+    assert take("exact_match", {"a": "x"}, {"b": None}) == {"passed": 0, "total": 1}
+    assert take("exact_match", {"b": None}, {"b": None}) == {"passed": 1, "total": 1}
     assert take("edit_similarity", {"a": "x"}, {"a": "x", "b": "y"}) == 0.5
     assert take("contains_expected", {"a": 7}, {"a": "7"}) == {"passed": 0, "total": 1}
 

@@ -248,8 +248,8 @@ class Grading:
         if not code and totals.empty:  # the job that was to fill it did not run
             raise NotEnoughEvidence(
                 "FIL-005",
-                "the file is empty.",
-                where=totals.empty[0],
+                totals.empty[0].message,
+                where=totals.empty[0].file,
                 fix="An empty input never passes. Leave it out if nothing belongs in it.",
             )
         return code
@@ -293,9 +293,7 @@ class _Summary(NamedTuple):
         mistaken for a pass.
         """
         if stopped:
-            page = format_of(self.path).foot(
-                [fault.as_dict() for fault in totals.faults], totals.counts(stopped=True)
-            )
+            page = format_of(self.path).foot(totals.listed(), totals.counts(stopped=True))
         else:
             with open(self.path, "rb") as stream:
                 page = stream.read()
@@ -331,11 +329,7 @@ def _print_document(spool: Any, totals: Totals) -> None:
         spool.seek(0)
         while block := spool.read(1024 * 1024):
             out.write(block)
-    out.write(
-        form.foot(
-            [fault.as_dict() for fault in totals.faults], totals.counts(stopped=spool is None)
-        )
-    )
+    out.write(form.foot(totals.listed(), totals.counts(stopped=spool is None)))
     out.flush()
 
 

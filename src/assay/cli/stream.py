@@ -211,8 +211,8 @@ class Totals:
         """Whether every repeat of a sample passed; counted only where there is a bar."""
         self.scoring: set[str] = set()
         self.documents = 0
-        self.empty: list[str] = []
-        """The files without a single document."""
+        self.empty: list[Fault] = []
+        """The files without a single document. Nothing passes while there is one."""
         self.passed = 0
         self.worst_failed: GradedPiece | None = None
         self.letters: Counter[str] = Counter()
@@ -231,6 +231,10 @@ class Totals:
         """How many documents have a grade."""
         return sum(self.letters.values())
 
+    def listed(self) -> list[dict[str, Any]]:
+        """What documents list as faults: the kept ones, and the empty files."""
+        return [fault.as_dict() for fault in (*self.faults, *self.empty)]
+
     def counts(self, *, stopped: bool = False) -> dict[str, Any]:
         """The counts in the form of `assay.grades/1`. A stream that failed as a whole has graded
         nothing.
@@ -242,7 +246,7 @@ class Totals:
             "graded": graded,
             "passed": passed,
             "failed": graded - passed,
-            "faults": self.fault_count,
+            "faults": self.fault_count + len(self.empty),
             "grades": {letter: 0 if stopped else self.letters.get(letter, 0) for letter in LETTERS},
             "policy": self.policy,
             "scoringSystem": ", ".join(sorted(self.scoring)) or ENGINE["scoringSystem"],
@@ -323,7 +327,7 @@ def grade_stream(
         if (totals.fault_count and not keep_going) or not totals.graded:
             raise Stopped(totals)
         for stream, form, _ in streams:
-            form.finish(stream, [fault.as_dict() for fault in totals.faults], totals.counts())
+            form.finish(stream, totals.listed(), totals.counts())
     return totals
 
 
@@ -333,10 +337,10 @@ def _joint(exporter: str) -> bytes:
     return EXPORTERS[exporter].make().joint()
 
 
-class Stopped(
-    Exception
-):  # not an error: the stream has failed as a whole, and no output may take its name
-    """The stream was read to its end and has faults, or nothing in it could be graded."""
+class Stopped(Exception):
+    """The stream was read to its end and has faults, or nothing in it could be graded. It has
+    failed as a whole: no output may take its name.
+    """
 
     def __init__(self, totals: Totals) -> None:
         super().__init__("stopped")
@@ -344,17 +348,16 @@ class Stopped(
 
 
 def _graded(
-    files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int, empty: list[str]
+    files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int, empty: list[Fault]
 ) -> Iterator[GradedPiece | list[Fault]]:
     """What each file gives; `empty` takes the files that give nothing."""
     worker = StreamWorker(choice, encoders(formats))
     for file in files:
-        is_empty = True
+        piece = None
         for piece in _graded_file(file, worker, choice, formats, jobs):
-            is_empty = False
             yield piece
-        if is_empty:
-            empty.append(file)
+        if piece is None:
+            empty.append(Fault("the file is empty.", code="FIL-005", file=file))
 
 
 def _graded_file(

@@ -6,10 +6,10 @@ A rule may raise `Undetermined`. The fields that its gate `needs` are present wh
 from __future__ import annotations
 
 import re
-import unicodedata
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from unicodedata import category, normalize
 
 from assay import exact
 from assay.files.json_files import parse_json
@@ -25,21 +25,25 @@ if TYPE_CHECKING:
 _TEMPLATE = re.compile(
     r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
 )
+_UNSEEN = ("Cc", "Cf", "Zl", "Zp", "Zs")
 _REASON = 300
 """The longest stated reason that a gate repeats, in characters."""
 
 
 def is_absent(value: Any) -> bool:
-    """Whether a value is empty: null, an empty text, list or object, an unresolved template, or a
-    list of only such values.
+    r"""Whether a value is empty: null, a text without a visible character, an empty list or object,
+    an unresolved template, or a list of only such values.
 
-    >>> [is_absent(x) for x in (None, " ", [], [None], "${steps.plan.output}", "{{ answer }}")]
+    >>> [
+    ...     is_absent(x)
+    ...     for x in (None, "\u200b ", [], [None], "${steps.plan.output}", "{{ answer }}")
+    ... ]
     [True, True, True, True, True, True]
     >>> [is_absent(x) for x in (0, False, "a {{b}} c")]
     [False, False, False]
     """
     if isinstance(value, str):
-        return not value.strip() or _TEMPLATE.fullmatch(value) is not None
+        return all(category(s) in _UNSEEN for s in value) or bool(_TEMPLATE.fullmatch(value))
     if isinstance(value, list):
         return all(map(is_absent, value))
     return value is None or value == {}
@@ -327,7 +331,7 @@ def tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 
 def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold().strip()
+    return normalize("NFKC", name).casefold().strip()
 
 
 def _is_plain(name: str) -> bool:

@@ -265,6 +265,18 @@ def bar_text(bar: Mapping[str, Any]) -> str:
     return f"minimum pass rate{words}: {bar['reason']}"
 
 
+def bar_sentence(counts: Mapping[str, Any]) -> str:
+    """What the bar on the pass rate says, as a sentence; empty if there is none."""
+    text = bar_text(counts["bar"]) if counts.get("bar") is not None else ""
+    return text and f"{text[0].upper()}{text[1:]}."
+
+
+def is_passed(counts: Mapping[str, Any]) -> bool:
+    """Whether every input was read, and every run passed or as many samples as the bar asks for."""
+    bar = counts.get("bar")
+    return not counts["faults"] and (not counts["failed"] if bar is None else bar["holds"] is True)
+
+
 def passed_text(graded: int, failed: int) -> str:
     """How many of the runs passed, in a sentence without its stop."""
     if failed:

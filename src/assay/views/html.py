@@ -37,7 +37,7 @@ from assay.views.charts import Chart, gates, summaries
 from assay.views.drawing import MISSING
 from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade import grade_charts
-from assay.views.grade_line import passed_text
+from assay.views.grade_line import bar_sentence, is_passed, passed_text
 from assay.views.pieces import clip, letter, listed, number, phrase, shown, verdict
 from assay.views.render import report
 from assay.views.report_evidence import drawn_evidence, evidence_hint, kept_evidence, read_evidence
@@ -236,7 +236,7 @@ class Report(Format):
         unread: list[Result] = [dict(fault) for fault in faults]
         missed = max(len(unread), (counts or {}).get("faults") or 0)
         draw = self._pictures and can_draw()
-        parts = self._head(missed)
+        parts = self._head(missed, (counts or {}).get("bar"))
         if self._pictures and not draw and self.graded:
             parts.append(Paragraph(MISSING, "hint"))
         if unread:
@@ -285,7 +285,7 @@ class Report(Format):
             ),
         ]
 
-    def _head(self, unread: int) -> list[Part]:
+    def _head(self, unread: int, bar: Mapping[str, Any] | None) -> list[Part]:
         numbers = [
             (f"{self.passed:,}", "passed"),
             (f"{self.graded - self.passed:,}", "not passed"),
@@ -296,7 +296,7 @@ class Report(Format):
             numbers.append((number(rate.value, interval=rate, percent=True), "pass rate"))
         parts: list[Part] = [Paragraph(self.subtitle, "lead")] if self.subtitle else []
         parts += [
-            Paragraph(self._verdict(unread), "verdict"),
+            Paragraph(self._verdict(unread, bar), "verdict"),
             Facts([(name, value) for value, name in numbers], "figures"),
         ]
         if not self.graded:
@@ -310,19 +310,21 @@ class Report(Format):
         facts += [(label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()]
         return [*parts, Facts(facts, "mix")]
 
-    def _verdict(self, unread: int) -> str:
+    def _verdict(self, unread: int, bar: Mapping[str, Any] | None) -> str:
         """The verdict in a sentence, and what did it most often."""
         if not self.graded:
             return "No run was graded, so none passed."
         failed = self.graded - self.passed
-        if not failed and not unread:
-            return phrase(verdict("passed", "Passed."), f" {passed_text(self.graded, 0)}.")
-        reasons = [passed_text(self.graded, failed)] if failed else []
+        counts = {"failed": failed, "faults": unread, "bar": bar}
+        rate = f" {bar_sentence(counts)}".rstrip()
+        reasons = [passed_text(self.graded, failed)] if failed or not unread else []
+        if is_passed(counts):
+            return phrase(verdict("passed", "Passed."), f" {reasons[0]}.{rate}")
         reasons += [f"{count(unread, 'input')} could not be read"] if unread else []
         common = sorted(self._causes.items(), key=lambda pair: (-pair[1], pair[0]))[:CAUSES]
         causes = "; ".join(f"{cause} ({n:,})" for cause, n in common)
         why = f" Most common reasons: {causes}." if causes else ""
-        return phrase(verdict("failed", "Not passed."), f" {' and '.join(reasons)}.{why}")
+        return phrase(verdict("failed", "Not passed."), f" {' and '.join(reasons)}.{rate}{why}")
 
 
 def _faults(faults: Sequence[Result], total: int) -> Section:

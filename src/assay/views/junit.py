@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from assay.errors import count, printable
 from assay.views.exam import gate_rows
 from assay.views.exporters import Exporter, Format
-from assay.views.grade_line import NAMED, causes, score_text, versions_text
+from assay.views.grade_line import NAMED, bar_text, causes, score_text, versions_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -125,8 +125,8 @@ def grade_case(result: Payload) -> Case:
     return Case(result["run_id"], classname, "failure", result["reason"], message, lines, seconds)
 
 
-def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
-    cases = []
+def _fault_cases(faults: Iterable[Mapping[str, Any]], counts: Mapping[str, Any]) -> list[Case]:
+    cases, total = [], counts["faults"]
     for fault in faults:
         line = "" if fault.get("line") is None else f" line {fault['line']}"
         where = f"{fault.get('file', '')}{line}".strip() or "input"
@@ -144,6 +144,10 @@ def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
     if total > len(cases):
         more = f"{count(total - len(cases), 'more fault')} in the input"
         cases.append(Case(more, "assay.input", "error", "fault", more))
+    bar = counts.get("bar")
+    if bar is not None and bar["holds"] is None:  # every run may have passed
+        text = bar_text(bar)
+        cases.append(Case("minimum pass rate", "assay.grades", "error", NOT_ENOUGH, text))
     return cases
 
 
@@ -160,14 +164,14 @@ class JUnit(Format):
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
         """The faults, each as an error, and the end."""
-        return ("".join(map(case_xml, _fault_cases(faults, counts["faults"]))) + _END).encode()
+        return ("".join(map(case_xml, _fault_cases(faults, counts))) + _END).encode()
 
     def finish(
         self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
     ) -> None:
         """Write the foot, and the head with the counts into its room."""
         stream.write(self.foot(faults, counts))
-        errors = len(_fault_cases(faults, counts["faults"]))
+        errors = len(_fault_cases(faults, counts))
         head = _grades_head(counts, errors, _versions(counts))
         if len(head) >= HEAD:  # a very long policy name may not run over the first case
             head = _grades_head(counts, errors, {})
@@ -223,7 +227,7 @@ def exam(result: ExamResult) -> bytes:
     that names it.
     """
     cases = [_item_case(item, result.missing_reasons) for item in result.items]
-    cases += _fault_cases(result.faults, 0)
+    cases += _fault_cases(result.faults, {"faults": 0})
     return document_xml(
         "assay.exam", cases, {"score": result.score, "n": result.n, **_exam_versions(result)}
     )

@@ -14,7 +14,14 @@ import msgspec
 
 from assay.errors import count
 from assay.views.exporters import Exporter, Format
-from assay.views.grade_line import NAMED, causes, more_text, passed_text
+from assay.views.grade_line import (
+    NAMED,
+    bar_sentence,
+    causes,
+    is_passed,
+    more_text,
+    passed_text,
+)
 from assay.views.markdown_code import cell_code, code
 from assay.views.pieces import bar, points
 from assay.views.worst_samples import WorstSample, keep_sample, worst_sample, worst_samples
@@ -111,10 +118,10 @@ def _verdict(counts: Mapping[str, Any]) -> str:
     broken = [f"{count(faults, 'fault')} in the input"] if faults else []
     if not graded:
         return f"## Assay: nothing was graded\n\n{': '.join(['The gate is closed', *broken])}.\n"
-    if failed or faults:
-        reasons = " and ".join([*([passed_text(graded, failed)] if failed else []), *broken])
-        return f"## Assay: not passed\n\n**{reasons}.** The gate is closed.\n"
-    return f"## Assay: passed\n\n**{passed_text(graded, 0)}.**\n"
+    ran = [passed_text(graded, failed)] if failed or not faults else []
+    bar = f" {bar_sentence(counts)}".rstrip()
+    head, end = ("passed", "") if is_passed(counts) else ("not passed", " The gate is closed.")
+    return f"## Assay: {head}\n\n**{' and '.join([*ran, *broken])}.**{bar}{end}\n"
 
 
 def _why(result: Payload) -> str:

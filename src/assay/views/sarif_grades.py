@@ -16,7 +16,7 @@ import msgspec
 from assay.errors import count, printable
 from assay.registry import home_value, is_path
 from assay.views.exporters import Exporter, ResultSource
-from assay.views.grade_line import as_line, gate_text, score_text
+from assay.views.grade_line import as_line, bar_text, gate_text, score_text
 from assay.views.sarif import (
     FINGERPRINT,
     NO_FILE,
@@ -75,6 +75,10 @@ _HELP = {
         "Every document can be read and graded",
         "Fix the document at this line. An unreadable document is not graded and never passes.",
     ),
+    "pass-rate": (
+        "The minimum pass rate is met",
+        "Grade more samples, or lower what is required.",
+    ),
     NOT_PASSED: ("The run passes", "Run `assay explain` on the file: it explains why."),
 }
 _RULES = {"critical_floors": "floor", "missing_score": "score", "uncalibrated_judge": "judge"}
@@ -100,6 +104,8 @@ class Sarif(Spooled):
             if key in counts
         }
         unread = list(_unread(counts["unread"], counts["faults"]))
+        if (bar := counts.get("bar")) is not None and bar["holds"] is None:
+            unread.append(_result("pass-rate", bar_text(bar), _place(None, None)))
         _write(stream, (found for row in (*self.rows(), unread) for found in row), properties)
 
 

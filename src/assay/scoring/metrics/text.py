@@ -18,7 +18,7 @@ from assay.records.evidence import Run
 from assay.scoring.metrics.comparing import COMPARE, is_exact, normalised, wanted_text
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_overlap
-from assay.scoring.metrics.values import is_close, json_diff, numeric
+from assay.scoring.metrics.values import ABSENT, is_close, json_diff, numeric
 
 # --- measures of one run
 
@@ -28,7 +28,7 @@ _Reader = Callable[["Run", Mapping[str, Any]], Any]
 
 def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     """The name, actual value and expected value of each expected output, or of the one that
-    `output` names. The actual value of a missing output is None.
+    `output` names. The actual value of a missing output is `ABSENT`.
     """
     if not isinstance(run.expected, dict) or not run.expected:
         raise Undetermined("the run carries no `expected` object of outputs and their values")
@@ -38,7 +38,7 @@ def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     if name is not None and name not in run.expected:
         raise Undetermined(f"`expected` says nothing about the output '{name}'")
     names = [name] if name is not None else list(run.expected)
-    return [(key, run.outputs.get(key), run.expected[key]) for key in names]
+    return [(key, run.outputs.get(key, ABSENT), run.expected[key]) for key in names]
 
 
 _NOT_OUTPUTS = ("relevant_ids", "tool_calls", "tools", "handoffs")

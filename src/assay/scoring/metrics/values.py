@@ -46,7 +46,7 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
                 if key not in right
             ]
             todo += [
-                ((*path, key), left.get(key, _ABSENT), value)
+                ((*path, key), left.get(key, ABSENT), value)
                 for key, value in reversed(right.items())
             ]
         elif isinstance(right, list) and isinstance(left, list):
@@ -55,10 +55,10 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
                 for index in range(len(right), len(left))
             ][:limit]
             todo += [
-                ((*path, index), left[index] if index < len(left) else _ABSENT, right[index])
+                ((*path, index), left[index] if index < len(left) else ABSENT, right[index])
                 for index in range(len(right) - 1, -1, -1)
             ]
-        elif left is _ABSENT:
+        elif left is ABSENT:
             found.append(JsonDifference(show_path(path), "missing"))
         else:
             kind = _differ(left, right)
@@ -67,7 +67,8 @@ def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> li
     return found[:limit]
 
 
-_ABSENT = object()
+ABSENT = object()
+"""A value that is not there, which no expected value equals, not even null."""
 
 
 def _differ(left: Any, right: Any) -> str:
