@@ -218,6 +218,31 @@ def test_observations_belong_to_their_trace(tmp_path: Path) -> None:
         ({"input": "o3"}, {}),
     ]
     assert tally.read == {"observations": 3}
+    rows[0]["level"] = "ERROR"
+    runs, _ = imported("langfuse", _file(tmp_path, rows))
+    assert [run["status"] for run in runs] == ["error", "success"]
+
+
+def test_an_error_of_an_observation_is_one_of_its_trace_however_it_was_exported(
+    tmp_path: Path,
+) -> None:
+    observation = {
+        "id": "o1",
+        "traceId": "t1",
+        "type": "SPAN",
+        "startTime": "2026-01-02T03:04:05.000Z",
+        "parentObservationId": "o0",
+        "level": "ERROR",
+    }
+    plain = {key: value for key, value in TRACES[0].items() if key != "level"}
+    traces, apart = _file(tmp_path, [plain], "t.json"), _file(tmp_path, [observation], "o.json")
+    inside = _file(tmp_path, [plain | {"observations": [observation]}])
+    counted = _file(tmp_path, [plain | {"errorCount": 1}], "counted.json")
+    assert [run["status"] for run in imported("langfuse", traces)[0]] == ["success"]
+    for paths in ((traces, apart), (inside,), (counted,)):
+        (run,), _ = imported("langfuse", *paths)
+        assert run["status"] == "error"
+        assert set(_values(run).values()) == {None}
 
 
 def test_a_damaged_export_is_refused_in_words_or_read(tmp_path: Path) -> None:

@@ -135,6 +135,9 @@ def test_an_item_that_contradicts_itself_is_refused_or_fails(tmp_path) -> None:
     assert verdicts(runs) == [False]
     runs, _ = imported("openai_evals", written(path, [{**PAGE["data"][0], "results": []}]))
     assert verdicts(runs) == [None]
+    for status in ("error", "canceled", "in_progress"):
+        runs, _ = imported("openai_evals", written(path, [{**PAGE["data"][0], "status": status}]))
+        assert (verdicts(runs), runs[0]["status"]) == ([None], "error")
 
 
 def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:

@@ -91,6 +91,12 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
             parse_map([text])
 
 
+def test_an_underscore_makes_no_number(tmp_path: Path) -> None:
+    """Python reads 0_1 as 1."""
+    with pytest.raises(InputError, match="has '0_1', which is not a number"):
+        imported("table", table(tmp_path / "results.csv", "id,score\na,0_1\n"))
+
+
 def test_errors_are_missing_evidence_and_equal_questions_are_repeats(tmp_path: Path) -> None:
     text = "question,answer,score,error\nq1,a,1,\nq1,b,1,timed out\nq2,c,0.5,\n"
     runs, tally = imported("table", table(tmp_path / "results.csv", text))

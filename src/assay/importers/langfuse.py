@@ -4,7 +4,8 @@ or CSV. One trace is one sample.
 Traces, observations and scores may come in one file or in several, which are joined by the trace.
 NUMERIC and BOOLEAN scores are metrics; several of one name on a trace count with their mean, as in
 Langfuse. CATEGORICAL scores are words: pass and fail and the like are 1 and 0, and others, which
-have no order, are not graded. A trace without scores is missing evidence.
+have no order, are not graded. A trace without scores is missing evidence, and so is one with an
+observation whose level is ERROR.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import head_of, kinds_of, name_of, optional, shaped
+from assay.importers.parts import head_of, kinds_of, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -95,6 +96,8 @@ class _ExportReader:
         self._seen: Counter[str] = Counter()
         self._scores: dict[str, dict[str, list[Any]]] = {}
         """Scores exported apart from their trace, by trace and name."""
+        self._failed: set[str] = set()
+        """Traces with an observation that ended in an error."""
         name = NameVersion(TOOL, UNVERSIONED)
         runs = "+".join(file_id(path) for path in paths)[:200]
         self._origin = ResultOrigin(
@@ -135,6 +138,7 @@ class _ExportReader:
                 self._score(row, scores, place, path)
             else:
                 self._flat(row, scores)
+                self._failed |= {str(trace_id)} if _is_error(row) else set()
 
     def _samples(self, path: str, kind: str) -> Iterator[dict[str, Any]]:
         for row, place in _rows(path):
@@ -202,7 +206,7 @@ class _ExportReader:
             )
         given = structure_of(row.get("input"))
         answer = structure_of(row.get("output"))
-        failed = str(row.get("level")).upper() == "ERROR"
+        failed = _is_error(row) or str(row["id"]) in self._failed
         sample_id = short_id(str(row["id"]) if given is None else {"input": given}, 0)
         self._seen[sample_id] += 1
         inputs = None if given is None else given if isinstance(given, dict) else {"input": given}
@@ -235,6 +239,13 @@ def _trace_of(row: Mapping[str, Any]) -> Any:
     return first_of(row, ("traceId", "trace_id"))
 
 
+def _is_error(row: Mapping[str, Any]) -> bool:
+    """Whether an observation, or one of a trace, ended in an error, as far as the row shows."""
+    inner = objects(structure_of(row.get("observations")))
+    errors = amount_of(first_of(row, ("errorCount", "error_count")))
+    return bool(errors) or any(str(one.get("level")).upper() == "ERROR" for one in (row, *inner))
+
+
 def _is_root(row: Mapping[str, Any]) -> bool:
     """Whether an observation is the first of its trace, or the program marked it as that."""
     marked = first_of(row, ("isRootObservation", "is_root_observation"))
@@ -253,7 +264,8 @@ def _rows(path: str) -> Iterator[tuple[dict[str, Any], str]]:
     for value, at in table_rows(path):
         row = shaped(value, dict, at, path)
         if isinstance(row.get("trace"), dict):  # the download of a single trace
-            row = {"scores": row.get("scores"), **row["trace"]}
+            parts = {key: row.get(key) for key in ("scores", "observations")}
+            row = {**parts, **row["trace"]}
         yield row, at
 
 

@@ -19,6 +19,8 @@ from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short
 from assay.importers.tally import ImportTally
 
 _KIND = "eval.run.output_item"
+_STATUSES = (None, "pass", "passed", "fail", "failed", "completed")
+"""How an item ends that has a verdict; in any other state it has none."""
 
 
 def is_items(head: Head) -> bool:
@@ -121,7 +123,7 @@ def _run(
             where=where,
             fix="Fetch the items again.",
         )
-    broken = fault is not None or status in ("error", "errored", "failed_to_run")
+    broken = fault is not None or status not in _STATUSES
     if broken:
         verdict, scores = None, dict.fromkeys(scores)
     usage = sample.get("usage")

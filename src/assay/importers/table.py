@@ -87,7 +87,7 @@ class _Row(NamedTuple):
             number = Decimal(str(value).strip())
         except InvalidOperation:
             number = Decimal("NaN")
-        if not number.is_finite() or len(str(value)) > _DIGITS:
+        if not number.is_finite() or len(str(value)) > _DIGITS or "_" in str(value):
             raise self.fault(
                 str(column),
                 f"has {str(value)[:60]!r}, which is not a number.",
