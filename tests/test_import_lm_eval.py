@@ -54,6 +54,27 @@ def test_results_alone_have_a_run_for_each_task_and_groups_are_left_out() -> Non
     assert tally.dropped["groups_that_repeat_their_tasks"] == 1
 
 
+def test_a_task_with_documents_is_not_left_out_as_a_group(tmp_path) -> None:
+    hidden = edited(
+        RESULTS,
+        lambda tree: tree.update(groups={"assay_words": {}}),
+        tmp_path / "results_2026-11-16T14-02-33.613490.json",
+    )
+    assert [len(imported("lm_eval", path)[0]) for path in (RESULTS, hidden)] == [2, 2]
+
+
+def test_a_metric_without_numbers_is_named_as_not_graded(tmp_path) -> None:
+    rows = [json.loads(line) for line in WORDS.read_text().splitlines()]
+    for row in rows:
+        row |= {"metrics": [*row["metrics"], "bleu"], "bleu": ["lol", "lal"]}
+    path = tmp_path / WORDS.name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, tally = imported("lm_eval", path)
+    reasons = reasons_not_to_grade("lm_eval", tally, where="")
+    assert list(reasons) == ["bleu_strict", "bleu_letter"]
+    assert "not numbers" in reasons["bleu_strict"]
+
+
 def test_tasks_with_different_metrics_share_the_first_of_each_as_their_score() -> None:
     for paths in ([RESULTS], [RESULTS, WORDS, COLOURS], [WORDS, COLOURS]):
         runs, tally = imported("lm_eval", *paths)

@@ -174,7 +174,7 @@ def test_a_verdict_in_words_is_graded_and_any_other_word_is_named(
     assert assay(["gate", "old.json", "--baseline", "old.json"]) == ExitCode.PASSED
     capsys.readouterr()
     assert assay(["grade", str(_file(tmp_path, rows("superb")))]) == ExitCode.PASSED
-    assert "correctness is not graded: its values are words" in capsys.readouterr().err
+    assert "correctness is not graded: its values are not numbers" in capsys.readouterr().err
     assert imported("mlflow", tmp_path / "table.json")[1].metrics["correctness"].words == 40
     # text where MLflow writes only numbers is a value that is missing
     tree = {**TABLE, "data": [[*TABLE["data"][0][:6], "RateLimitError", None]]}

@@ -248,7 +248,11 @@ def _sample_runs(
         where = f"{path}:{rows[0].number}"
         scores: dict[str, Any] = {}
         for number, row in rows:
-            for label, value in _scores(row, results, task, tally, f"{path}:{number}").items():
+            found = _scores(row, results, task, tally, f"{path}:{number}")
+            for name in row.get("metrics") or () if main is None else ():
+                if (label := f"{name},{row.get('filter', 'none')}") not in found:
+                    tally.in_words(label)  # pairs of texts, say: a comparison must not lose it
+            for label, value in found.items():
                 if label in scores:
                     raise refused(
                         f"the document {row.get('doc_id')} has two rows with {label!r}.",

@@ -113,9 +113,8 @@ def read_results(path: str, tally: ImportTally) -> Results:
             "n-shot",
         )
     }
-    groups = {name for name, inner in found["group_subtasks"].items() if inner} | set(
-        found["groups"]
-    )
+    groups = {name for name, inner in found["group_subtasks"].items() if inner}
+    groups = (groups | set(found["groups"])) - set(found["n-samples"])  # only tasks have documents
     announced = [
         *found["n-samples"],
         *(

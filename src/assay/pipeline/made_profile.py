@@ -151,7 +151,7 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
     if metric.label not in tally.higher_is_better and may_be_less(metric.label):
         return "by its name lower may be better, and the file doesn't state it"
     if metric.words and not metric.n:
-        return "its values are words, and nothing states which are good"
+        return "its values are not numbers, and nothing states which are good"
     if not metric.n or 2 * metric.outside < metric.n:  # 1 to 5 stars have a 1 now and then
         return ""
     return f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
