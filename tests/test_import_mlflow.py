@@ -149,6 +149,10 @@ def test_assessments_of_traces_are_scores_and_expectations(tmp_path: Path) -> No
     assert runs[0]["latency_ms"] == 250
     assert runs[0]["scores"]["correctness"]["source"]["kind"] == "llm"
     assert runs[1]["status"] == "error"
+    for state in ("TraceState.ERROR", "IN_PROGRESS", "TraceState.IN_PROGRESS"):
+        unfinished = [{**TRACES[0], "state": state}]
+        (run,), _ = imported("mlflow", _file(tmp_path, unfinished, "unfinished.json"))
+        assert run["status"] == "error"
 
 
 def test_a_verdict_in_words_is_graded_and_any_other_word_is_named(

@@ -46,7 +46,8 @@ _NUMBERS = ("token_count", "latency")
 _NO_INPUTS = frozenset(
     (*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS)
 ) | {"assessments"}
-_FAILED = ("ERROR", "TRACESTATUS.ERROR", "TRACESTATE.ERROR")
+_FAILED = {"ERROR": "the trace ended in an error", "IN_PROGRESS": "the trace has not ended"}
+"""What the state of a trace says if it has no result."""
 
 
 def _fits(head: Head) -> bool:
@@ -195,8 +196,9 @@ class _MetricTable:
 
 def _failure(row: Mapping[str, Any]) -> str | None:
     failure = first_of(row, _ERRORS)
-    if failure is None and str(row.get("state", row.get("status"))).upper() in _FAILED:
-        failure = "the trace ended in an error"
+    if failure is None:  # TraceState.ERROR in CSV
+        state = str(row.get("state", row.get("status"))).upper().rpartition(".")[2]
+        failure = _FAILED.get(state)
     return None if failure is None else str(failure)
 
 
