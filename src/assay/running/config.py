@@ -329,6 +329,11 @@ def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
     empty: list[Path] = [
         (key,) for key in ("profile", "rubric", "policy") if key in tree and tree[key] is None
     ]
+    for verb, options in spec.commands.items():
+        empty += [("commands", verb, name) for name, value in options.items() if value is None]
+        for name in options:
+            if "-" in name and (other := name.replace("-", "_")) in options:
+                yield ("commands", verb, name), f"'{other}' is the same option.", "Keep one."
     for path in (*empty, *(("release", key) for key, value in bars.items() if value is None)):
         yield path, "the key has no value.", "Write one, or remove the key."
     for kind in KINDS:
