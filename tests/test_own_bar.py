@@ -473,6 +473,7 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
         "inputs": {"q": "x"},
         "forbidden_tools": ["rm"],
         "outputs": {"answer": "4"},
+        "metadata": {"declared_tools": {"search": "sha256:a", "book": "sha256:b"}},
     }
     steps = [{"name": "plan", "status": "success", "critical": True}]
     rules = {
@@ -500,6 +501,10 @@ def toolruns_side() -> Side:
 def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None:
     same = toolruns({"expected": {"answer": "4"}, "latency_ms": 9})
     assert outcome(same, toolruns_side(), terms=Terms()) == "promote"
+    # one tool fewer, and a new one
+    other = {"declared_tools": {"search": "sha256:a", "pay": "sha256:p"}}
+    moved = [{**one, "metadata": other} for one in same]
+    assert outcome(moved, toolruns_side(), terms=Terms()) == "promote"
 
 
 @each(
@@ -524,6 +529,9 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
         ),
         ({"handoff_rules": [["a", "b"], ["b", "c"], ["a", "c"]]}, "limit on handoffs from a to c"),
         ({"expected": {"answer": "5"}}, "expected value of the baseline"),
+        ({"metadata": {}}, "schemas of tools"),
+        ({"metadata": {"declared_tools": []}}, "schemas of tools"),
+        ({"metadata": {"declared_tools": {"search": "sha256:c"}}}, "schema of the tool search"),
     ],
 )
 def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sample(

@@ -27,7 +27,7 @@ def answer(inputs, record):
     print("noise on standard output")
     time.sleep(inputs.get("wait", 0))
     with record.step("find", agent="finder") as step:
-        step.tool("search", {"q": inputs["question"]}, valid=True)
+        step.tool("search", {"q": inputs["question"]})
         step.used(model="m-1", tokens=7, cost_usd=0.001)
     record.handoff("finder", "writer")
     with record.step("write", agent="writer"):
@@ -43,6 +43,7 @@ WORKFLOW: dict[str, Any] = {
     "inputs": {"question": None, "wait": {"default": 0}},
     "outputs": ["answer"],
     "output_schema": {"type": "object"},
+    "tools": [{"name": "search", "parameters": {"type": "object", "required": ["q"]}}],
     "forbidden_tools": [],
     "handoff_rules": [["finder", "writer"]],
     "adapter": {"kind": "python", "target": "flow:answer"},

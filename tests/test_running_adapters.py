@@ -129,11 +129,27 @@ def answer(inputs, record):
         ("search", True),
         ("rm", False),
     ]  # a tool that is not declared breaks the contract
+    assert list(run["metadata"]["declared_tools"]) == ["search"]
     assert run["handoffs"] == [{"from": "planner", "to": "writer"}]
     card = assay.score(run)
     assert card.hard_gates["no_forbidden_tool"] is False
     assert card.hard_gates["handoff_graph_respected"] is True
     assert {one["agent"] for one in _plain(card.agent_scores)} == {"planner", "writer"}
+
+
+def test_a_workflow_cannot_vouch_for_calls_of_tools_that_it_does_not_declare(
+    tmp_path: Path,
+) -> None:
+    code = """
+def answer(inputs, record):
+    with record.step("plan") as step:
+        step.tool("search", {"q": 1}, valid=True)
+        step.tool("book", {}, valid=False)
+    return {"answer": "x"}
+"""
+    (run,) = ran(tmp_path, code)
+    assert [call.get("valid") for call in run["tool_calls"]] == [None, False]
+    assert "declared_tools" not in run["metadata"]
 
 
 def _plain(value: Any) -> Any:

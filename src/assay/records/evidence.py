@@ -16,6 +16,10 @@ CHECKS = "imported_checks"
 """The key in a run's metadata for what another tool checked of the sample, each with its lowest
 passing score. A comparison requires of the candidate what the baseline has.
 """
+TOOLS = "declared_tools"
+"""The key in a run's metadata for the tools that its workflow declares: a digest of the schema of
+each tool's arguments. A comparison requires of the candidate what the baseline has.
+"""
 IMPORTED = "imported"
 """The key in a run's metadata for the tool that it was imported from, its place in that tool's
 file, and what the import left out.

@@ -1,5 +1,6 @@
 """What a run declares about its own bar: required outputs, forbidden tools, the output schema, the
-expected value, how many tests there are, and the checks that another tool made.
+expected value, how many tests there are, the schemas of tools, and the checks that another tool
+made.
 
 Gates are computed from these, so a candidate could open them by declaring less. For the same sample
 it is held to what the baseline declares.
@@ -12,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from assay.canon import digest
-from assay.records.evidence import CHECKS, Run
+from assay.records.evidence import CHECKS, TOOLS, Run
 
 
 class Declarations(NamedTuple):
@@ -33,6 +34,8 @@ class Declarations(NamedTuple):
     failing: tuple[int, int]
     """How many of each fail."""
     checks: Mapping[str, Decimal | int]
+    tools: Mapping[str, str] | None
+    """The schema of each declared tool; None if the run states none."""
 
     def of_workflow(self) -> list[str]:
         """The declarations that a workflow makes for all of its samples alike, in words."""
@@ -65,7 +68,14 @@ def declared_by(run: Run) -> Declarations:
         (fail, keep),
         (unturned, broken),
         _checks(run.metadata.get(CHECKS)),
+        _tools(run.metadata.get(TOOLS)),
     )
+
+
+def _tools(stated: object) -> dict[str, str] | None:
+    if not isinstance(stated, dict):
+        return None
+    return {name: str(schema) for name, schema in stated.items()}
 
 
 def _checks(stated: object) -> dict[str, Decimal | int]:
@@ -97,6 +107,7 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
             for name, least in one.checks.items()
             if name in other.checks
         },
+        one.tools if one.tools == other.tools else None,
     )
 
 
@@ -133,6 +144,17 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         lost.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
         lost.append("expected value of the baseline")
+    if theirs.tools is not None:
+        # a tool that is gone can't be called; a new one has no schema to keep to
+        lost += (
+            ["schemas of tools"]
+            if ours.tools is None
+            else [
+                f"schema of the tool {name}"
+                for name, schema in theirs.tools.items()
+                if ours.tools.get(name, schema) != schema
+            ]
+        )
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
         if 0 < mine < before:
@@ -158,7 +180,7 @@ def _limits(stated: Declarations) -> bool:
     return (
         any(value is not None for value in values)
         or any(stated.tests)
-        or bool(named or stated.critical_steps or stated.checks)
+        or bool(named or stated.critical_steps or stated.checks or stated.tools)
     )
 
 

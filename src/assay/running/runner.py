@@ -19,6 +19,7 @@ import msgspec
 from assay.canon import canonical, digest
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
+from assay.records.evidence import TOOLS
 from assay.records.reading import read_run
 from assay.running.adapters import WorkflowTask
 from assay.running.strategies import CallPlan, Unfinished
@@ -119,6 +120,10 @@ class Runner:
         )
         self._tries = 1 + (settings.retries if settings.retries is not None else limits.retries)
         self._check = _tool_check(workflow)
+        tools = workflow.spec.tools
+        self._tools = (
+            None if tools is None else {tool.name: digest(tool.parameters) for tool in tools}
+        )
 
     async def run(self, work: Iterable[SampleWork]) -> None:
         """Run everything. Each finished run is recorded before the next one starts."""
@@ -268,6 +273,7 @@ class Runner:
                 "workflow_digest": self.workflow.digest,
                 "dataset_digest": self.dataset.digest,
                 "strategy": spec.strategy,
+                **({} if self._tools is None else {TOOLS: self._tools}),
                 **self.workflow.plugins,
                 "sample_digest": digest(sample.row),
                 # part of what the sample is: see `release.overlap`

@@ -173,7 +173,7 @@ class LiveRun:
         for step in traced:
             self._fill(self._steps[step.key], step)
         for call in tool_calls(trace, traced) or ():
-            self._record.tool(**_call(call))
+            self._record.keep_call(self._record.checked_call(**_call(call)))
         for handoff in handoffs(trace, traced) or ():
             self._record.handoff(handoff["from"], handoff["to"])
         searches = [meant for meant in trace.means.values() if meant.kind == "retrieval"]

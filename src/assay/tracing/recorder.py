@@ -34,7 +34,7 @@ class Recorder:
     >>> record = Recorder(clock=None)
     >>> with record.step("plan", agent="planner") as step:
     ...     step.used(model="m-1", tokens=12)
-    ...     step.tool("search", {"q": "x"}, valid=True)
+    ...     step.tool("search", {"q": "x"})
     >>> record.evidence()["steps"]
     [{'name': 'plan', 'status': 'success', 'agent': 'planner', 'model': 'm-1', 'tokens': 12}]
     """
@@ -103,8 +103,14 @@ class Recorder:
         valid: bool | None = None,
         error: str | None = None,
     ) -> None:
-        """Record a tool call."""
-        call = self.checked_call(name, arguments, step=step, valid=valid, error=error)
+        """Record a tool call. `valid=True` counts only for declared tools, which are checked: a
+        workflow can't vouch for its own calls.
+        """
+        valid = None if self._check is None and valid else valid
+        self.keep_call(self.checked_call(name, arguments, step=step, valid=valid, error=error))
+
+    def keep_call(self, call: dict[str, Any]) -> None:
+        """Keep a tool call that `checked_call` made."""
         with self._lock:
             self._calls.append(call)
             self._complete.add("tool_calls")
