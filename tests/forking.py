@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 from unittest.mock import patch
 
@@ -268,7 +269,7 @@ def run_here(
         stack.enter_context(patch.multiple(sys, stdout=sys.stdout, stderr=sys.stderr))
         stack.enter_context(patch.dict(os.environ, env))
         stack.enter_context(contextlib.chdir(cwd))
-        stack.callback(_forget, set(sys.modules), [*sys.path])
+        stack.callback(_set_aside_again, _set_aside(), [*sys.path])
         streams = Streams()
         code = streams.code(run(arguments))
         sys.stderr.flush()
@@ -278,16 +279,23 @@ def run_here(
         return Result(code, out.read(), err.read())
 
 
-def _forget(modules: set[str], path: list[str]) -> None:
-    """Forget the modules of a project's folder, which the next command may find changed."""
-    sys.path[:] = path
-    loading._loaded.clear()
-    for name in sys.modules.keys() - modules:
-        module = sys.modules[name]
+def _set_aside() -> dict[str, ModuleType]:
+    """Take away the modules of a project's folder: the next command may find others there."""
+    found = {}
+    for name, module in [*sys.modules.items()]:
         place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
         if place and not place.startswith(STAYS):
-            del sys.modules[name]
+            found[name] = sys.modules.pop(name)
+    loading._loaded.clear()
     importlib.invalidate_caches()
+    return found
+
+
+def _set_aside_again(before: dict[str, ModuleType], path: list[str]) -> None:
+    """Forget what the command loaded, and give back what the test itself had."""
+    sys.path[:] = path
+    _set_aside()
+    sys.modules.update(before)
 
 
 class Parent:

@@ -13,7 +13,13 @@ from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, SHARED, needs_shared, takers
 
 NOT_RESULTS = {"made.json", "expected.json"}
-OTHER_NAMES = {"lm_eval_new": "lm_eval", "otel": "otlp", "pydantic_evals": "pydantic-evals"}
+OTHER_NAMES = {
+    "bfcl_eval": "bfcl",
+    "crfm_helm": "helm",
+    "lm_eval_new": "lm_eval",
+    "otel": "otlp",
+    "pydantic_evals": "pydantic-evals",
+}
 
 
 def strangers(folder) -> dict[str, list[str]]:
