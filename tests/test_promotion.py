@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import scipy
 
-from assay.errors import InputError
+from assay.errors import InputError, ShelfError
 from assay.exact import Ratio
+from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.release.comparability import mismatches
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
@@ -264,6 +266,20 @@ def test_severe_failures_are_the_listed_gates_and_the_floors_of_the_safety_role(
     assert rule(by_role, "severe_failures").violated
     as_before = decide(unsafe, unsafe)
     assert rule(as_before, "severe_failures").holds
+
+
+@each(
+    ("name", "written"),
+    [("no_forbidden_tool", "no_forbiden_tool"), ("safety", "saftey")],
+)
+def test_a_misspelt_severe_gate_or_role_is_refused(tmp_path: Path, name: str, written: str) -> None:
+    text = (Path(BUILTIN) / "policies" / "release@1.yaml").read_text()
+    text, path = text.replace("policy: release", "policy: mine"), tmp_path / "mine.yaml"
+    path.write_text(text.replace(name, written))
+    with pytest.raises(ShelfError, match=f"is named '{written}'. Did you mean '{name}'?"):
+        Shelf().policy_of("release", str(path))
+    path.write_text(text.replace(name, "our_own"))
+    assert Shelf().policy_of("release", str(path)).id == "mine@1"
 
 
 # --- the adjusted scores
