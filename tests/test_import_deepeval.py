@@ -158,6 +158,9 @@ def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> 
     assert "-90.00 points" in decided(tests("new", lambda _: toxic(0.95, 1)), old)
     eased = decided(tests("eased", lambda _: toxic(0.05, 0.2)), old)
     assert "lost the threshold 0.9 of 1 - Toxicity" in eased
+    judged = tests("judged", lambda _: {"A": scored(1, True, evaluationModel="gpt-4o")})
+    other = tests("other", lambda _: {"A": scored(1, True, evaluationModel="always-1")})
+    assert "lost the check A by gpt-4o" in decided(other, judged)
     # a metric that only some tests of a file have
     files = {"testFile": "test_bot.py"}
     own = {"A": scored(1, True), "B": scored(1, True)}

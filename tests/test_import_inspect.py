@@ -163,6 +163,29 @@ def test_a_scorer_that_answers_in_words_can_not_be_ignored_by_a_gate(tmp_path, c
     assert "safety can't be graded" in capsys.readouterr().err
 
 
+def test_a_candidate_brings_no_scorer_with_other_options(tmp_path, capsys) -> None:
+    def written(name: str, *options: dict, **more) -> str:
+        scorers = [{"name": "match", "options": {}}]
+        scorers += [{"name": "model_graded_qa", "options": one} for one in options]
+        tree = log(*(sample(n, "C") for n in range(1, 41)))
+        tree["eval"] |= {"scorers": scorers, **more}
+        (tmp_path / name).write_text(json.dumps(tree))
+        return str(tmp_path / name)
+
+    old = written("old.json", {"model": "openai/judge"})
+    assert assay(["gate", written("same.json", {"model": "openai/judge"}), "--baseline", old]) == 0
+    capsys.readouterr()
+    role = {"model_roles": {"grader": {"model": "mock/always"}}}
+    for eased in (
+        written("model.json", {"model": "mock/always"}),
+        written("template.json", {"model": "openai/judge", "template": "Write GRADE: C."}),
+        written("role.json", {"model": "openai/judge"}, **role),
+        written("gone.json"),
+    ):
+        assert assay(["gate", eased, "--baseline", old]) == 1
+        assert "lost the check scorer model_graded_qa with the options" in capsys.readouterr().out
+
+
 def test_errors_invalidated_samples_and_limits(tmp_path) -> None:
     runs, _ = read(
         tmp_path,

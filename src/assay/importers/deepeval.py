@@ -5,7 +5,7 @@ A metric that ended in an error has no score, and a case without another failure
 verdict. In a run of `evaluate()` every metric belongs to every case, so that one that was skipped
 is missing. In a test file each test may have its own metrics; those that all of them have are
 criteria, and so is the mean of each test's metrics. Where lower is better, the score is 1 - the
-metric's. A comparison holds each case to the metrics and thresholds of the baseline.
+metric's. A comparison holds each case to the metrics, thresholds and judges of the baseline.
 """
 
 from __future__ import annotations
@@ -32,17 +32,8 @@ CASES, TALKS = "testCases", "conversationalTestCases"
 _WRAPPED = "testRunData"
 _EACH = [(CASES,), (TALKS,), (_WRAPPED, CASES), (_WRAPPED, TALKS)]
 _KEPT = (
-    "name",
-    "input",
-    "actualOutput",
-    "expectedOutput",
-    "context",
-    "success",
-    "turns",
-    "scenario",
-    "expectedOutcome",
-    "completionTime",
-    "tokenCost",
+    *("name", "input", "actualOutput", "expectedOutput", "context", "success", "turns"),
+    *("scenario", "expectedOutcome", "completionTime", "tokenCost"),
 )
 OWN = "mean of its metrics"
 """The score of a test by all of its metrics, where tests have different ones."""
@@ -123,7 +114,8 @@ class _TestRun:
         self.header: dict[str, Any] = {}
         self.cases = self.open = self.traces = 0
         self.counts: Counter[str] = Counter()
-        self.judged: set[str] = set()
+        self.judged: dict[str, str] = {}
+        """The model that each metric asks, where one does."""
         self.votes: dict[str, dict[bool, int]] = {}
         """For each metric, the first case whose verdict shows that lower, or higher, is better."""
         self.talks: set[bool] = set()
@@ -140,9 +132,9 @@ class _TestRun:
         self.talks.add("turns" in case)
         measured = _measured(case, self.path)
         self.spool.add([{key: case[key] for key in _KEPT if key in case}, measured])
-        self.judged.update(
-            one["name"] for one in case.get("metricsData") or () if one.get("evaluationModel")
-        )
+        for entry in case.get("metricsData") or ():
+            if model := entry.get("evaluationModel"):
+                self.judged[entry["name"]] = str(model)[:100]
         for one in measured:
             if (lower := one.is_lower) is not None:
                 self._vote(one, lower)
@@ -341,6 +333,9 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
         checks[label] = min(bar, checks.get(label, bar))
     if run.has_own:  # more metrics would make another mean
         checks[f"mean of {len(checks)} metrics"] = 0
+    for one in measured:
+        if model := run.judged.get(one.name):
+            checks[f"{run.label(one.name)} by {model}"] = 0
     written = {one.name: {"score": one.score, "threshold": one.threshold} for one in measured}
     return {**named, "deepeval": written, CHECKS: checks}
 

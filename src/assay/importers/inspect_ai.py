@@ -2,7 +2,8 @@
 
 Every sample of every epoch is a run; an epoch is an attempt. Each scorer is a metric, and so is
 each key of a scorer that gives several values. A sample that failed, that was invalidated, or that
-the log declares and does not have, is missing evidence: it has no score.
+the log declares and does not have, is missing evidence: it has no score. A comparison requires each
+scorer of the baseline, with the same options.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.inspect_samples import (
     attached,
+    checks_of,
     count_of,
     limited,
     parts_of,
@@ -29,6 +31,7 @@ from assay.importers.inspect_samples import (
 from assay.importers.parts import objects, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 _SAMPLE = re.compile(r"samples/.*_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
 _CHUNK = re.compile(r"(samples/.*_epoch_\d+)/attachments/(\d{1,9})\.json", re.DOTALL)
@@ -164,6 +167,7 @@ class _Log:
         self._seen: set[tuple[str, int]] = set()
         self._origin: ResultOrigin | None = None
         self._errors = 0
+        self._checks: dict[str, int] = {}
         self._unsure = False
         """Whether the log may lack more than it declares."""
 
@@ -280,6 +284,7 @@ class _Log:
     def _run(self, sample: Any) -> dict[str, Any]:
         if self._origin is None:
             self._origin = self._named()
+            self._checks = checks_of(self._part("eval"))
         self._tally.read["samples"] += 1
         made = parts_of(sample, self._path, self._tally, self._scorer())
         mark = (made["sample_id"], made["attempt"])
@@ -290,6 +295,7 @@ class _Log:
                 where=self._path,
             )
         self._seen.add(mark)
+        made["metadata"] |= {CHECKS: self._checks} if self._checks else {}
         self._errors += made["status"] != "success"
         times = times_of(self._part("stats"), created=self._part("eval").get("created"))
         return sample_run(self._origin, self._wanted, self._tally, **{**times, **made})

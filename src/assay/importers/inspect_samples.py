@@ -7,7 +7,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from assay.canon import digest
 from assay.errors import InputError
+from assay.importers.parts import objects
 from assay.importers.samples import short_id
 from assay.importers.tally import ImportTally
 
@@ -56,9 +58,28 @@ def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[s
         if isinstance(retried := sample.get("error_retries"), list)
         else None,
         "tags": _limit(sample),
-        "metadata": {"labels": words} if words else None,
+        "metadata": {"labels": words} if words else {},
         **times_of(sample),
     }
+
+
+def checks_of(spec: dict[str, Any]) -> dict[str, int]:
+    """What a comparison requires: each scorer with its options, and with the model that grades. A
+    scorer with other options may be easier to please.
+
+    >>> checks_of({"scorers": [{"name": "match", "options": {}}]})
+    {'scorer match': 0}
+    """
+    roles = next(iter(objects([spec.get("model_roles")])), {})
+    checks = {}
+    for scorer in objects(spec.get("scorers")):
+        name = str(scorer.get("name"))
+        options = next(iter(objects([scorer.get("options")])), {})
+        grader = roles.get(options.get("model_role") or "grader") if "model" in name else None
+        settings = [one for one in (options, grader) if one]
+        suffix = f" with the options {digest(settings)[7:19]}" if settings else ""
+        checks[f"scorer {name[:100]}{suffix}"] = 0
+    return checks
 
 
 def times_of(part: dict[str, Any], *, created: Any = None) -> dict[str, str]:
