@@ -305,7 +305,7 @@ def test_an_empty_file_is_not_attested(assay: Any, files: Path) -> None:
         "--attest",
         "d.intoto.json",
     )
-    assert (done.code, (files / "d.intoto.json").exists()) == (3, False)
+    assert (done.code, (files / "d.intoto.json").exists()) == (4, False)
 
 
 def test_what_comes_through_a_pipe_is_attested_as_it_was_read(assay: Any, files: Path) -> None:
@@ -673,6 +673,13 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         (("gate", "better.jsonl", "--baseline", "production"), 4, "REL-005"),
         (("gate", "empty.jsonl", "--baseline", "base.jsonl"), 4, "REL-003"),
         (("gate", "better.jsonl", "--baseline", "empty.jsonl"), 4, "REL-003"),
+        (("gate", "better.jsonl", "empty.jsonl", "--baseline", "base.jsonl"), 4, "REL-003"),
+        (
+            ("gate", "better.jsonl", "--baseline", "base.jsonl", "--baseline", "empty.jsonl"),
+            4,
+            "REL-003",
+        ),
+        (("baseline", "set", "production", "base.jsonl", "empty.jsonl"), 4, "REL-003"),
         (("gate", "broken.jsonl", "--baseline", "base.jsonl"), 3, "FIL-002"),
         (("gate", "half.jsonl", "--baseline", "base.jsonl"), 3, "GRD-"),
         (("gate", "twice.jsonl", "--baseline", "base.jsonl"), 3, "REL-004"),

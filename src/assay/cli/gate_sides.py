@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
-from assay.errors import InputError, UsageError, printable
+from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import Document, StoredInput, Unread, stream_documents
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from assay.archive.sides import SideReader
     from assay.cli.parsing import Options
-    from assay.pipeline.grading import Grader
+    from assay.pipeline.grading import Graded, Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 
@@ -48,15 +48,32 @@ def read_side(
     seen: Seen | None = None,
 ) -> Side:
     """One side of a comparison, from its files. An unreadable line stops everything, since its
-    content is unknown. `kept` records the inputs, and `read` receives each file with the digest of
-    the bytes that were read. `seen` receives each grade as it is made.
+    content is unknown, and so does a file without runs: what belongs in it is unknown too. `kept`
+    records the inputs, and `read` receives each file with the digest of the bytes that were read.
+    `seen` receives each grade as it is made.
     """
     documents, where = chain.from_iterable(_hashed(path, read) for path in paths), ", ".join(paths)
-    return (
-        side_of(documents, grader, name=name, where=where, seen=seen)
+    filled: set[str] = set()
+
+    def each(document: Document, graded: Graded) -> None:
+        filled.add(document.file)
+        if seen is not None:
+            seen(document, graded)
+
+    side = (
+        side_of(documents, grader, name=name, where=where, seen=each)
         if kept is None
-        else kept.read(documents, grader, name=name, where=where, seen=seen)
+        else kept.read(documents, grader, name=name, where=where, seen=each)
     )
+    for path in paths:
+        if ("<stdin>" if path == "-" else path) not in filled:
+            raise NotEnoughEvidence(
+                "REL-003",
+                f"contains no runs, and the other files of the {name} do.",
+                where=path,
+                fix="Fill it, or leave it out if nothing belongs in it.",
+            )
+    return side
 
 
 def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread]:
