@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import run as assay
-from assay.errors import AssayError, ExitCode
+from assay.errors import AssayError, ExitCode, InputError
 from peer_files import broken, imported, survives, takers
 
 
@@ -121,6 +121,16 @@ def test_the_label_counts_where_a_score_may_be_better_when_lower(
     assert assay(["gate", "old.json", "--baseline", "old.json"]) == ExitCode.PASSED
     for name in ("new.json", "hidden.json"):
         assert assay(["gate", name, "--baseline", "old.json"]) == ExitCode.FAILED
+
+
+def test_a_label_that_contradicts_its_score_is_refused(tmp_path: Path) -> None:
+    """Graded by the score alone, `incorrect` with 1 would be the best answer."""
+    for label, score in (("incorrect", 1), ("correct", 0), ("fail", 1.0)):
+        path = _file(tmp_path, [_run("e1", [_annotation("check", score, label=label)])])
+        with pytest.raises(InputError, match=f"label '{label}' and the score {score}"):
+            imported("phoenix", path)
+    path = _file(tmp_path, [_run("e1", [_annotation("check", 0.7, label="incorrect")])])
+    assert _values(imported("phoenix", path)[0][0]) == {"check": Decimal("0.7")}
 
 
 def test_an_experiment_as_csv_is_the_same(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import file_stem, kinds_of, name_of, optional, shaped
+from assay.importers.parts import file_stem, kinds_of, name_of, optional, refused, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -106,6 +106,13 @@ class _Annotations:
             self._tally.in_words(name)
             self._tally.dropped["labels without a score, which are not graded"] += 1
             return
+        elif score in (0, 1) and _graded(given.get("label")) == 1 - score:
+            if self._tally.scale_of(name) is None:
+                raise refused(
+                    f"{name!r} has the label {self.labels[name][:40]!r} and the score {score}.",
+                    where,
+                    "If lower is better, state it with --map score:NAME=NAME:1..0.",
+                )
         self.scores.setdefault(name, []).append(score)
 
     def flat(self, row: Mapping[str, Any], where: str) -> None:
