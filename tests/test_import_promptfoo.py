@@ -305,6 +305,11 @@ def test_aliases_of_yaml_are_followed_as_far_as_they_end(tmp_path) -> None:
             imported("promptfoo", path)
 
 
+def test_a_part_named_like_a_row_is_none(tmp_path) -> None:
+    runs, _ = read(tmp_path, layout2(row(), stats=None) | {"table": "x", "row": 1})
+    assert len(runs) == 1
+
+
 def test_a_success_that_the_grading_denies_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"`gradingResult.pass` is false"):
         read(tmp_path, layout2(row(gradingResult={"pass": False, "score": 1})))

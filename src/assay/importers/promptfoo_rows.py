@@ -125,7 +125,7 @@ def _header(pieces: Iterator[tuple[tuple[Any, ...], Any]], path: str) -> Iterato
                 yield "description", value
         elif not place:
             raise InputError("FIL-006", "is not a result of promptfoo.", where=path)
-        else:
+        elif keys[-1] not in ("row", "table"):
             yield str(keys[-1]), value
 
 
