@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import AssayError
+from assay.errors import AssayError, NotEnoughEvidence
 from peer_files import RECORDED, imported, survives, takers
 
 FOLDER = RECORDED / "junit"
@@ -207,6 +207,14 @@ def test_reports_of_several_classes_are_one_evaluation(tmp_path: Path) -> None:
     runs, tally = imported("junit", *sorted(tmp_path.glob("*.xml")))
     assert {run["workflow"]["id"] for run in runs} == {"junit"}
     assert (len(runs), tally.stated) == (8, {"samples": 8, "passed": 4})
+
+
+def test_one_of_several_reports_without_tests_is_not_success(tmp_path: Path) -> None:
+    full, empty = tmp_path / "1.xml", tmp_path / "2.xml"
+    full.write_text(SUREFIRE)
+    empty.write_text('<testsuites><testsuite name="shard-2" tests="0"/></testsuites>')
+    with pytest.raises(NotEnoughEvidence, match="the report has no tests"):
+        imported("junit", full, empty)
 
 
 def test_a_damaged_report_is_refused_in_words_or_read(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from assay.errors import InputError
+from assay.errors import InputError, NotEnoughEvidence
 from assay.files.xml_files import XmlEnd, XmlStart, stream_xml
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -127,7 +127,15 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     for path in paths:
         name = NameVersion(short_id(title, 0), UNVERSIONED)
         origin = ResultOrigin("junit", name, name, file_id(path), answers=False, verdicts=True)
+        before = tally.samples
         yield from _SuiteReader(origin, wanted, tally, path, seen, stated).runs()
+        if tally.samples == before and len(paths) > 1:  # a shard that crashed looks like this
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "the report has no tests.",
+                where=path,
+                fix="Leave it out if none were to run.",
+            )
     for tests, passed in () if None in stated else filter(None, stated):
         tally.state("samples", tests)
         tally.state("passed", passed)
