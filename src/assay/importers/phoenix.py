@@ -106,13 +106,16 @@ class _Annotations:
             self._tally.in_words(name)
             self._tally.dropped["labels without a score, which are not graded"] += 1
             return
-        elif score in (0, 1) and _graded(given.get("label")) == 1 - score:
-            if self._tally.scale_of(name) is None:
-                raise refused(
-                    f"{name!r} has the label {self.labels[name][:40]!r} and the score {score}.",
-                    where,
-                    "If lower is better, state it with --map score:NAME=NAME:1..0.",
-                )
+        elif (
+            score in (0, 1)
+            and _graded(given.get("label")) == 1 - score
+            and self._tally.scale_of(name) is None
+        ):
+            raise refused(
+                f"{name!r} has the label {self.labels[name][:40]!r} and the score {score}.",
+                where,
+                "If lower is better, state it with --map score:NAME=NAME:1..0.",
+            )
         self.scores.setdefault(name, []).append(score)
 
     def flat(self, row: Mapping[str, Any], where: str) -> None:
