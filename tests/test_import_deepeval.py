@@ -161,6 +161,9 @@ def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> 
     judged = tests("judged", lambda _: {"A": scored(1, True, evaluationModel="gpt-4o")})
     other = tests("other", lambda _: {"A": scored(1, True, evaluationModel="always-1")})
     assert "lost the check A by gpt-4o" in decided(other, judged)
+    models = ["always-1"] * 39 + ["gpt-4o"]
+    mixed = tests("mixed", lambda n: {"A": scored(1, True, evaluationModel=models[n])})
+    assert "lost the check A by gpt-4o" in decided(mixed, judged)
     # a metric that only some tests of a file have
     files = {"testFile": "test_bot.py"}
     own = {"A": scored(1, True), "B": scored(1, True)}

@@ -114,8 +114,8 @@ class _TestRun:
         self.header: dict[str, Any] = {}
         self.cases = self.open = self.traces = 0
         self.counts: Counter[str] = Counter()
-        self.judged: dict[str, str] = {}
-        """The model that each metric asks, where one does."""
+        self.judged: dict[str, set[str]] = {}
+        """The models that each metric asks, where it does."""
         self.votes: dict[str, dict[bool, int]] = {}
         """For each metric, the first case whose verdict shows that lower, or higher, is better."""
         self.talks: set[bool] = set()
@@ -134,7 +134,7 @@ class _TestRun:
         self.spool.add([{key: case[key] for key in _KEPT if key in case}, measured])
         for entry in case.get("metricsData") or ():
             if model := entry.get("evaluationModel"):
-                self.judged[entry["name"]] = str(model)[:100]
+                self.judged.setdefault(entry["name"], set()).add(str(model)[:100])
         for one in measured:
             if (lower := one.is_lower) is not None:
                 self._vote(one, lower)
@@ -334,8 +334,8 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
     if run.has_own:  # more metrics would make another mean
         checks[f"mean of {len(checks)} metrics"] = 0
     for one in measured:
-        if model := run.judged.get(one.name):
-            checks[f"{run.label(one.name)} by {model}"] = 0
+        if models := run.judged.get(one.name):
+            checks[f"{run.label(one.name)} by {' and '.join(sorted(models))}"] = 0
     written = {one.name: {"score": one.score, "threshold": one.threshold} for one in measured}
     return {**named, "deepeval": written, CHECKS: checks}
 

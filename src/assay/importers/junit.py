@@ -44,7 +44,17 @@ MAX_NAMED = 20
 """Unknown elements that are named in notes."""
 _STATED = ("status", "result")
 _STATUSES = {
-    "passed": ("run", "pass", "passed", "ok", "success", "successful", "completed", "fixed"),
+    "passed": (
+        "run",
+        "pass",
+        "passed",
+        "ok",
+        "success",
+        "succeeded",
+        "successful",
+        "completed",
+        "fixed",
+    ),
     "failure": ("fail", "failed", "failure"),
     "error": ("error", "errored", "broken", "aborted"),
     "skipped": ("notrun", "skipped", "disabled", "ignored", "pending", "suppressed", "todo"),
