@@ -473,7 +473,10 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
         "inputs": {"q": "x"},
         "forbidden_tools": ["rm"],
         "outputs": {"answer": "4"},
-        "metadata": {"declared_tools": {"search": "sha256:a", "book": "sha256:b"}},
+        "metadata": {
+            "declared_tools": {"search": "sha256:a", "book": "sha256:b"},
+            "declared_testing": "sha256:t",
+        },
     }
     steps = [{"name": "plan", "status": "success", "critical": True}]
     rules = {
@@ -502,7 +505,8 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
     same = toolruns({"expected": {"answer": "4"}, "latency_ms": 9})
     assert outcome(same, toolruns_side(), terms=Terms()) == "promote"
     # one tool fewer, and a new one
-    other = {"declared_tools": {"search": "sha256:a", "pay": "sha256:p"}}
+    tools = {"search": "sha256:a", "pay": "sha256:p"}
+    other = {"declared_tools": tools, "declared_testing": "sha256:t"}
     moved = [{**one, "metadata": other} for one in same]
     assert outcome(moved, toolruns_side(), terms=Terms()) == "promote"
 
@@ -530,6 +534,8 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
         ({"handoff_rules": [["a", "b"], ["b", "c"], ["a", "c"]]}, "limit on handoffs from a to c"),
         ({"expected": {"answer": "5"}}, "expected value of the baseline"),
         ({"metadata": {}}, "schemas of tools"),
+        ({"metadata": {}}, "test setup of the baseline"),
+        ({"metadata": {"declared_testing": "sha256:u"}}, "test setup of the baseline"),
         ({"metadata": {"declared_tools": []}}, "schemas of tools"),
         ({"metadata": {"declared_tools": {"search": "sha256:c"}}}, "schema of the tool search"),
     ],

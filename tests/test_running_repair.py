@@ -263,6 +263,25 @@ def test_pytest_and_a_command_of_ones_own_run_tests_too(project: Path) -> None:
     }
 
 
+def test_the_test_setup_that_a_run_records_is_what_decides_whether_a_patch_passes(
+    project: Path,
+) -> None:
+    def setup(**repository: Any) -> str:
+        return str(workflow_at(project.parent, **repository).spec.repository.testing)
+
+    assert setup(timeout_s=9, base="main") == setup()
+    assert setup(restore=["a", "b"]) == setup(restore=["b", "a"])
+    changes: list[dict[str, Any]] = [
+        {},
+        {"command": ["true", "{test}"]},
+        {"restore": ["tests"]},
+        {"fail_to_pass": [MUL]},
+        {"pass_to_pass": "few"},
+        {"test_patch": "none"},
+    ]
+    assert len({setup(**change) for change in changes}) == len(changes)
+
+
 # --- trees
 
 

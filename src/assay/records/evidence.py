@@ -20,6 +20,10 @@ TOOLS = "declared_tools"
 """The key in a run's metadata for the tools that its workflow declares: a digest of the schema of
 each tool's arguments. A comparison requires of the candidate what the baseline has.
 """
+TESTING = "declared_testing"
+"""The key in a run's metadata for a digest of how its patch is tested: the command, the tests, and
+the files that are restored first. A comparison requires of the candidate what the baseline has.
+"""
 IMPORTED = "imported"
 """The key in a run's metadata for the tool that it was imported from, its place in that tool's
 file, and what the import left out.

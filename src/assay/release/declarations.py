@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from assay.canon import digest
-from assay.records.evidence import CHECKS, TOOLS, Run
+from assay.records.evidence import CHECKS, TESTING, TOOLS, Run
 
 
 class Declarations(NamedTuple):
@@ -36,6 +36,8 @@ class Declarations(NamedTuple):
     checks: Mapping[str, Decimal | int]
     tools: Mapping[str, str] | None
     """The schema of each declared tool; None if the run states none."""
+    testing: str | None
+    """How a patch is tested; None if the run doesn't state it."""
 
     def of_workflow(self) -> list[str]:
         """The declarations that a workflow makes for all of its samples alike, in words."""
@@ -69,6 +71,7 @@ def declared_by(run: Run) -> Declarations:
         (unturned, broken),
         _checks(run.metadata.get(CHECKS)),
         _tools(run.metadata.get(TOOLS)),
+        None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
     )
 
 
@@ -108,6 +111,7 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
             if name in other.checks
         },
         one.tools if one.tools == other.tools else None,
+        one.testing if one.testing == other.testing else None,
     )
 
 
@@ -144,6 +148,8 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         lost.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
         lost.append("expected value of the baseline")
+    if theirs.testing is not None and ours.testing != theirs.testing:
+        lost.append("test setup of the baseline")
     if theirs.tools is not None:
         # a tool that is gone can't be called; a new one has no schema to keep to
         lost += (
@@ -176,7 +182,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
 def _limits(stated: Declarations) -> bool:
     """Whether a run declares anything that a candidate could weaken."""
     named = stated.required_outputs | stated.required_inputs | stated.forbidden_tools
-    values = (stated.handoffs, stated.output_schema, stated.expected)
+    values = (stated.handoffs, stated.output_schema, stated.expected, stated.testing)
     return (
         any(value is not None for value in values)
         or any(stated.tests)

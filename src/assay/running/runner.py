@@ -19,7 +19,7 @@ import msgspec
 from assay.canon import canonical, digest
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
-from assay.records.evidence import TOOLS
+from assay.records.evidence import TESTING, TOOLS
 from assay.records.reading import read_run
 from assay.running.adapters import WorkflowTask
 from assay.running.strategies import CallPlan, Unfinished
@@ -274,6 +274,7 @@ class Runner:
                 "dataset_digest": self.dataset.digest,
                 "strategy": spec.strategy,
                 **({} if self._tools is None else {TOOLS: self._tools}),
+                **({} if spec.repository is None else {TESTING: spec.repository.testing}),
                 **self.workflow.plugins,
                 "sample_digest": digest(sample.row),
                 # part of what the sample is: see `release.overlap`

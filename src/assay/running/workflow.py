@@ -166,6 +166,12 @@ class Repository(_WorkflowPart, frozen=True):
     """Memory limit for one run of one test, in megabytes."""
 
     @property
+    def testing(self) -> str:
+        """A digest of how a patch is tested, wherever the tree is."""
+        tests = (self.fail_to_pass, self.pass_to_pass, self.test_patch)
+        return digest([self.patch, self.command, *tests, sorted(self.restore)])
+
+    @property
     def test_fields(self) -> list[str]:
         """The fields of a sample that contain tests; like expected values, they are never
         inputs.
