@@ -171,7 +171,8 @@ AT_THE_START = (
 _BEGAN_WITH = {name: value for name, value in os.environ.items() if name.startswith(AT_THE_START)}
 SMALL = 1 << 14  # what a pipe holds on any system though nobody reads it yet
 FORKED = {"serve"}  # it has a process to lead
-STAYS = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent))
+TESTS = Path(__file__).resolve().parent
+STAYS = (sys.prefix, sys.base_prefix, str(TESTS.parent / "src"))
 _firsts: list[Path] = []
 
 
@@ -284,7 +285,8 @@ def _set_aside() -> dict[str, ModuleType]:
     found = {}
     for name, module in [*sys.modules.items()]:
         place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-        if place and not place.startswith(STAYS):
+        ours = name.partition(".")[0] == "assay" or os.path.dirname(place) == str(TESTS)
+        if place and not ours and not place.startswith(STAYS):
             found[name] = sys.modules.pop(name)
     loading._loaded.clear()
     importlib.invalidate_caches()
