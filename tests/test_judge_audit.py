@@ -318,6 +318,8 @@ def test_a_good_fresh_card_admits_its_judge() -> None:
         ({"calibration__n_labelled": 29}, "labels"),
         ({"calibration__agreement": {"cohen_kappa": {**interval(0.7), "low": 0.39}}}, "kappa"),
         ({"calibration__agreement": {"cohen_kappa": {**interval(0.7), "low": None}}}, "kappa"),
+        ({"calibration__agreement": {"cohen_kappa": {**interval(0.7), "level": 0.9}}}, "kappa"),
+        ({"calibration__agreement": {"cohen_kappa": {"value": 0.7, "low": 0.6}}}, "kappa"),
         ({"calibration__agreement": {}}, "kappa"),
         ({"audit__biases__position__inconsistency_rate": interval(0.11)}, "inconsistency"),
         ({"audit__biases__position__value": -0.2}, "position"),

@@ -278,6 +278,18 @@ def test_words_have_a_rate_only_when_the_positive_one_is_named() -> None:
         calibrate(rows, level=1.0)
 
 
+def test_a_scale_of_numbers_is_not_reduced_to_one_value_against_the_rest() -> None:
+    people = [1, 2, 5] * 20
+    rows = [
+        {"id": str(place), "human": label, "judge": {1: 4, 2: 3, 5: 5}[label]}
+        for place, label in enumerate(people)
+    ]
+    assert calibrate(rows)["agreement"]["weighted_kappa"]["quadratic"]["value"] < 0.5
+    with pytest.raises(InputError, match="agreement is measured on the whole scale"):
+        calibrate(rows, positive="5")
+    assert calibrate(verdicts(values=(0, 1)), positive="0")["scale"]["positive"] == "0"
+
+
 def test_groups_widen_the_estimates_and_the_result_says_what_ignores_them() -> None:
     rows = verdicts(80, 320)
     copies = [

@@ -36,6 +36,11 @@ REQUIRED = ("name", "prompt_version", "rubric", "settings")
 endpoint names the model that answered.
 """
 
+LEVEL = Decimal("0.95")
+"""The lowest confidence level at which the interval of kappa counts: at a lower one, its lower end
+would rise with no further label.
+"""
+
 
 class Term(NamedTuple):
     """One thing that a policy asks of a judge."""
@@ -209,9 +214,11 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     answers = sum(probe.answers for probe in probes)
     lost = sum(probe.lost for probe in probes) / answers if answers else None
     n_items = None if card.audit_items is None else card.audit_items.n
-    low = None if card.kappa is None else card.kappa.low
     weighted = card.agreement is not None and card.kappa is not card.agreement.cohen_kappa
     kappa = f"the lower end of its {'weighted ' if weighted else ''}kappa with people"
+    low, level = (card.kappa.low, card.kappa.level) if card.kappa is not None else (None, None)
+    if low is not None and (level is None or _compare(level, LEVEL) < 0):
+        low, kappa = None, f"{kappa}, at the level {LEVEL} or more"
     results = (
         _fresh(card, terms, now),
         _identified(card),

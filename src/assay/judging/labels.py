@@ -199,6 +199,14 @@ def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
                 f"no label and no verdict is '{positive}'.{near_miss(positive, values)}",
                 fix=f"The values are {_listed(values)}.",
             )
+        if len(values) > 2 and any(map(is_number, values.values())):
+            # as two classes, a judge that gives a 4 where people give a 1 would agree with them
+            raise InputError(
+                "JDG-008",
+                f"--positive {positive} would reduce a scale of {len(values)} numbers to two"
+                " classes, and agreement is measured on the whole scale.",
+                fix="Omit --positive: it is for words.",
+            )
         return Scale("binary", "rate", positive, {text: float(text == positive) for text in values})
     if all(isinstance(value, bool) for value in values.values()):
         return Scale("binary", "rate", "true", {"true": 1.0, "false": 0.0})
