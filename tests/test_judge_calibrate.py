@@ -360,6 +360,13 @@ def test_labels_without_verdicts_take_them_from_the_judgements(assay: Any, tmp_p
     (tmp_path / "judgements.json").write_text(json.dumps(document))
     several = assay("judge", "calibrate", "--labels", bare, *given)
     assert (several.code, "`judge` is missing" in several.err) == (3, True)
+    fitting = assay("judge", "calibrate", "--labels", whole, *given)
+    assert (fitting.code, "on several criteria of easy, hard" in fitting.err) == (3, True)
+    for labels in (bare, whole):
+        chosen = assay("judge", "calibrate", "--labels", labels, *given, "--criterion", "hard")
+        assert chosen.json()["scorer"]["criteria"] == ["hard"]
+    wrong = assay("judge", "calibrate", "--labels", whole, *given, "--criterion", "tone")
+    assert (wrong.code, "no judgement is on the criterion 'tone'" in wrong.err) == (2, True)
 
 
 def test_the_digest_of_a_set_is_of_its_labels_alone() -> None:

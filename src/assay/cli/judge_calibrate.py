@@ -18,6 +18,7 @@ from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
 from assay.judging.labels import kind_of, read_labels
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from assay.archive.label_calibration import LabelledRows
@@ -34,12 +35,14 @@ def _calibrate(options: Options, store: Store | None) -> int:
             "choose where the labels are: --labels FILE, or --from-ledger SET.",
             fix="`assay label list` lists the sets of the ledger.",
         )
-    if options.criterion and not options.from_ledger:
-        raise UsageError("CLI-001", "--criterion is for --from-ledger SET.")
+    if options.criterion and not (options.from_ledger or options.judgements):
+        raise UsageError("CLI-001", "--criterion is for --from-ledger SET or --judgements FILE.")
     options.files = [options.labels] if options.labels else []
     name, version = _set(options.set)
     judgements = read_judgements(options.judgements) if options.judgements else None
     labelled = _of_ledger(options, judgements) if options.from_ledger else None
+    if labelled is None and judgements is not None and options.criterion:
+        judgements = _on(options.criterion, judgements)
     if labelled is not None:
         name, version = name or labelled.about["name"], version or labelled.about["id"]
         judgements = labelled.judgements
@@ -114,6 +117,19 @@ def read_judgements(path: str) -> dict[str, Any]:
             fix="`assay judge rubric -o judgements.json` writes one.",
         )
     return tree
+
+
+def _on(criterion: str, judgements: dict[str, Any]) -> dict[str, Any]:
+    """The judgements of one criterion."""
+    items = [item for item in judgements["items"] if item.get("criterion") == criterion]
+    if not items:
+        known = sorted({str(item.get("criterion")) for item in judgements["items"]})
+        raise UsageError(
+            "CLI-001",
+            f"no judgement is on the criterion {criterion!r}.{near_miss(criterion, known)}",
+            fix=f"Choose one of {', '.join(known)}.",
+        )
+    return {**judgements, "items": items}
 
 
 def _verdicts(judgements: dict[str, Any] | None) -> dict[str, Any]:
@@ -238,7 +254,7 @@ COMMANDS = {
             arg(
                 "--criterion",
                 metavar="NAME",
-                help="with --from-ledger: which criterion, where the set has several",
+                help="the criterion that people labelled, where there are several",
             ),
             arg(
                 "--judgements",

@@ -128,7 +128,7 @@ def calibrate(
 
 
 def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The criteria of these judgements that the verdicts are on, as a card names them; nothing if
+    """The criterion of these judgements that the verdicts are on, as a card names it; nothing if
     the judgements name none, as those of pairs. Refuses a verdict that they don't have, and
     verdicts on different criteria: one judge is not calibrated by the verdicts of another, and one
     criterion not by those on another.
@@ -143,9 +143,8 @@ def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> dict
         for name, verdicts in given.items()
         if all(_verdict_text(row.judge) in verdicts.get(row.id, ()) for row in rows)
     ]
-    if matching:
-        criteria = sorted(name for name in matching if name is not None)
-        return {"criteria": criteria} if criteria else {}
+    if len(matching) == 1:  # where several match, people labelled only one of them
+        return {} if matching[0] is None else {"criteria": [matching[0]]}
     faults = []
     for row in rows:
         verdicts = set().union(*(of.get(row.id, set()) for of in given.values()))
@@ -167,6 +166,7 @@ def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> dict
                 f"the verdicts are on several criteria of {names}; a calibration is of one.",
                 code="JDG-008",
                 path="judge",
+                fix="Choose the one that people labelled with --criterion.",
             )
         )
     fix = (
