@@ -509,6 +509,9 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
     other = {"declared_tools": tools, "declared_testing": "sha256:t"}
     moved = [{**one, "metadata": other} for one in same]
     assert outcome(moved, toolruns_side(), terms=Terms()) == "promote"
+    # words that check nothing
+    worded = [{**one, "output_schema": {"title": "Reply", **one["output_schema"]}} for one in same]
+    assert outcome(worded, toolruns_side(), terms=Terms()) == "promote"
 
 
 @each(

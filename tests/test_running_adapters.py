@@ -152,6 +152,22 @@ def answer(inputs, record):
     assert "declared_tools" not in run["metadata"]
 
 
+def test_only_what_a_tool_schema_checks_is_declared(tmp_path: Path) -> None:
+    declared = []
+    for name, part in (
+        ("plain", {"type": "string"}),
+        ("described", {"type": "string", "description": "The words to look for."}),
+        ("laxer", {"description": "The words to look for."}),
+    ):
+        (tmp_path / name).mkdir()
+        shape = {"type": "object", "properties": {"description": part}}
+        tools = [{"name": "search", "parameters": shape}]
+        code = "def answer(inputs, record):\n    return {'answer': 'x'}\n"
+        (run,) = ran(tmp_path / name, code, tools=tools)
+        declared.append(run["metadata"]["declared_tools"])
+    assert declared[0] == declared[1] != declared[2]
+
+
 def _plain(value: Any) -> Any:
     import msgspec
 

@@ -20,6 +20,7 @@ _WITHOUT_BOUND = {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unev
 _ELSEWHERE = {"$id", "$schema"}
 """Below the root these start another resource, with separate references or another dialect."""
 _NOTES = {"description", "title", "$comment"}
+_VALUES = {"const", "enum"}
 _COUNTED = re.compile(r"(.)\{(\d+)(?:,(\d*))?\}")
 _STATES = 8
 """Automaton states for one character of a pattern: `.` and a negated class need several in UTF-8.
@@ -30,6 +31,23 @@ _CLASS = 2_000
 
 class _NoBound(Exception):
     pass
+
+
+def without_notes(schema: Any) -> Any:
+    """A JSON Schema without the descriptions, titles and comments, which check nothing.
+
+    >>> without_notes({"title": "Q", "properties": {"title": {"description": "a", "const": "b"}}})
+    {'properties': {'title': {'const': 'b'}}}
+    """
+    if isinstance(schema, list | tuple):
+        return [without_notes(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: part if name in _VALUES else without_notes(part)
+        for name, part in schema.items()
+        if not (name in _NOTES and isinstance(part, str))
+    }
 
 
 def weight_of(schema: Any) -> int | None:

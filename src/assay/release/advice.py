@@ -35,7 +35,8 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
         return [f"The lower end of the difference is {room:.2f} points above the limit."]
     gates, scored, floored, severe, *_ = seen.rules
     changes = [
-        f"Restore what the baseline has: {_names(rule.evidence['lost'], 'what')}."
+        f"Restore what the baseline has: {_names(rule.evidence['lost'], 'what')}. If you changed it"
+        " on purpose, evaluate the baseline with the change, and compare again."
         for rule in seen.rules
         if "lost" in rule.evidence
     ]

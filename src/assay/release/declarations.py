@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from assay.canon import digest
 from assay.records.evidence import CHECKS, TESTING, TOOLS, Run
+from assay.records.schema_weight import without_notes
 
 
 class Declarations(NamedTuple):
@@ -65,7 +66,7 @@ def declared_by(run: Run) -> Declarations:
             if run.handoff_rules is None
             else frozenset((str(one), str(other)) for one, other in run.handoff_rules)
         ),
-        None if run.output_schema is None else digest(run.output_schema),
+        None if run.output_schema is None else digest(without_notes(run.output_schema)),
         None if run.expected is None else digest(run.expected),
         (fail, keep),
         (unturned, broken),

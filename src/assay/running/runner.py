@@ -21,6 +21,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.evidence import TESTING, TOOLS
 from assay.records.reading import read_run
+from assay.records.schema_weight import without_notes
 from assay.running.adapters import WorkflowTask
 from assay.running.strategies import CallPlan, Unfinished
 from assay.scoring.gate_rules import may_be_forbidden
@@ -122,7 +123,9 @@ class Runner:
         self._check = _tool_check(workflow)
         tools = workflow.spec.tools
         self._tools = (
-            None if tools is None else {tool.name: digest(tool.parameters) for tool in tools}
+            None
+            if tools is None
+            else {tool.name: digest(without_notes(tool.parameters)) for tool in tools}
         )
 
     async def run(self, work: Iterable[SampleWork]) -> None:
