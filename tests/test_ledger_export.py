@@ -269,6 +269,21 @@ def test_a_changed_record_is_never_exported(assay: Any, tmp_path: Path) -> None:
     assert files(tmp_path / "lake") == {}
 
 
+def test_an_export_of_a_ledger_that_lost_a_grade_fails(assay: Any, tmp_path: Path) -> None:
+    import sqlite3
+
+    runs = [run("rag", run_id=f"r-{number}") for number in range(3)]
+    assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
+    assert assay("ledger", "export", "-o", "whole").code == 0
+    with sqlite3.connect(tmp_path / ".assay" / "ledger.db") as database:
+        triggers = database.execute("select name from sqlite_master where type = 'trigger'")
+        for (name,) in triggers.fetchall():
+            database.execute(f'drop trigger "{name}"')
+        database.execute("delete from records where kind = 'grade' and run_id = 'r-1'")
+    done = assay("ledger", "export", "-o", "lake")
+    assert (done.code, "1 left out: missing from the ledger" in done.out) == (1, True)
+
+
 def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_path: Path) -> None:
     runs = []
     for family in FAMILIES:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.archive.ledger_export import ExportResult
 
 SHOWN = 5
+MISSING = "missing from the ledger, which counted them; run `assay ledger verify`"
 
 
 def _export(options: Options) -> int:
@@ -38,6 +39,10 @@ def _export(options: Options) -> int:
         done = export_ledger(ledger, options.output, projects, progress.add)
         progress.end()
     document = _document(done, options.output, projects)
+    # records that were removed from outside leave no reason behind, only the ledger's own count
+    missing = total - document["total"]["grades"] - sum(document["left_out"].values())
+    if missing > 0:
+        document["left_out"][MISSING] = missing
     # what somebody had forgotten before the export is meant to be absent
     whole = not ({*document["left_out"]} - {FORGOTTEN}) and not document["forgotten_since"]
     code = ExitCode.PASSED if whole else ExitCode.FAILED
