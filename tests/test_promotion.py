@@ -206,6 +206,10 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
     thinned = decide([*worse, *own], base, rules=allowed)
     assert "over the 200 samples that the baseline has too" in thinned.reason
     assert thinned.outcome == "reject"
+    # 5 new samples that fail are 5 of 220, and none of the baseline's 200
+    added = failing(set(range(200, 205)), many)[200:]
+    allowed = allowed._replace(gate_failure_increase=Ratio(23, 1000))
+    assert decide([*base, *added], base, rules=allowed).outcome == "promote"
 
 
 def test_a_gate_without_a_verdict_is_a_failure() -> None:

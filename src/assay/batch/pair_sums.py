@@ -112,6 +112,7 @@ class _Tally:
                 self._samples("fails_o AND NOT fails_t", counts["newly"]),
                 self._samples(self._ungated(), counts["ungated"]),
                 self._lost_gates(counts),
+                counts["fails_known"],
             ),
             floors=FloorTally(
                 self._items(
@@ -147,6 +148,7 @@ class _Tally:
             "fails_o": count_if("fails_o"),
             "fails_t": count_if("fails_t"),
             "fails_both": count_if("fails_o AND fails_t"),
+            "fails_known": count_if("fails_o AND NOT alone"),
             "newly": count_if("fails_o AND NOT fails_t"),
             "passes": count_if("pass_o = 1"),
             "gained": count_if("pass_o = 1 AND pass_t = 0"),

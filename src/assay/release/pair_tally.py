@@ -136,6 +136,7 @@ def _gates(pairs: Sequence[Pair]) -> GateTally:
         _all(pair.sample for pair, mine, before in verdicts if mine and not before),
         _all(pair.sample for pair in pairs if pair.known is not None and not pair.known.gates),
         _lost(pairs, "gate", "declaration"),
+        sum(pair.candidate is None or bool(pair.candidate.failed) for pair in of_baseline(pairs)),
     )
 
 

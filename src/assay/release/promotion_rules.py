@@ -115,7 +115,7 @@ def gate_failures(
     if rise > allowed:
         reason = f"{counts}; the rate rose by {float(rise):.4f}, and {float(allowed):g} is allowed"
         return rule(GATE_RULE, False, reason, evidence)
-    if known and (steeper := Fraction(ours - theirs, known)) > allowed:
+    if known and (steeper := Fraction(tally.of_baseline - theirs, known)) > allowed:
         reason = (
             f"{counts}; over the {known} samples that the baseline has too, the rate rose by"
             f" {float(steeper):.4f}, and {float(allowed):g} is allowed"

@@ -169,6 +169,8 @@ class GateTally(NamedTuple):
     """Samples without a gate."""
     lost: LostThings | None
     """Gates and declarations that the candidate lost."""
+    of_baseline: int
+    """The candidate fails, and the sample isn't the candidate's alone."""
 
 
 class FloorTally(NamedTuple):
