@@ -68,7 +68,7 @@ def checks_of(spec: dict[str, Any]) -> dict[str, int]:
     scorer with other options may be easier to please.
 
     >>> checks_of({"scorers": [{"name": "match", "options": {}}]})
-    {'scorer match': 0}
+    {'scorer match without options': 0}
     """
     roles = next(iter(objects([spec.get("model_roles")])), {})
     checks = {}
@@ -77,8 +77,8 @@ def checks_of(spec: dict[str, Any]) -> dict[str, int]:
         options = next(iter(objects([scorer.get("options")])), {})
         grader = roles.get(options.get("model_role") or "grader") if "model" in name else None
         settings = [one for one in (options, grader) if one]
-        suffix = f" with the options {digest(settings)[7:19]}" if settings else ""
-        checks[f"scorer {name[:100]}{suffix}"] = 0
+        suffix = f"with the options {digest(settings)[7:19]}" if settings else "without options"
+        checks[f"scorer {name[:100]} {suffix}"] = 0
     return checks
 
 
