@@ -335,6 +335,9 @@ def test_a_calibration_is_of_one_criterion_and_names_it() -> None:
     mixed = [verdicts["easy" if n % 2 else "hard"][n] for n in range(40)]
     with pytest.raises(InputError, match="on several criteria of easy, hard"):
         calibrated(mixed)
+    judgements["items"].append({"id": "7", "criterion": "easy", "raw": 0})  # it gave a 1 before
+    with pytest.raises(InputError, match=r"the verdict on '7' is 1; the judge gave 0 and 1\."):
+        calibrated(verdicts["easy"])
 
 
 def test_labels_without_verdicts_take_them_from_the_judgements(assay: Any, tmp_path: Path) -> None:

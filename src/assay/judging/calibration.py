@@ -141,14 +141,16 @@ def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> dict
     matching = [
         name
         for name, verdicts in given.items()
-        if all(_verdict_text(row.judge) in verdicts.get(row.id, ()) for row in rows)
+        # an item with two verdicts would let the labels choose the one that agrees
+        if all(verdicts.get(row.id) == {_verdict_text(row.judge)} for row in rows)
     ]
     if len(matching) == 1:  # where several match, people labelled only one of them
         return {} if matching[0] is None else {"criteria": [matching[0]]}
     faults = []
     for row in rows:
-        verdicts = set().union(*(of.get(row.id, set()) for of in given.values()))
-        if (text := _verdict_text(row.judge)) not in verdicts:
+        on_each = [of.get(row.id, set()) for of in given.values()]
+        verdicts = set().union(*on_each)
+        if (text := _verdict_text(row.judge)) not in verdicts or any(len(of) > 1 for of in on_each):
             known = (
                 f"the judge gave {' and '.join(sorted(verdicts))}"
                 if verdicts
