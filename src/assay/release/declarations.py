@@ -169,8 +169,8 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         elif 0 < before < mine and failing > theirs.failing[place]:
             # passing tests that only the candidate has would dilute those that it broke
             lost.append(
-                f"{name} of the baseline's {before} tests (it has {mine - before} more, and"
-                f" {failing} fail)"
+                f"{name} of the baseline's {before} tests (new: {mine - before}; failing:"
+                f" {failing}, {theirs.failing[place]} before)"
             )
     for check, least in theirs.checks.items():
         if check not in ours.checks:
