@@ -123,7 +123,7 @@ def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
         raise UsageError(
             "CLI-001",
             f"{option} can't change when a run is resumed: it was started {start}.",
-            fix="Leave it out, or start a new run. `assay grade` grades finished ones by other rules.",
+            fix="Leave it out, or start a new run. For other rules, `assay grade` the runs.",
         )
 
 
