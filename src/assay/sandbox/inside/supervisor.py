@@ -35,7 +35,7 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
     """Run `act` in a child as the job's user, report how it ended, and exit. `act` gets the job and
     a pipe for the reason if it can't start.
     """
-    report, leash, parent = int(job["report"]), int(job["leash"]), os.getppid()
+    report, leash = int(job["report"]), int(job["leash"])
     if job["private"]:
         _prctl(_SET_DUMPABLE, 0)
     if not job["namespaced"]:
@@ -56,12 +56,14 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
     written = _written(str(job["report_file"]), int(job["report_bytes"]))
     if written is not None:
         lines.append(f"report {len(written)}")
-    if not job["namespaced"] and os.getppid() != parent:
-        _remove(str(job["folder"]))  # the caller is gone
+    try:
+        _say(report, "\n".join([*lines, "end\n"]))
+        if written is not None:
+            _send(report, written)
+    except BrokenPipeError:
+        if not job["namespaced"]:
+            _remove(str(job["folder"]))  # the caller is gone
         os._exit(1)
-    _say(report, "\n".join([*lines, "end\n"]))
-    if written is not None:
-        _send(report, written)
     os._exit(0)
 
 
