@@ -10,7 +10,7 @@ Behind the fixture `assay` of conftest.py a command runs in one of four ways:
   others and nothing of ours.
 - Every other command runs in this process, with its own folder, environment, streams and
   descriptors 0 to 2.
-- A command that must be a process of its own (it serves) is forked from a parent that has loaded
+- A command that must be a separate process (it serves) is forked from a parent that has loaded
   what the verbs load and has done nothing with it.
 
 A test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts

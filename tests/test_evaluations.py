@@ -339,7 +339,7 @@ def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
 
 
 def test_folders_with_the_names_of_evaluations_are_not_decided_on(two: Any, tmp_path: Path) -> None:
-    """A change could bring them: batches of both sides, in place of what was evaluated."""
+    """A commit could add them: batches of both sides, which replace what was evaluated."""
     plan = plan_batch(Shelf(), profile="dag-review@1")
     best = {"likert_1_5": 5, "zero_one": 1, "lower_is_better": 0}
     scores = {item.name: best[item.formula] for item in plan.criteria}

@@ -48,9 +48,9 @@ def make(folder: Path) -> list[dict[str, Any]]:
             "level": "DEFAULT",
             "latency": 1.25,
         }
-        asked = {"land": land}
+        question = {"land": land}
         observations += [
-            ObservationV2(id=root, type="SPAN", input=asked, output=town, **shown),
+            ObservationV2(id=root, type="SPAN", input=question, output=town, **shown),
             ObservationV2(id=f"g-{number}", type="GENERATION", parent_observation_id=root, **shown),
         ]
         on_trace = ScoreSubjectV3_Trace(id=trace)

@@ -1,4 +1,4 @@
-"""Phoenix on a server of its own: an experiment with two evaluators, two repetitions and a task that fails once, as its
+"""Phoenix on its own server: an experiment with two evaluators, two repetitions and a task that fails once, as its
 downloads have it. Its means are those that its pages show.
 """
 

@@ -96,9 +96,9 @@ class _Case:
         self.found[start.name] = self.found.get(start.name, 0) + 1
         if start.name in _HARMLESS:
             return
-        told = start.attributes.get("message", "").strip() or text.strip()
+        message = start.attributes.get("message", "").strip() or text.strip()
         kind = start.attributes.get("type", "").strip()
-        self.reasons.setdefault(start.name, told or kind)
+        self.reasons.setdefault(start.name, message or kind)
 
     @property
     def unknown(self) -> list[str]:
@@ -306,12 +306,12 @@ class _SuiteReader:
     def _reason(case: _Case, outcome: str) -> str:
         if outcome == "passed":
             return next((case.reasons[name] for name in _AGAIN if name in case.reasons), "")
-        told = case.reasons.get(outcome, "")
+        reason = case.reasons.get(outcome, "")
         if outcome == "error" and outcome not in case.found and case.unknown:
-            told = f"it has <{case.unknown[0][:40]}>, which Assay doesn't know"
+            reason = f"it has <{case.unknown[0][:40]}>, which Assay doesn't know"
         elif outcome == "error" and outcome not in case.found:
-            told = f"its status is {' and '.join(word[:40] for word in case.words)!r}"
-        return f"{outcome}: {told}" if told else outcome
+            reason = f"its status is {' and '.join(word[:40] for word in case.words)!r}"
+        return f"{outcome}: {reason}" if reason else outcome
 
     def _milliseconds(self, text: str | None) -> Decimal | int | None:
         try:
