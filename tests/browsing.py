@@ -164,13 +164,16 @@ def leave(page: Page) -> None:
 
 
 def draw_all(page: Page) -> None:
-    """Have the pictures below the fold drawn too."""
-    page.evaluate(
-        "document.querySelectorAll('img').forEach((image) => { image.loading = 'eager'; })"
-    )
+    """Have the pictures below the fold drawn too. A click returns before the next page is there,
+    so every look asks again for what that page would put off.
+    """
     for _ in range(1000):  # a page forbids the evaluation that waiting by a function would need
         if page.evaluate(
-            "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
+            """() => {
+                const images = [...document.images];
+                images.forEach((image) => { image.loading = 'eager'; });
+                return images.every((image) => image.complete && image.naturalWidth > 0);
+            }"""
         ):
             return
         page.wait_for_timeout(10)

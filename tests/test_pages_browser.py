@@ -272,6 +272,7 @@ def test_everything_works_without_javascript(site: Site) -> None:
     page = site.open("/runs?grade=F", java_script_enabled=False)
     page.get_by_label("Workflow", exact=True).fill("answer-faq")
     page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile("workflow=answer-faq"))
     page.locator("table.runs tbody a").first.click()
     page.get_by_text("Grades, linked records, digests and replay").click()
     page.get_by_role("button", name="Replay this grade").click()
@@ -333,8 +334,10 @@ def test_a_page_can_be_used_by_keyboard_alone(site: Site) -> None:
 def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) -> None:
     page = site.open("/runs?grade=F")
     page.locator("table.runs tbody a").first.click()
+    charts = page.locator("figure.chart")
+    expect(charts, "steps without times have no axis").to_have_count(2)
+    page.wait_for_load_state()
     draw_all(page)
-    assert page.locator("figure.chart").count() == 2, "steps without times have no axis"
     page.get_by_text("Points and floors as charts").click()
     page.get_by_text("Grades, linked records, digests and replay").click()
     for name in (
@@ -391,7 +394,8 @@ def test_samples_are_read_one_after_the_other_by_keyboard_and_mouse(site: Site) 
 def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
     page = site.open(f"/runs?q={quote('first <')}")
     page.locator("table.runs tbody a").first.click()
-    assert HOSTILE in page.inner_text("h1")
+    expect(page.locator("h1")).to_contain_text(HOSTILE)
+    page.wait_for_load_state()
     assert HOSTILE in page.inner_text("#outputs")
     assert "broken" not in page.title().replace(HOSTILE, "")
     assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0

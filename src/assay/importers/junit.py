@@ -235,7 +235,7 @@ class _SuiteReader:
         if not attributes.get("name", "").strip():
             raise InputError(
                 "SCO-011",
-                "a <testcase> has no name, so it can't be told from the others.",
+                "a <testcase> has no name, so it can't be identified.",
                 where=f"{self._path}:{case.start.line}",
             )
         outcome, reruns = case.outcome, case.reruns
