@@ -504,11 +504,14 @@ def toolruns_side() -> Side:
 def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None:
     same = toolruns({"expected": {"answer": "4"}, "latency_ms": 9})
     assert outcome(same, toolruns_side(), terms=Terms()) == "promote"
-    # one tool fewer, and a new one
-    tools = {"search": "sha256:a", "pay": "sha256:p"}
-    other = {"declared_tools": tools, "declared_testing": "sha256:t"}
-    moved = [{**one, "metadata": other} for one in same]
-    assert outcome(moved, toolruns_side(), terms=Terms()) == "promote"
+    for tools in (
+        {"search": "sha256:a"},  # one tool fewer
+        {"search": "sha256:a", "book": "sha256:b", "pay": "sha256:p"},  # one more
+        {"search": "sha256:a", "reserve": "sha256:b"},  # another name for the same schema
+    ):
+        other = {"declared_tools": tools, "declared_testing": "sha256:t"}
+        moved = [{**one, "metadata": other} for one in same]
+        assert outcome(moved, toolruns_side(), terms=Terms()) == "promote"
     # words that check nothing
     worded = [{**one, "output_schema": {"title": "Reply", **one["output_schema"]}} for one in same]
     assert outcome(worded, toolruns_side(), terms=Terms()) == "promote"
@@ -541,6 +544,10 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
         ({"metadata": {"declared_testing": "sha256:u"}}, "test setup of the baseline"),
         ({"metadata": {"declared_tools": []}}, "schemas of tools"),
         ({"metadata": {"declared_tools": {"search": "sha256:c"}}}, "schema of the tool search"),
+        (
+            {"metadata": {"declared_tools": {"find": "sha256:c", "book": "sha256:b"}}},
+            "schema of the tool search (gone; new: find)",
+        ),
     ],
 )
 def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sample(
@@ -759,6 +766,33 @@ def test_the_pass_threshold_that_the_baseline_has_for_a_sample_is_required_of_th
     assert outcome([*same[:-1], worse("nothing")[-1]], strict) == "reject"
     assert outcome([{**row, "pass_threshold": 90} for row in same], strict) == "promote"
     assert outcome(worse("nothing"), BASELINE) == "promote"
+
+
+def test_a_scorecard_that_states_a_failed_run_does_not_pass(assay: Any, tmp_path: Path) -> None:
+    """Its own gates are open, and nothing but its status shows the failure."""
+    claimed = {"overall_status_success": True, "looks_right": True}
+    for changes in ({}, {"hard_gates": claimed}, {"hard_gates": {}}):
+        for status in ("failed", "error", "completed?"):
+            (tmp_path / "card.json").write_text(
+                json.dumps(card(0, status=status, **changes), default=float)
+            )
+            done = assay("grade", "card.json", "--json")
+            found = done.json()["results"][0]
+            assert (done.code, found["passed"]) == (1, False)
+            assert found["hard_gates"]["overall_status_success"] == {
+                "status": "fail",
+                "reason": f"the run ended with status '{status}'",
+            }
+
+
+def test_a_scorecard_that_stops_stating_its_status_is_held_to_the_baselines() -> None:
+    stated = [{**row, "status": "success"} for row in BASELINE]
+    ended = made([{**row, "status": "error"} for row in BASELINE[:9]] + stated[9:], "baseline")
+    assert outcome(stated, ended) == "promote"
+    assert outcome(BASELINE, ended) == "reject"
+    # a status alone is not a gate: cards without gates stay that
+    bare = GRADER.grade(Document(card(0, status="success", hard_gates={}), "card")).grade
+    assert dict(bare.scorecard.hard_gates) == {}
 
 
 def test_who_asks_for_a_profile_does_not_leave_its_floors_to_the_run(tmp_path: Path) -> None:

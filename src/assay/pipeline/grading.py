@@ -122,26 +122,25 @@ class Grader:
         return score_run(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
-        """A scorecard, held to the chosen profile or else the one that it names, if any.
+        """A scorecard, held to its own status, and to the chosen profile or else the one that it
+        names, if any.
 
         Otherwise a card could carry the name of a profile into its result and leave out what the
         profile requires.
         """
         plan = self._required
-        if plan is None:
-            if scorecard.profile is None:
-                return scorecard
+        if plan is None and scorecard.profile is not None:
             rubric = scorecard.rubric.id if scorecard.rubric is not None else None
             plan = self._planned(None, scorecard.profile.id, rubric, named_by="the scorecard")
-        from assay.scoring.requirements import hold_to
+        if plan is None and scorecard.status is None:
+            return scorecard
+        from assay.scoring.requirements import hold_to, hold_to_status
 
-        return hold_to(
-            structs.replace(
-                scorecard,
-                scoring_system=scored_under(scorecard.scoring_system, plan.scoring_system),
-            ),
-            plan,
-        )
+        held = hold_to_status(scorecard, plan)
+        if plan is None:
+            return held
+        system = scored_under(scorecard.scoring_system, plan.scoring_system)
+        return hold_to(structs.replace(held, scoring_system=system), plan)
 
     def _planned(
         self,

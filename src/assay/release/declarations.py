@@ -152,15 +152,8 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     if theirs.testing is not None and ours.testing != theirs.testing:
         lost.append("test setup of the baseline")
     if theirs.tools is not None:
-        # a tool that is gone can't be called; a new one has no schema to keep to
         lost += (
-            ["schemas of tools"]
-            if ours.tools is None
-            else [
-                f"schema of the tool {name}"
-                for name, schema in theirs.tools.items()
-                if ours.tools.get(name, schema) != schema
-            ]
+            ["schemas of tools"] if ours.tools is None else _lost_schemas(ours.tools, theirs.tools)
         )
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
@@ -178,6 +171,22 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         elif ours.checks[check] < least:
             lost.append(f"threshold {least} of {check}")
     return sorted(lost)
+
+
+def _lost_schemas(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """The tools of the baseline that have another schema here, or are gone while a new tool has a
+    schema that none of the baseline's has: it may be the same tool under another name. A tool that
+    is just gone can't be called.
+    """
+    known = {*theirs.values()}
+    new = sorted(name for name in ours.keys() - theirs.keys() if ours[name] not in known)
+    kept = {ours[name] for name in ours.keys() - theirs.keys()}
+    return [
+        f"schema of the tool {name}"
+        + ("" if name in ours else f" (gone; new: {', '.join(new[:5])})")
+        for name, schema in theirs.items()
+        if (ours[name] != schema if name in ours else new and schema not in kept)
+    ]
 
 
 def _limits(stated: Declarations) -> bool:

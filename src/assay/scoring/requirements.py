@@ -2,7 +2,8 @@
 
 Gates and criteria of the plan that the card lacks count as missing evidence. A role, layer, floor
 or parameter that the card leaves out is the plan's. A criterion that the plan lacks does not count,
-as with a run. Any other difference from the plan is a fault, except a higher floor.
+as with a run. Any other difference from the plan is a fault, except a higher floor. A card that
+states a status other than success fails the gate on it, whatever its own gates are.
 """
 
 from __future__ import annotations
@@ -15,11 +16,36 @@ from msgspec import structs
 
 from assay import exact
 from assay.canon import canonical
-from assay.errors import EvidenceError, Fault, FormulaError
+from assay.errors import EvidenceError, Fault, FormulaError, printable
 from assay.formulas import floor_norm
 from assay.records.scorecard import Criterion, FloorOverride, Scorecard
 from assay.registry import near_miss
 from assay.scoring.profile import ProfileCriterion, ScoringPlan
+
+STATUS_GATE = "overall_status_success"
+
+
+def hold_to_status(card: Scorecard, plan: ScoringPlan | None) -> Scorecard:
+    """The card with the gate on the status that it states: any status but success fails it. A plan
+    without that gate leaves the status to other gates, as with a run.
+    """
+    own = card.hard_gates
+    if card.status == "success":
+        # only next to other gates: a status must not be the one gate of a card that has none
+        concerns = plan is None and bool(own) and STATUS_GATE not in own
+    else:
+        planned = () if plan is None else (gate.id for gate in plan.gates)
+        concerns = plan is None or STATUS_GATE in {*own, *planned}
+    if card.status is None or not concerns or own.get(STATUS_GATE) is False:
+        return card
+    return structs.replace(
+        card,
+        hard_gates={**own, STATUS_GATE: card.status == "success"},
+        gate_reasons={
+            **card.gate_reasons,
+            STATUS_GATE: f"the run ended with status '{printable(card.status)}'",
+        },
+    )
 
 
 def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
