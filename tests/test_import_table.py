@@ -122,7 +122,7 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     assert "passed may be 'passed' or 'success'" in error
     hint = error.partition("for example ")[2].partition(". [")[0].split()
     assert assay(["grade", "results.csv", *hint]) == ExitCode.FAILED
-    for columns in ("id,score,error,Exception", "id,passed,success"):
+    for columns in ("id,score,Score", "id,passed,success"):  # a second column of better scores
         table(path, f"{columns}\ns{',1' * columns.count(',')}\n")
         assert assay(["grade", "results.csv"]) == ExitCode.MISUSE
     words = {
@@ -149,6 +149,34 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     assert mapped(table(path, "i,ok,end\ns,1,error\n"), "passed=ok,status=end")[0]["status"] == (
         "error"
     )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("failed", "skipped", "Error Message", "error_type", "is_error", "errors", "timed_out"),
+        *("aborted", "exit_code", "failure_reason", "Skipped?"),
+    ],
+)
+def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
+    tmp_path: Path, column: str
+) -> None:
+    text = f"id,score,error,{column}\na,1,,1\nb,1,,0\nc,1,boom,\nd,1,no,\n"
+    path = table(tmp_path / "results.csv", text)
+    runs, tally = imported("table", path)
+    assert [run["status"] for run in runs] == ["error", "success", "error", "success"]
+    assert [run["scores"]["score"]["raw"] for run in runs] == [None, 1, None, 1]
+    assert [run["metadata"].get("reason") for run in runs] == [f"{column}: 1", None, "boom", None]
+    assert tally.mapping == {
+        "id": "id",
+        "score:score": "score",
+        "error": "error",
+        f"error:{column}": column,
+    }
+    kept = mapped(path, f"error:{column}=")  # left out
+    assert [run["status"] for run in kept] == ["success", "success", "error", "success"]
+    with pytest.raises(UsageError, match="unknown key 'error:'"):
+        parse_map(["error:=x"])
 
 
 def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A 
 0..1 follows the column: `score:quality=stars:1..5`; where less is better, the other way round:
 `score:calm=anger:10..0`. The rest is guessed; `KEY=` without a column maps nothing.
 A guess takes a column only where one name alone fits, and never makes up a verdict. Where several
-may be the verdict, the error or the status, there is no guess: none of them may be left out.
+may be the verdict, the status or a score, there is no guess: none of them may be left out. Columns
+that may report an error all do: `error`, and `error:NAME` for each further one.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from assay.importers.metric_names import may_be_less
 from assay.registry import near_miss
 
 SCORE = "score:"
+ERROR = "error:"
+"""The prefix of a further column by which a row reports that it has no result."""
 KEYS = (
     *("id", "answer", "expected", "input", "passed", "error", "status"),
     *("latency_ms", "latency_s", "cost_usd", "tokens", "attempt", "group"),
 )
-NEEDED = ("passed", "error", "status")
+NEEDED = ("passed", "status")
 """Columns that must not be overlooked: without them, failures would look like successes."""
 _SCALE = re.compile(r"(.*):(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)", re.DOTALL)
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -40,7 +43,6 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "input": ("input", "question", "query", "prompt"),
     "passed": ("passed", "success", "correct"),
-    "error": ("error", "exception"),
     "status": ("status",),
     "latency_ms": ("latency_ms",),
     "latency_s": ("latency_s", "latency_seconds"),
@@ -48,6 +50,12 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "tokens": ("tokens", "total_tokens"),
     "attempt": ("attempt", "epoch"),
 }
+_ERROR = re.compile(
+    r"(?:is_|has_|was_)?(?:errors?|errored|exception|traceback|failed|failure|skipped|timed_out"
+    r"|aborted|cancell?ed|crashed|excluded)(?:_(?:message|msg|text|type|code|class|name|reason))?"
+    r"|exit_code|return_?code"
+)
+"""Names of columns by which a row reports that it failed, was skipped or has an error."""
 _METRIC = re.compile(
     r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"
     r"|bleu|rouge(?:_?[l12])?|similarity|groundedness|helpfulness|completeness"
@@ -155,12 +163,12 @@ def check_map(mapping: Mapping[str, str], where: str) -> None:
             scale = column_of(column).scale
             if scale is not None and scale.low == scale.high:
                 raise UsageError("CLI-001", f"the scale of {key!r} has no extent.", where=where)
-        elif key not in KEYS:
+        elif key not in KEYS and (not key.startswith(ERROR) or key == ERROR):
             raise UsageError(
                 "CLI-001",
                 f"unknown key '{key}'.{near_miss(key, KEYS)}",
                 where=where,
-                fix=f"Use {', '.join(KEYS)} or score:NAME.",
+                fix=f"Use {', '.join(KEYS)}, error:NAME or score:NAME.",
             )
 
 
@@ -268,9 +276,18 @@ def guess(columns: Iterable[str]) -> GuessedMap:
             refused[key] = tuple(fitting)
         elif fitting:
             undecided.append(_open(key, fitting))
+    metrics: dict[str, list[str]] = {}
     for column, name in plain.items():
-        if _METRIC.fullmatch(name):
-            mapping[f"{SCORE}{name}"] = column
+        if _ERROR.fullmatch(name):
+            own = name in ("error", "exception") and "error" not in mapping
+            mapping["error" if own else f"{ERROR}{column}"] = column
+        elif _METRIC.fullmatch(name):
+            metrics.setdefault(f"{SCORE}{name}", []).append(column)
+    for key, fitting in metrics.items():
+        if len(fitting) == 1:
+            mapping[key] = fitting[0]
+        else:
+            refused[key] = tuple(fitting)
     return GuessedMap(mapping, tuple(undecided), refused)
 
 
@@ -279,7 +296,7 @@ def _open(key: str, columns: Iterable[str]) -> str:
 
 
 def check_guess(guessed: GuessedMap, where: str) -> None:
-    """Refuse a guess that would leave out a verdict, an error or a status."""
+    """Refuse a guess that would leave out a verdict, a status or a score."""
     if not guessed.refused:
         return
     example = {**guessed.mapping, **{key: names[0] for key, names in guessed.refused.items()}}

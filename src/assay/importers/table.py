@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.tables import MAX_COLUMNS, line_of, table_rows
 from assay.importers.column_map import (
+    ERROR,
     SCORE,
     NamedScale,
     ScoreColumn,
@@ -36,7 +37,7 @@ from assay.registry import near_miss
 _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")
 _NOTHING = ("", "nan", "null", "none", "n/a", "na")
-_NO_ERROR = (*_NOTHING, "false", "no", "0", "0.0")
+_NO_ERROR = (*_NOTHING, "false", "no", "n", "0", "0.0", "[]", "{}")
 _STATUSES = {
     **dict.fromkeys(("success", "succeeded", "successful", "passed", "pass"), "success"),
     **dict.fromkeys(("ok", "completed", "complete", "done", "finished"), "success"),
@@ -112,11 +113,16 @@ class _Row(NamedTuple):
             )
         return word in _TRUE
 
-    def error(self, column: str | None) -> str:
-        """Why the sample has no result; empty if it has one."""
-        value = self.text(column)
-        no_error = not value or str(value).strip().lower() in _NO_ERROR
-        return "" if no_error else str(value)
+    def error(self, columns: Mapping[str, str]) -> str:
+        """Why the sample has no result, by the first column that reports it; empty if it has one.
+
+        `columns` is by the keys of the mapping.
+        """
+        for key, column in columns.items():
+            value = self.text(column)
+            if value and str(value).strip().lower() not in _NO_ERROR:
+                return str(value) if key == "error" else f"{column}: {value}"
+        return ""
 
     def status(self, column: str | None) -> str:
         """How the sample ended. An empty cell doesn't say that it ended well."""
@@ -166,6 +172,11 @@ class _TableReader:
         for name, column in self._scores.items():
             if column.scale is not None:
                 tally.scales[name] = NamedScale(name, column.scale)
+        self._errors = {
+            key: column
+            for key, column in mapping.items()
+            if key == "error" or key.startswith(ERROR)
+        }
         table = os.path.basename(path).partition(".")[0] or "results"
         self._origin = ResultOrigin(
             "table",
@@ -183,7 +194,7 @@ class _TableReader:
     def run(self, row: _Row, index: int) -> dict[str, Any]:
         named = self._map.get
         question = row.text(named("input"))
-        status, error = row.status(named("status")), row.error(named("error"))
+        status, error = row.status(named("status")), row.error(self._errors)
         if error and status in ("success", "failed"):
             status = "error"
         ended = status in ("success", "failed")
