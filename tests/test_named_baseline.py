@@ -33,6 +33,30 @@ def test_the_default_ledger_is_searched_for_a_baseline_too(here: Run, tmp_path: 
     assert (done.code, "is the one in the project 'default'" in done.err) == (0, True), done.err
 
 
+def test_an_evaluation_never_takes_the_place_of_a_baseline_of_its_name(
+    here: Run, tmp_path: Path
+) -> None:
+    good = "id,answer,score\n" + "".join(f"s{index},a,1\n" for index in range(40))
+    (tmp_path / "good.csv").write_text(good)
+    (tmp_path / "bad.csv").write_text(good.replace(",1\n", ",0.1\n"))
+    told = here("import", "bad.csv", "--name", "production").err
+    assert "production was" not in told
+    again = here("import", "bad.csv", "--name", "production").err
+    assert "assay: production was ev-" in again
+    assert "bad@unversioned on table@unversioned. It is production~1 now." in again
+    assert here(*SET, "production", "good.csv", "--store").code == 0
+    gate = ("gate", "bad.csv", *NOW, "--baseline", "production")
+    for done in (here(*gate, "--store"), here(*gate)):
+        assert done.code == 2
+        assert "'production' is a baseline in the ledger, and it is the evaluation ev-" in done.err
+    assert here(*SET, "staging", "good.csv", "--store").code == 0
+    here("baseline", "set", "local", "good.csv")
+    for name in ("staging", "local"):
+        done = here("import", "bad.csv", "--name", name)
+        assert (done.code, f"'{name}' is the name of a baseline" in done.err) == (2, True)
+    assert here("gate", "bad.csv", *NOW, "--baseline", "staging", "--store").code == 1
+
+
 def spoil(path: Path, kind: str) -> None:
     """Change what a ledger holds of a kind, behind its back."""
     raw = sqlite3.connect(path)

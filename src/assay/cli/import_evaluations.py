@@ -11,8 +11,8 @@ from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.imported_inputs import left_out
-from assay.cli.ledger import ledger_options, storing
-from assay.errors import printable
+from assay.cli.ledger import ledger_folder, ledger_options, storing
+from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import file_digest, read_documents
 from assay.views.documents import pretty
@@ -47,6 +47,8 @@ def store_evaluations(
     with storing(options) as store:
         if store is None:
             return []
+        if options.name is not None:
+            _check_taken(options, store)
         made = evaluate_file(
             options,
             store,
@@ -59,6 +61,31 @@ def store_evaluations(
         )
         store.put()
     return made
+
+
+def _check_taken(options: Options, store: Store) -> None:
+    """Refuse the name of a baseline, and report an earlier evaluation of the same name: commands
+    that give the name alone take the new one from now on.
+    """
+    from assay.archive.evaluations import find_evaluation
+    from assay.release.baseline import names
+    from assay.store.baselines import baseline_names
+
+    name, ledger = options.name, store.ledger
+    folder = os.path.join(ledger_folder(), "baselines")
+    if name in (*names(folder), *baseline_names(ledger, project=store.project)):
+        raise UsageError(
+            "CLI-001",
+            f"{name!r} is the name of a baseline.",
+            fix="Give the evaluation another name with --name.",
+        )
+    before = find_evaluation(ledger, name, project=store.project)
+    if before is not None:
+        one = before.evaluation
+        store.note(
+            f"{name} was {one.id}, {one.workflow.id}@{one.workflow.version} on"
+            f" {one.dataset.id}@{one.dataset.version}. It is {name}~1 now."
+        )
 
 
 def evaluate_file(
