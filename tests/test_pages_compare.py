@@ -340,9 +340,10 @@ def test_what_cannot_be_decided_still_shows_the_samples_and_says_why(shop: Api) 
 
 
 def test_scores_of_other_grades_than_the_decisions_are_not_said_to_move(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/l.db") as api:
+        stored_pair(api)
     settings = settings_in(tmp_path, "policy: workflow-judged\n")
     with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
-        stored_pair(api)
         found = get(api, "?of=old&of=new")
         assert "not stored with the grades that the decision rests on" in found.text
         assert "Better" not in found.text

@@ -384,3 +384,40 @@ def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) 
     with serving(f"{tmp_path}/l.db", release=only) as api:
         refused = api.post("/decisions", sides)
         assert (refused.status_code, "assay gate" in refused.text) == (422, True)
+
+
+def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: Path) -> None:
+    graded = ReleaseSettings(config="assay.yaml", profile="rag@1", grading_policy="workflow@1")
+    other = {"profile": "rag@2", "policy": "workflow-judged", "rubric": "rag@2"}
+    with serving(f"{tmp_path}/l.db", release=graded) as api:
+        one = run("rag")
+        made = api.post("/runs", one)
+        assert made.json()["grade"]["profile"] == "rag@1", "its family alone means the newest"
+        head = {key: one[key] for key in one if key not in ("status", "steps", "tool_calls")}
+        assert api.post("/runs/live", {**head, "run_id": "live"}).status_code == 201
+        ended = api.post(
+            "/runs/live/events", {"event": "workflow_end", "run": {"status": "success"}}
+        )
+        assert ended.json()["grade"]["profile"] == "rag@1"
+        evaluated = api.post("/evaluations", {"name": "own", "runs": [one]})
+        assert evaluated.status_code == 201, evaluated.text
+        assert evaluated.json()["evaluation"]["settings"]["profile"] == "rag@1"
+        sides = {"candidate": faq(2, 32), "baseline": faq(1, 32)}
+        for name, value in other.items():
+            refused = {
+                "run": api.post(f"/runs?{name}={value}", one),
+                "lines": api.post(
+                    f"/runs?{name}={value}",
+                    content=json.dumps(one),
+                    headers={"Content-Type": "application/x-ndjson"},
+                ),
+                "scorecard": api.post(f"/scorecards?{name}={value}", scorecard()),
+                "evaluation": api.post("/evaluations", {"name": "own", "runs": [one], name: value}),
+                "job": api.post("/jobs", {"kind": "rescore", name: value}),
+            }
+            assert {what: answer.status_code for what, answer in refused.items()} == dict.fromkeys(
+                refused, 422
+            )
+            assert all(f"Leave `{name}` out." in answer.text for answer in refused.values())
+        refused = api.post("/decisions", {**sides, "rubric": "rag@2"})
+        assert (refused.status_code, "without a rubric" in refused.text) == (422, True)

@@ -30,6 +30,7 @@ def release_settings(options: Options) -> ReleaseSettings:
     gate = load_command("gate").parse("gate", ["--config", options.config.path])
     gate.library = options.library
     rules_of(gate)
+    is_typed = options.sources.get("policy") == COMMAND_LINE  # it wins over the file
     from_file = [name for name, source in gate.sources.items() if source not in _ELSEWHERE]
     return ReleaseSettings(
         config=os.path.abspath(options.config.path),
@@ -37,7 +38,7 @@ def release_settings(options: Options) -> ReleaseSettings:
         bars=Bars(*(getattr(gate, name) for name in Bars._fields)),
         profile=None if gate.profile is None else _absolute(gate.profile),
         rubric=None if gate.rubric is None else _absolute(gate.rubric),
-        grading_policy=_absolute(gate.grading_policy),
+        grading_policy=_absolute(options.policy if is_typed else gate.grading_policy),
         additions=scorer_additions(configured_scorers(gate)),
         only_command=tuple(
             f"--{name.replace('_', '-')}" for name in from_file if name not in _APPLIED

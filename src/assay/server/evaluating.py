@@ -16,6 +16,7 @@ from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
 from assay.server.bodies import encode
+from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
@@ -95,7 +96,7 @@ async def store_failed(services: Services, project: str, key: str, reason: str) 
     """Grade and store a run whose runner reported an error: without it, the run would be missing
     from every count, and a broken version would look better.
     """
-    database, grader = services.ledger.database, services.grader(project)
+    database, grader = services.ledger.database, grader_of(services, project)
     live = await asyncio.to_thread(stored_events.find, database, project, key)
     assert live is not None  # its last event was added just now
     tree = await asyncio.to_thread(assembled, database, project, live)
@@ -162,7 +163,7 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
             services.hub.update((project, key), count)
 
     try:
-        grader = services.grader(project)
+        grader = grader_of(services, project)
         graded = await services.at_once(project, lambda: _graded(tree, grader, live.author))
         begun = events.begin_fields(graded.payload)
         last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)

@@ -23,6 +23,7 @@ from assay.server.background import Background
 from assay.server.bodies import encode
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
+from assay.server.graded_by import grader_of
 from assay.server.owners import is_dead, own_name
 from assay.server.state import Services
 from assay.store import jobs
@@ -266,7 +267,7 @@ class ExecutionWork:
             "execution": self._job.id,
             "workflow": path,
             "workflow_digest": workflow["digest"],
-            "criteria": self._services.grader(self._job.project).plan_for(subject).criteria,
+            "criteria": grader_of(self._services, self._job.project).plan_for(subject).criteria,
             "dataset": source,
             "dataset_digest": dataset["digest"],
             "memory_bytes": self._services.settings.run_memory_bytes,
@@ -311,6 +312,7 @@ def _evaluation_draft(services: Services, job: Job, placed: Sequence[Placed]) ->
             "workflow": accepted["workflow"]["digest"],
             "dataset": accepted["dataset"]["digest"],
             "policy": services.settings.policy,
+            **services.settings.release.graded_by,
             **{name: accepted[name] for name in ("repeat", "timeout_s", "retries")},
         },
         started=started,

@@ -15,6 +15,7 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.server.bodies import encode
 from assay.server.evaluating import evaluate, problem_events, unfinished
+from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
@@ -142,7 +143,7 @@ class ExecutionRuns:
         await self._record(updates)
 
     def _made(self, batch: Sequence[EndedRun]) -> list[DraftedGrade]:
-        grader = self._services.grader(self._job.project)
+        grader = grader_of(self._services, self._job.project)
         return [make(Document(one.run, "run"), grader, author=self._job.author) for one in batch]
 
     async def _evaluate(self, key: str) -> None:

@@ -1,10 +1,12 @@
-"""Applies the assay.yaml of a server's project to decisions: its profile, rubric, policy and
-scorers, for the pages and for the API.
+"""Applies the assay.yaml of a server's project to the evidence that arrives and to decisions: its
+profile, rubric, policy and scorers, for the pages and for the API.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from assay.archive.evaluation_choice import OWN, EvaluationChoice
 from assay.canon import digest
@@ -12,33 +14,50 @@ from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.scoring.extension import extended
 from assay.scoring.profile import Profile, load_profile
+from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.state import Services, check_name
 
 _KINDS = {"profile": "profiles", "rubric": "rubrics", "policy": "policies"}
-_FIELDS = {"profile": "profile", "rubric": "rubric", "policy": "grading_policy"}
 
 
-def with_configured(services: Services, named: Mapping[str, str]) -> dict[str, str]:
+def grader_of(
+    services: Services, project: str, named: Mapping[str, str | None] = MappingProxyType({})
+) -> BasedGrader:
+    """The grader of evidence that arrives: by assay.yaml, else by what the request names, else by
+    what each run names.
+    """
+    return services.grader(project, **with_configured(services, named, policy="policy"))
+
+
+def with_configured(
+    services: Services, named: Mapping[str, str | None], *, policy: str = "grading_policy"
+) -> dict[str, Any]:
     """The rules that a request names, completed from assay.yaml. A request can't deviate from the
-    file: it would set its own bar.
+    file: it would set its own bar. `policy` is the field that names the policy.
     """
     own = services.settings.release
-    for kind, name in named.items():
+    given = {kind: name for kind, name in named.items() if name is not None}
+    for kind, name in given.items():
         wanted = own.graded_by.get(kind)
         if kind == "policy" and own.config is not None:
             wanted = own.grading_policy  # the default if the file names none
-        if wanted is None or name == wanted:
+        # a rubric replaces weights and floors of the profile
+        fixed = wanted is not None or (kind == "rubric" and own.profile is not None)
+        if not fixed or name == wanted:
             continue
-        shelf = services.shelf
-        if shelf.load(_KINDS[kind], check_name(name)) != shelf.load(_KINDS[kind], wanted):
+        shelf, field = services.shelf, policy if kind == "policy" else kind
+        loaded = shelf.load(_KINDS[kind], check_name(name))
+        if wanted is None or loaded != shelf.load(_KINDS[kind], wanted):
             raise Problem(
                 422,
-                f"{name[:80]!r} is not the {kind} of {own.source}, {wanted!r}.",
-                where=_FIELDS[kind],
-                fix=f"Leave `{_FIELDS[kind]}` out.",
+                f"{name[:80]!r} is not the {kind} of {own.source}, {wanted!r}."
+                if wanted is not None
+                else f"{own.source} sets the profile {own.profile!r} without a rubric.",
+                where=field,
+                fix=f"Leave `{field}` out.",
             )
-    return {**named, **own.graded_by}
+    return {**given, **own.graded_by}
 
 
 def check_additions(services: Services, choice: EvaluationChoice) -> None:

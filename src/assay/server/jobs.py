@@ -17,6 +17,7 @@ from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
 from assay.server.background import Background
 from assay.server.evaluating import internal_error, take_up
+from assay.server.graded_by import grader_of
 from assay.server.grading import make, make_again
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
@@ -155,12 +156,9 @@ class JobWorker:
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
         """Grade a page again; only differences are stored."""
         request = job.request()
-        grader = self._services.grader(
-            job.project,
-            policy=request.get("policy"),
-            profile=request.get("profile"),
-            rubric=request.get("rubric"),
-        )
+        kinds = ("policy", "profile", "rubric")
+        named = {name: request[name] for name in kinds if name in request}
+        grader = grader_of(self._services, job.project, named)
         ledger = self._services.ledger
         before = grades_of(ledger.database, job.project, [item.digest for item in items])
         behind = self._runs(job.project, items)

@@ -19,6 +19,7 @@ from assay.files.json_files import Document, parse_json
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.server.background import Background
+from assay.server.graded_by import grader_of
 from assay.server.grading import make
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
@@ -125,7 +126,8 @@ class TraceBuilder:
                     reason=lost if due.refused else "there is no run in it",
                 )
                 return
-            document, grader = Document(run, f"trace {due.trace_id}"), services.grader(due.project)
+            document = Document(run, f"trace {due.trace_id}")
+            grader = grader_of(services, due.project)
             graded = await services.at_once(
                 due.project, lambda: make(document, grader, author=due.author)
             )

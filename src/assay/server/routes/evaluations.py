@@ -17,6 +17,7 @@ from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.evaluations import check_name, read_evaluation
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
+from assay.server.graded_by import with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
@@ -72,7 +73,9 @@ def _evaluated(
     if wrong or not trees:
         where = f"runs[{wrong[0]}]" if wrong else "runs"
         raise Problem(422, "an evaluation is made of runs (assay.run/1).", where=where)
-    grader = services.grader(project, policy=body.policy, profile=body.profile, rubric=body.rubric)
+    named = {"profile": body.profile, "policy": body.policy, "rubric": body.rubric}
+    rules = with_configured(services, named, policy="policy")
+    grader = services.grader(project, **rules)
     drafts: dict[bytes, Draft] = {one.digest: one for one in grader.basis.drafts}
     for document in evidence.documents:
         _need_names(document.tree, document.at)
@@ -84,9 +87,8 @@ def _evaluated(
         dataset=group.dataset,
         settings={
             **body.settings,
-            "profile": body.profile,
-            "policy": body.policy,
-            "rubric": body.rubric,
+            **named,
+            **rules,
         },
         started=started,
         source="import",

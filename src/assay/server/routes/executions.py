@@ -32,6 +32,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.executing import Executor, ended
+from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.state import Services
@@ -214,7 +215,7 @@ def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -
     """
     sample = Sample(id="x", version="1", sample_id="x")
     try:
-        services.grader(project).scorecard(
+        grader_of(services, project).scorecard(
             Run(
                 schema="assay.run/1",
                 run_id="x",

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
+from assay.server.graded_by import grader_of
 from assay.server.requests import JobRequest
 from assay.server.state import Services
 from assay.store import jobs as stored_jobs
@@ -32,7 +33,8 @@ async def post_job(request: Request) -> Response:
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     body = await bodies.read(request, services.settings, JobRequest)
-    services.grader(principal.project, policy=body.policy, profile=body.profile, rubric=body.rubric)
+    named = {"policy": body.policy, "profile": body.profile, "rubric": body.rubric}
+    grader_of(services, principal.project, named)  # refuses other rules than those of assay.yaml
     # an invalid filter is reported now, not by a job that fails later
     kind = "run" if body.kind == "rescore" else "scorecard"
     await asyncio.to_thread(

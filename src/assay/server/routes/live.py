@@ -20,6 +20,7 @@ from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.evaluating import evaluate, store_failed
+from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
 from assay.server.state import Services
@@ -71,7 +72,7 @@ async def start_live(request: Request) -> Response:
     missing = [name for name in run.required_inputs or () if (run.inputs or {}).get(name) is None]
     if missing:
         raise misfit([f"missing: {name}" for name in missing])
-    grader = services.grader(principal.project)
+    grader = grader_of(services, principal.project)
     # A family that no profile serves is reported now, not at the end.
     await services.at_once(principal.project, lambda: grader.scorecard(run))
     key = index_key(run.run_id)

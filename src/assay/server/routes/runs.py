@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
+from assay.server.graded_by import grader_of
 from assay.server.grading import BasedGrader
 from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_lines, post_list, post_one
@@ -25,19 +26,13 @@ _EXECUTION = executions.SCHEMA.encode()
 router = APIRouter(prefix="/runs", tags=["runs"], responses=openapi.EVERY)
 
 Name = Annotated[str | None, Query(max_length=1000)]
+_KINDS = ("policy", "profile", "rubric")
 
 
 def chosen(services: Services, principal: Principal, request: Request) -> BasedGrader:
-    """The grader that the query asks for."""
-    if not request.scope["query_string"]:
-        return services.grader(principal.project)
-    query = request.query_params
-    return services.grader(
-        principal.project,
-        policy=query.get("policy"),
-        profile=query.get("profile"),
-        rubric=query.get("rubric"),
-    )
+    """The grader that assay.yaml and the query ask for."""
+    query = request.query_params if request.scope["query_string"] else {}
+    return grader_of(services, principal.project, {name: query.get(name) for name in _KINDS})
 
 
 _CHOICES = [
@@ -48,7 +43,7 @@ _CHOICES = [
         "schema": {"type": "string", "maxLength": 200},
         "description": f"a {name} by its name on the shelf",
     }
-    for name in ("policy", "profile", "rubric")
+    for name in _KINDS
 ]
 _KEY = {
     "name": "Idempotency-Key",
