@@ -140,6 +140,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
             backlog=8192,
             timeout_graceful_shutdown=round(settings.shutdown_s),
             timeout_keep_alive=30,
+            timeout_worker_healthcheck=30,  # on a busy machine a start alone can take more than 5 s
         )
     return ExitCode.PASSED
 
