@@ -18,7 +18,10 @@ import msgspec
 from assay.errors import InputError
 
 _sorted = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
-_plain = msgspec.json.Encoder(decimal_format="number").encode
+encode = msgspec.json.Encoder(decimal_format="number").encode
+"""Any record or plain tree as JSON, numbers as numbers, keys in their order."""
+encode_any = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+"""The same; a value that JSON can't express is written as its text."""
 _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 """NaN or infinity in MessagePack; no text contains these bytes."""
@@ -59,7 +62,7 @@ def canonical(value: object) -> bytes:
     if (b"null" in text or b"NaN" in text or b"Inf" in text) and _may_be_infinite(value):
         _refuse_infinite(_builtins(value))
     if not text.isascii() and _ASTRAL.search(text):
-        text = _plain(in_order(_builtins(value)))
+        text = encode(in_order(_builtins(value)))
     escaped = b"\\" in text
     if escaped:  # JSON never contains a bare NUL
         text = text.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")

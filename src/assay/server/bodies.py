@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator
 from hashlib import sha256
 from typing import Any, TypeVar
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.canon import encode
 from assay.errors import InputError
 from assay.files.json_files import Document, json_fault, parse_json
 from assay.records.reading import read_record
@@ -28,7 +28,6 @@ B = TypeVar("B")
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
-encode = msgspec.json.Encoder(decimal_format="number").encode
 GZIP_FROM = 1024
 BODY_READ = "assay.body_read"
 """The key that marks a request's scope once its body was read completely."""

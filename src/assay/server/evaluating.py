@@ -11,11 +11,11 @@ import asyncio
 from collections import Counter, defaultdict
 from typing import Any
 
+from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
-from assay.server.bodies import encode
 from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem

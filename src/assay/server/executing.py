@@ -15,12 +15,12 @@ from typing import Any
 
 from assay.archive.evaluating import run_groups
 from assay.archive.evaluation_builder import EvaluationBuilder
+from assay.canon import encode
 from assay.errors import AssayError, InputError
 from assay.records.evidence import Workflow
 from assay.running.catalogue import Offered
 from assay.running.workflow import read_workflow
 from assay.server.background import Background
-from assay.server.bodies import encode
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.graded_by import grader_of

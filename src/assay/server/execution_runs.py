@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from assay.canon import encode
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
-from assay.server.bodies import encode
 from assay.server.evaluating import evaluate, problem_events, unfinished
 from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make

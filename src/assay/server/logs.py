@@ -11,11 +11,9 @@ import traceback
 from datetime import UTC, datetime
 from typing import IO, Any
 
-import msgspec
-
+from assay.canon import encode
 from assay.records.grade import ENGINE
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 _SECRETS = re.compile(
     r"assay_[0-9a-f]{12}_[A-Za-z0-9_-]+|(?<=://)[^/@\s\"]*:[^/@\s\"]*(?=@)|(?i:bearer)\s+[^\s\"]+"
 )
@@ -39,9 +37,9 @@ def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     body = {"time": at, "level": level, "event": event, **ENGINE, **fields}
     try:
-        data = _encode(body)
+        data = encode(body)
     except (TypeError, ValueError):
-        data = _encode(
+        data = encode(
             {
                 key: value if isinstance(value, int | float | None) else ascii(value)
                 for key, value in body.items()

@@ -10,19 +10,18 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.canon import encode
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
 from assay.store.database_errors import NoRoom
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FAULTS = 100
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 CODE_OF: dict[int, str] = {
     400: "SRV-400",
@@ -95,9 +94,9 @@ class Problem(Exception):  # named as the standard names it
 def safe(document: Any) -> bytes:
     """JSON, even of text with a lone surrogate: an error about such text must not fail itself."""
     try:
-        return _encode(document)
+        return encode(document)
     except UnicodeEncodeError:
-        return _encode(_escaped(document))
+        return encode(_escaped(document))
 
 
 def _escaped(value: Any) -> Any:

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from fastapi import Depends, Request
+
 from assay.archive.evaluation_choice import OWN
 from assay.archive.grades import basis_of
 from assay.canon import digest
@@ -172,6 +174,14 @@ class Services:
     def forget_cards(self, project: str) -> None:
         """Look up the judge cards of a project again at the next request."""
         self._graders = {key: value for key, value in self._graders.items() if key[0] != project}
+
+
+async def _services(request: Request) -> Any:
+    return request.app.state.services
+
+
+SERVICES: Any = Depends(_services)
+"""The services of the server that a request reached."""
 
 
 def check_name(name: str) -> str:

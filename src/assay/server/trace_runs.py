@@ -12,8 +12,7 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
-
+from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.importers.importer import NameVersion, Wanted
@@ -36,12 +35,11 @@ SWEEP_S = 3600.0
 """How often old spans are deleted."""
 STALE_MS = 30_000
 """How long a silent server may keep a trace."""
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def packed(span: Span) -> bytes:
     """A span in its stored form."""
-    return _encode(list(span))
+    return encode(list(span))
 
 
 def unpacked(data: bytes) -> Span:
@@ -53,7 +51,7 @@ def unpacked(data: bytes) -> Span:
 
 def asked(wanted: Wanted) -> bytes:
     """The names that a request gives to runs whose spans have none, in their stored form."""
-    return _encode([wanted.workflow, wanted.family, wanted.dataset])
+    return encode([wanted.workflow, wanted.family, wanted.dataset])
 
 
 def wanted_of(data: bytes) -> Wanted:

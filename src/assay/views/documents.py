@@ -7,17 +7,14 @@ from typing import Any
 
 import msgspec
 
+from assay.canon import encode as encode
 from assay.records.grade import GRADES_SCHEMA, Payload
 from assay.views.exporters import Exporter, Format
-
-_encoder = msgspec.json.Encoder(decimal_format="number")
-encode = _encoder.encode
-"""Any result, record or plain tree as JSON, numbers as numbers."""
 
 
 def pretty(document: Any) -> bytes:
     """JSON for people: two spaces, one final newline."""
-    return msgspec.json.format(_encoder.encode(document), indent=2) + b"\n"
+    return msgspec.json.format(encode(document), indent=2) + b"\n"
 
 
 def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -35,7 +32,7 @@ def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def plain(value: Any) -> Any:
     """A payload as the tree that a reader of its JSON would get."""
-    return msgspec.json.decode(_encoder.encode(value))
+    return msgspec.json.decode(encode(value))
 
 
 class JsonDocument(Format):

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from assay.canon import encode
 from assay.errors import AssayError
 from assay.records.evidence import Run
 from assay.records.grade import ENGINE
 from assay.views.event_schema import EVENT_SCHEMA, LAST
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 HEARTBEAT = b": still here\n\n"
 
 
@@ -34,7 +34,7 @@ def event(
 
     def body(position: int) -> bytes:
         head = {"schema": EVENT_SCHEMA, "event": kind, "id": position, "run_id": run_id, "at": at}
-        return _encode({**ENGINE, **fields, **head})
+        return encode({**ENGINE, **fields, **head})
 
     return body
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
-
+from assay.canon import encode_any
 from assay.records.evidence import Run
-
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class EvidenceText(NamedTuple):
@@ -36,4 +33,4 @@ def as_text(value: Any) -> str | None:
         value = next(iter(value.values()))
     if value is None or value == {}:
         return None
-    return value if isinstance(value, str) else _encode(value).decode()
+    return value if isinstance(value, str) else encode_any(value).decode()

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from assay.canon import encode
 from assay.files.redirects import staying_opener
 from assay.records.grade import Payload
 from assay.views.telemetry import Origin, document, events, origin_of, refusal
@@ -29,7 +30,6 @@ from assay.views.telemetry import Origin, document, events, origin_of, refusal
 BATCH = 500
 """Events in one request."""
 TIMEOUT_S = 10.0
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 _Event = tuple[Mapping[str, Any], Origin]
 
 
@@ -195,10 +195,10 @@ def _packed(events_document: Mapping[str, Any]) -> tuple[str, bytes]:
                 ExportLogsServiceRequest,
             )
         except ModuleNotFoundError:
-            return "application/json", _encode(events_document)
+            return "application/json", encode(events_document)
         message: Any = ParseDict(_with_base64_ids(events_document), ExportLogsServiceRequest())
         return "application/x-protobuf", message.SerializeToString()
-    return "application/json", _encode(events_document)
+    return "application/json", encode(events_document)
 
 
 def _with_base64_ids(tree: Any) -> Any:

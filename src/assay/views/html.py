@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import msgspec
 
+from assay.canon import encode_any
 from assay.errors import count
 from assay.records.evidence import Run
 from assay.records.summary import ValueInterval
@@ -64,7 +65,6 @@ OPENED = 3
 PICTURES = 20
 """Runs whose charts are written by `--charts`."""
 CAUSES = 3
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
@@ -117,7 +117,7 @@ class Report(Format):
         """A result on three lines: what is counted, its row, and its evidence."""
         plain = msgspec.to_builtins(result, builtin_types=(Decimal,), enc_hook=str)
         evidence = {"result": plain, "kept": kept_evidence(source.run)}
-        return b"\n".join(map(_encode, (row_of(plain), kept_row(plain, source.run), evidence)))
+        return b"\n".join(map(encode_any, (row_of(plain), kept_row(plain, source.run), evidence)))
 
     def onto(self, stream: IO[bytes]) -> Report:
         """Runs wait here until the verdict is known."""
@@ -171,7 +171,7 @@ class Report(Format):
         made = read_row(row).row
         self._has_texts = self._has_texts or bool(made.question or made.answer or made.expected)
         # samples of two workflows or datasets may share a name
-        key = _encode([counted.get("workflow"), counted.get("dataset"), made.sample]).decode()
+        key = encode_any([counted.get("workflow"), counted.get("dataset"), made.sample]).decode()
         score = made.worst.score
         self._spool.add(key, passed=good, score=score, row=row, evidence=evidence)
 

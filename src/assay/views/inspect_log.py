@@ -14,8 +14,7 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import IO, Any
 
-import msgspec
-
+from assay.canon import encode_any
 from assay.records.grade import Payload
 from assay.registry import home_value
 from assay.views.evidence_text import evidence_text
@@ -24,7 +23,6 @@ from assay.views.spooled import Spooled
 
 VERDICT, POINTS = "assay", "assay_score"
 """The scores that every sample has: passed or not, and the weighted score on 0..1."""
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class InspectLog(Spooled):
@@ -48,7 +46,7 @@ class InspectLog(Spooled):
             if item["raw_score"] is not None:
                 scores[_free(item["name"], scores)] = {
                     "value": item["norm"],
-                    "explanation": f"raw {_encode(item['raw_score']).decode()[:200]}"
+                    "explanation": f"raw {encode_any(item['raw_score']).decode()[:200]}"
                     f" by {item['formula_id']}, weight {item['weight']}",
                 }
         return {
@@ -76,13 +74,13 @@ class InspectLog(Spooled):
                 so_far, n = totals.get(name, (Fraction(0), 0))
                 totals[name] = so_far + Fraction(str(value)), n + 1
         head = _head(first, totals, counts, total=total, samples=names)
-        stream.write(_encode(head).removesuffix(b"}") + b',"samples":[')
+        stream.write(encode_any(head).removesuffix(b"}") + b',"samples":[')
         epochs: Counter[str] = Counter()
         model = head["eval"]["model"]
         for index, row in enumerate(self.rows()):
             epochs[row["sample"]] += 1
             made = _sample(row, epochs[row["sample"]], model)
-            stream.write((b",\n" if index else b"\n") + _encode(made))
+            stream.write((b",\n" if index else b"\n") + encode_any(made))
         stream.write(b"\n]}\n")
 
 
@@ -103,7 +101,9 @@ def _head(
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     workflow, dataset = first.get("workflow") or {}, first.get("dataset") or {}
-    mark = sha256(_encode([workflow, dataset, sorted(samples), counts.get("policy")])).hexdigest()
+    mark = sha256(
+        encode_any([workflow, dataset, sorted(samples), counts.get("policy")])
+    ).hexdigest()
     about = {
         key: counts[key] for key in ("policy", "scoringSystem", "gradingSystem") if key in counts
     }

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import msgspec
 
+from assay.canon import encode_any
 from assay.errors import UsageError
 from assay.files.json_files import MAX_LINE
 from assay.installing import install_hint
@@ -53,7 +54,6 @@ COLUMNS = {
 """Each column and its type. A raw score has the shape of its formula, so it is JSON text; a score
 that is missing has the norm null, not the 0 that the grade counts it as.
 """
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class Parquet(Spooled):
@@ -92,7 +92,7 @@ class Parquet(Spooled):
 
 def encode_row(row: Any) -> bytes:
     """A row as a line of JSON, every number as it is."""
-    return _encode(row) + b"\n"
+    return encode_any(row) + b"\n"
 
 
 def write_parquet(
@@ -119,7 +119,7 @@ def _criterion(item: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": item["name"],
         "role": item["role"],
-        "raw_score": None if missing else _encode(item["raw_score"]).decode(),
+        "raw_score": None if missing else encode_any(item["raw_score"]).decode(),
         "formula_id": item["formula_id"],
         "norm": None if missing else item["norm"],
         "weight": item["weight"],

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import msgspec
 
+from assay.canon import encode
 from assay.errors import InputError, UsageError
 from assay.records.evidence import Workflow
 from assay.records.grade import Payload
@@ -45,7 +46,6 @@ EVIDENCE = (
 """What a provider may add of what it saw. Scores and verdicts are not among it, nor is what was
 expected: an output does not grade itself.
 """
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class PromptfooAssertion(Spooled):
@@ -114,7 +114,7 @@ class PromptfooAssertion(Spooled):
             ("@FILE@", os.path.basename(self._path)),
             ("@GRADED_BY@", repr(self._graded_by)),
             ("@FOLDER@", repr(folder)),
-            ("@REQUIRED@", repr(_encode(first["required"]).decode())),
+            ("@REQUIRED@", repr(encode(first["required"]).decode())),
             ("@EVIDENCE_NAMES@", repr(EVIDENCE)),
             ("@EVIDENCE@", ", ".join(EVIDENCE)),
         ):

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from assay.canon import encode_any
 from assay.records.evidence import Run
 from assay.views.blocks import (
     Block,
@@ -59,7 +60,6 @@ FEW = 8
 """Passages, claims, tool calls, gates, criteria and sentences of a sample."""
 MANY = 30
 """Steps and agents."""
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class EvidenceFold(Block, frozen=True):
@@ -113,7 +113,7 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, Mapping) and len(value) == 1:
         value = next(iter(value.values()))
-    text = value if isinstance(value, str) else msgspec.json.format(_encode(value)).decode()
+    text = value if isinstance(value, str) else msgspec.json.format(encode_any(value)).decode()
     if len(text) <= TEXT:
         return text
     return f"{text[:TEXT]} … ({len(text):,} characters)"

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field, structs
 
+from assay.canon import encode_any
 from assay.records.evidence import DESCRIPTION
 from assay.records.grade import ended_by
 from assay.records.typed import convert
@@ -27,7 +28,6 @@ QUESTIONS = ("question", "query", "prompt", "input", "task", "message")
 MAX_TITLE = 200
 ANSWERS = ("answer", "response", "output", "text", "result")
 _PLAIN = (str, int, float, Decimal, type(None))
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class SampleFloor(Struct, frozen=True, gc=False):
@@ -321,7 +321,7 @@ def main_text(values: Any, names: Sequence[str], *, most: int = MAX_TEXT) -> str
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _encode(value).decode()
+    return value if isinstance(value, str) else encode_any(value).decode()
 
 
 def _union(lists: Iterable[Iterable[str]]) -> list[str]:

@@ -11,8 +11,7 @@ import io
 import os
 from typing import IO, TYPE_CHECKING, Any
 
-import msgspec
-
+from assay.canon import encode_any
 from assay.errors import count, printable
 from assay.registry import home_value, is_path
 from assay.views.exporters import Exporter, ResultSource
@@ -41,7 +40,6 @@ RELATED = 20
 """Places that one result shows."""
 UNREAD = "input/unreadable"
 NOT_PASSED = "not-passed"
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _HELP = {
     "gate": (
         "The hard gate {} passes",
@@ -170,14 +168,18 @@ def _write(
     """A document of results of any number."""
     rules: dict[str, None] = {}
     stream.write(
-        b'{"$schema":' + _encode(SCHEMA_URI) + b',"version":' + _encode(VERSION) + b',"runs":[{'
-        b'"columnKind":"utf16CodeUnits","properties":' + _encode(properties) + b',"results":[\n'
+        b'{"$schema":'
+        + encode_any(SCHEMA_URI)
+        + b',"version":'
+        + encode_any(VERSION)
+        + b',"runs":[{'
+        b'"columnKind":"utf16CodeUnits","properties":' + encode_any(properties) + b',"results":[\n'
     )
     for index, result in enumerate(results):
         rules.setdefault(result["ruleId"])
-        stream.write((b",\n" if index else b"") + _encode(result))
+        stream.write((b",\n" if index else b"") + encode_any(result))
     made = tool([*map(_descriptor, rules)], home_value("assay:__version__"))
-    stream.write(b'\n],"tool":' + _encode(made) + b"}]}\n")
+    stream.write(b'\n],"tool":' + encode_any(made) + b"}]}\n")
 
 
 def _descriptor(rule: str) -> dict[str, Any]:

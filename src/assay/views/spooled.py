@@ -11,10 +11,9 @@ from typing import IO, Any
 
 import msgspec
 
+from assay.canon import encode_any
 from assay.records.grade import Payload
 from assay.views.exporters import Format, ResultSource
-
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class Spooled(Format):
@@ -40,7 +39,7 @@ class Spooled(Format):
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
         """One result on one line."""
         row = self.row(result, source)
-        return b"" if row is None else _encode(row) + b"\n"
+        return b"" if row is None else encode_any(row) + b"\n"
 
     def onto(self, stream: IO[bytes]) -> IO[bytes]:
         """Pieces wait."""

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
+from assay.canon import encode
 from assay.records.grade import Payload
 
 EVENT = "gen_ai.evaluation.result"
@@ -41,7 +40,6 @@ ATTRIBUTES = {
 MAX_EXPLANATION = 4000
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"[0-9a-f]{16}")
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Origin(NamedTuple):
@@ -141,7 +139,7 @@ def _why(criterion: Mapping[str, Any]) -> str:
 
 
 def _brief(value: Any) -> str:
-    return _encode(value).decode()[:200]
+    return encode(value).decode()[:200]
 
 
 def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from assay.canon import encode_any
 from assay.errors import count
 from assay.views.blocks import Block, Paragraph, Part, Verbatim
 from assay.views.media import Media, read_media
@@ -27,7 +28,6 @@ FIRST = 5
 """Messages shown from the beginning of a long conversation; the others are from its end."""
 LARGEST = 20_000_000
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class DocumentText(Block, frozen=True):
@@ -71,7 +71,9 @@ class Picture(Block, frozen=True):
 def json_text(value: Any) -> str:
     """A value as text: a text as it is, anything else as JSON."""
     return (
-        value if isinstance(value, str) else msgspec.json.format(_encode(value), indent=2).decode()
+        value
+        if isinstance(value, str)
+        else msgspec.json.format(encode_any(value), indent=2).decode()
     )
 
 

@@ -11,7 +11,7 @@ from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.views.media import PICTURES, read_media, sniffed
 from assay.views.values import json_text, part_at
 
@@ -28,10 +28,13 @@ _ENDINGS = {
 
 @router.get("/attachments/{digest}")
 def get_attachment(
-    request: Request, digest: str, at: str = "", principal: Principal = READER
+    request: Request,
+    digest: str,
+    at: str = "",
+    principal: Principal = READER,
+    services: Services = SERVICES,
 ) -> Response:
     """The part of a run that a JSON pointer names; without one, the whole record as JSON."""
-    services: Services = request.app.state.services
     item = lookup.record(services, principal.project, None, digest)
     if item.kind not in ("run", "scorecard", "grade"):
         raise lookup.absent("run", digest)

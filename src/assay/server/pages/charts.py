@@ -23,7 +23,7 @@ from assay.server.pages.judges import judge_chart
 from assay.server.pages.overview import workflow_chart
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.views import drawing
 from assay.views.charts import Chart, grades, steps
 
@@ -76,10 +76,14 @@ def picture(request: Request, chart: Chart, ending: str) -> Response:
 
 @router.get("/charts/grades/{digest}/{name}.{ending}")
 def get_grade_chart(
-    request: Request, digest: str, name: str, ending: Ending, principal: Principal = READER
+    request: Request,
+    digest: str,
+    name: str,
+    ending: Ending,
+    principal: Principal = READER,
+    services: Services = SERVICES,
 ) -> Response:
     """A chart of one stored grade."""
-    services: Services = request.app.state.services
     if name not in OF_GRADE:
         raise lookup.absent("chart", name)
     return picture(
@@ -97,12 +101,11 @@ def get_record_chart(
     name: str,
     ending: Ending,
     principal: Principal = READER,
+    services: Services = SERVICES,
 ) -> Response:
     """A chart of a stored decision, exam or card."""
     chart = (
-        OF_RECORD[kind](request.app.state.services, principal.project, digest, name)
-        if kind in OF_RECORD
-        else None
+        OF_RECORD[kind](services, principal.project, digest, name) if kind in OF_RECORD else None
     )
     if chart is None:
         raise lookup.absent("chart", name)

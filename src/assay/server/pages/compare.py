@@ -22,7 +22,7 @@ from assay.archive.sides import decision_drafts
 from assay.errors import AssayError, InputError
 from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.pages.compare_decision import decision_section, refuse_other_rules, refused
 from assay.server.pages.compared_rules import rules_for
 from assay.server.pages.compared_sides import (
@@ -37,10 +37,10 @@ from assay.server.pages.compared_sides import (
 )
 from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.baselines import list_baselines
 from assay.store.drafts import Draft
 from assay.views.blocks import (
@@ -102,6 +102,7 @@ _listed = msgspec.json.Decoder(_Listed).decode
 def compare(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     of: Several = None,
     candidate: Given = "",
     policy: Given = "",
@@ -112,7 +113,6 @@ def compare(
     page_: Annotated[str, Query(alias="page", max_length=9)] = "1",
 ) -> Response:
     """Evaluations side by side, or the form to choose them."""
-    services: Services = request.app.state.services
     query = CompareQuery(
         of=tuple(filter(None, (name.strip() for name in of or ()))),
         candidate=candidate.strip(),
@@ -289,13 +289,15 @@ def _with_texts(
 
 
 @router.post("/compare")
-async def store_decision(request: Request) -> Response:
+async def store_decision(
+    request: Request,
+    sent: Mapping[str, str] = SENT,
+    principal: Principal = WRITER,
+    services: Services = SERVICES,
+) -> Response:
     """Make the decision again and store it, with the grades and the evidence of both sides. It is
     refused if it differs from the one on the page.
     """
-    sent = await form(request)
-    principal = await admit(request, "write")
-    services: Services = request.app.state.services
     drafts = await services.in_turn(principal.project, lambda: _drafts(services, principal, sent))
     digest = drafts[-1].name
     if digest != sent.get("decision"):

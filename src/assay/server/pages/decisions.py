@@ -23,7 +23,7 @@ from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.layout import block, page
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.decided import SIDES, SideWorkflows, sides_of
 from assay.store.drafts import Item
 from assay.views.blocks import (
@@ -112,13 +112,13 @@ class Line(NamedTuple):
 def list_decisions(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     outcome: Text = None,
     policy: Text = None,
     after: Cursor = None,
     before: Cursor = None,
 ) -> Response:
     """Decisions, the newest first."""
-    services: Services = request.app.state.services
     query = {"outcome": (outcome or "").strip() or None, "policy": (policy or "").strip() or None}
     wanted: dict[str, Any] = {"policy": query["policy"]} if query["policy"] else {}
     if query["outcome"] in _GATES:
@@ -241,9 +241,10 @@ def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> 
 
 
 @router.get("/decisions/{digest}")
-def show_decision(request: Request, digest: str, principal: Principal = READER) -> Response:
+def show_decision(
+    request: Request, digest: str, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """One decision."""
-    services: Services = request.app.state.services
     item = lookup.record(services, principal.project, "decision", digest)
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
         item.seq, {}

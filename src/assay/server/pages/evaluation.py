@@ -19,7 +19,7 @@ from assay.server.auth import Principal
 from assay.server.pages.compared_sides import BASELINE
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.views.evaluation_page import (
     Reference,
     evaluation_figures,
@@ -48,10 +48,10 @@ def get_evaluation(
     request: Request,
     name: str,
     principal: Principal = READER,
+    services: Services = SERVICES,
     criteria: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> Response:
     """An evaluation with its samples, by its name, id or digest, or as `latest`."""
-    services: Services = request.app.state.services
     project = principal.project
     stored = lookup.evaluation(services, project, name)
     evaluation = stored.evaluation

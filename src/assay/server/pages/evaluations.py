@@ -11,7 +11,7 @@ from assay.server.auth import Principal
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.listing import tags_with
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Filters
@@ -30,6 +30,7 @@ FIRST = "assay init --example rag && assay run\nassay import results.json"
 def get_evaluations(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     workflow: Text = None,
     dataset: Text = None,
     label: Text = None,
@@ -37,7 +38,6 @@ def get_evaluations(
     before: Cursor = None,
 ) -> Response:
     """Evaluations, the newest first."""
-    services: Services = request.app.state.services
     project = principal.project
     query = {
         name: (value or "").strip() or None

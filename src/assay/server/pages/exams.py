@@ -28,7 +28,7 @@ from assay.server.pages.exam_history import ExamBrief, SameExam, baseline_of, br
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Filters, Table
 from assay.views.charts import Chart, exam_history
@@ -58,12 +58,12 @@ EVIDENCE = "assay.exam-evidence/1"
 def list_exams(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     policy: Text = None,
     after: Cursor = None,
     before: Cursor = None,
 ) -> Response:
     """Graded exams, the newest first."""
-    services: Services = request.app.state.services
     query = {"policy": (policy or "").strip() or None}
     wanted = {key: value for key, value in query.items() if value}
     records = listed(
@@ -147,11 +147,11 @@ def show_exam(
     request: Request,
     digest: str,
     principal: Principal = READER,
+    services: Services = SERVICES,
     bars: Text = None,
     axis: Text = None,
 ) -> Response:
     """One graded exam."""
-    services: Services = request.app.state.services
     project = principal.project
     item = lookup.record(services, project, "exam", digest)
     result = read_result(Document(item.tree(), digest))

@@ -5,14 +5,14 @@ expires, so whether it admits its judge is decided at the time of viewing.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.errors import count
+from assay.grading.policy import JudgeTerms
 from assay.judging.card import read_card
-from assay.records.judge_card import AuditRecord, CalibrationRecord
+from assay.records.judge_card import AuditRecord, CalibrationRecord, JudgeCard
 from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import Principal
@@ -21,9 +21,11 @@ from assay.server.pages.judge_parts import StoredCard
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, listed, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.server.state import SERVICES, Services
+from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
+from assay.views.charts import Chart, trends
 from assay.views.charts import judges as charts
-from assay.views.charts import trends
 from assay.views.charts.agreement import reliability
 from assay.views.judge_card import (
     NO_TERMS,
@@ -37,13 +39,6 @@ from assay.views.judge_card import (
 )
 from assay.views.pieces import absent, address, link, moment, phrase, shown, small
 from assay.views.pieces import digest as short
-
-if TYPE_CHECKING:
-    from assay.grading.policy import JudgeTerms
-    from assay.records.judge_card import JudgeCard
-    from assay.server.state import Services
-    from assay.store.drafts import Item
-    from assay.views.charts import Chart
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
@@ -65,10 +60,13 @@ KINDS = ("card", "audit", "calibration")
 
 @router.get("/judges")
 def list_judges(
-    request: Request, principal: Principal = READER, after: Cursor = None, before: Cursor = None
+    request: Request,
+    principal: Principal = READER,
+    services: Services = SERVICES,
+    after: Cursor = None,
+    before: Cursor = None,
 ) -> Response:
     """The cards of judges, the newest first."""
-    services: Services = request.app.state.services
     now = datetime.now(UTC)
     terms = parts.policies(services)
     records = listed(
@@ -151,9 +149,10 @@ def _started_with(services: Services, terms: dict[str, JudgeTerms], now: datetim
 
 
 @router.get("/judges/{digest}")
-def show_judge(request: Request, digest: str, principal: Principal = READER) -> Response:
+def show_judge(
+    request: Request, digest: str, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """One card, or an audit or calibration by itself."""
-    services: Services = request.app.state.services
     item = _record(services, principal.project, digest)
     url = address("charts", "judges", digest)
     whole = link("The whole record", address("api", "v1", "records", digest))

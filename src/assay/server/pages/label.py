@@ -17,12 +17,12 @@ from assay.archive.labels import labels_of_set
 from assay.archive.sample_versions import RunCount
 from assay.errors import AssayError, ShelfError
 from assay.records.label import LabelSet
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
 from assay.server.problems import Problem, problem_of
-from assay.server.state import Services, check_name
+from assay.server.state import SERVICES, Services, check_name
 from assay.views.blocks import Empty, Field, Note, Paragraph, Part
 from assay.views.labels import DRAWN, sets_table
 
@@ -110,11 +110,13 @@ def _address(label_set: LabelSet) -> str:
 
 
 @router.post("/label/sets")
-async def make_one(request: Request) -> Response:
+async def make_one(
+    request: Request,
+    sent: Mapping[str, str] = SENT,
+    principal: Principal = WRITER,
+    services: Services = SERVICES,
+) -> Response:
     """Draw a set and go to it; the same form twice makes one set."""
-    sent = await form(request)
-    principal = await admit(request, "write")
-    services: Services = request.app.state.services
     try:
         label_set = await asyncio.to_thread(_new_set, services, principal.project, sent)
     except (AssayError, Problem) as error:

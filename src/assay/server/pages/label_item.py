@@ -21,13 +21,13 @@ from assay.archive.label_sets import find_set, order_for, side_order
 from assay.archive.labels import current, labels_of_set
 from assay.errors import UsageError
 from assay.records.label import LabelItem, Rater
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.lookup import absent
 from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import digest_bytes
 from assay.store.results import stored_of
 from assay.views.blocks import Note, Paragraph
@@ -95,11 +95,11 @@ def show_item(
     request: Request,
     name: str,
     principal: Principal = READER,
+    services: Services = SERVICES,
     item: Annotated[int | None, Query(ge=1)] = None,
     saved: str = "",
 ) -> Response:
     """The requested item, or the first one without a label."""
-    services: Services = request.app.state.services
     stored = _set(services, principal.project, name)
     rater = rater_of(request, principal)
     if rater is None:
@@ -194,11 +194,14 @@ def _values(place: RaterPlace, item: LabelItem, known: StoredLabel | None) -> di
 
 
 @router.post("/label/{name}")
-async def save_item(request: Request, name: str) -> Response:
+async def save_item(
+    request: Request,
+    name: str,
+    sent: Mapping[str, str] = SENT,
+    principal: Principal = WRITER,
+    services: Services = SERVICES,
+) -> Response:
     """Store the label of an item, and go on to the next one without a label."""
-    sent = await form(request)
-    principal = await admit(request, "write")
-    services: Services = request.app.state.services
     stored = await asyncio.to_thread(_set, services, principal.project, name)
     rater = rater_of(request, principal)
     if rater is None:
@@ -248,12 +251,15 @@ _NEW: StoredLabel = None  # type: ignore[assignment]
 
 @router.get("/label/{name}/results")
 def show_results(
-    request: Request, name: str, principal: Principal = READER, done: str = ""
+    request: Request,
+    name: str,
+    principal: Principal = READER,
+    services: Services = SERVICES,
+    done: str = "",
 ) -> Response:
     """The results of a set's labels. For an item that the reader has not labelled, no label is
     shown.
     """
-    services: Services = request.app.state.services
     stored = _set(services, principal.project, name)
     labels = labels_of_set(services.ledger, stored.digest, project=principal.project)
     rater = rater_of(request, principal)

@@ -5,6 +5,7 @@ gate reads the verdict.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import quote
 
@@ -15,13 +16,13 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.label_saving import override_label, run_named
 from assay.archive.labels import RunLabels, labels_of_run
 from assay.errors import AssayError, UsageError
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.lookup import absent
 from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Note, Part, Table
 from assay.views.labels import rater_names, says
@@ -63,11 +64,11 @@ def _run(
 def ask_override(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     run: Given = "",
     within: Annotated[str, Query(alias="in", max_length=200)] = "",
 ) -> Response:
     """The form."""
-    services: Services = request.app.state.services
     if rater_of(request, principal) is None:
         return ask_name(request)
     return _form(request, services, principal, run, within)
@@ -108,11 +109,13 @@ def _form(
 
 
 @router.post("/label/override")
-async def save_override(request: Request) -> Response:
+async def save_override(
+    request: Request,
+    sent: Mapping[str, str] = SENT,
+    principal: Principal = WRITER,
+    services: Services = SERVICES,
+) -> Response:
     """Store the override, and go back to the run."""
-    sent = await form(request)
-    principal = await admit(request, "write")
-    services: Services = request.app.state.services
     run, within = sent.get("run", ""), sent.get("in", "")
     rater = rater_of(request, principal)
     if rater is None:

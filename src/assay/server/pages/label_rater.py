@@ -5,6 +5,7 @@ a token with the same name are different raters, so nobody can pose as the token
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Request
@@ -13,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from assay.archive.label_saving import saving
 from assay.errors import UsageError
 from assay.records.label import MAX_RATER, HumanLabel, Rater
-from assay.server.auth import Principal, admit, cookie_name
+from assay.server.auth import Principal, cookie_name
 from assay.server.pages.layout import page
 from assay.server.pages.login import local
-from assay.server.pages.routing import PageRoute, form
+from assay.server.pages.routing import SENT, WRITER, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import Services
 
@@ -68,10 +69,10 @@ def _tidy(name: str) -> str:
 
 
 @router.post("/label/rater")
-async def name_rater(request: Request) -> Response:
+async def name_rater(
+    request: Request, sent: Mapping[str, str] = SENT, principal: Principal = WRITER
+) -> Response:
     """Store the name of a person without a token in a cookie of their browser."""
-    sent = await form(request)
-    principal = await admit(request, "write")
     if principal.token:
         raise Problem(409, "your token carries your name.", fix="Labels are stored under it.")
     name = _tidy(sent.get("name", ""))

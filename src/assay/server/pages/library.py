@@ -9,7 +9,7 @@ lines.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -27,13 +27,13 @@ from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.server import lookup
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.pages import shelf_parts
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, PageRoute
 from assay.server.pages.sample import sample_for
 from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
-from assay.server.state import Services, check_name, on_shelf
+from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.views.blocks import (
     Column,
     Details,
@@ -80,9 +80,10 @@ def _loaded(services: Services, kind: str, name: str) -> tuple[ShelfFile, Any]:
 
 
 @router.get("/library")
-def list_library(request: Request, principal: Principal = READER) -> Response:
+def list_library(
+    request: Request, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """Everything on the shelf."""
-    services: Services = request.app.state.services
     parts = [
         section(
             title,
@@ -150,9 +151,14 @@ def _digest(services: Services, entry: ShelfFile) -> str:
 
 
 @router.get("/library/{kind}/{name}")
-def show_item(request: Request, kind: str, name: str, principal: Principal = READER) -> Response:
+def show_item(
+    request: Request,
+    kind: str,
+    name: str,
+    principal: Principal = READER,
+    services: Services = SERVICES,
+) -> Response:
     """One item of the shelf, or a gate, measure or formula that it uses."""
-    services: Services = request.app.state.services
     if kind in REGISTRIES:
         return _sheet(request, services, kind, name)
     if kind not in KINDS:
@@ -271,11 +277,15 @@ def _try_form(services: Services, entry: ShelfFile, loaded: Any, sample: str) ->
 
 
 @router.post("/library/{kind}/{name}")
-async def try_item(request: Request, kind: str, name: str) -> Response:
+async def try_item(
+    request: Request,
+    kind: str,
+    name: str,
+    sent: Mapping[str, str] = SENT,
+    principal: Principal = READER,
+    services: Services = SERVICES,
+) -> Response:
     """Score and grade the run in the form. Nothing is stored."""
-    sent = await form(request)
-    principal = await admit(request, "read")
-    services: Services = request.app.state.services
     if kind not in KINDS:
         raise lookup.absent("kind of library item", kind)
     entry, loaded = _loaded(services, kind, name)

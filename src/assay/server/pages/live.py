@@ -18,7 +18,7 @@ from assay.server.auth import Principal
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run_rows import workflow_of
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store import events
 from assay.store.events import StoredEvent
 from assay.store.facets import key
@@ -49,9 +49,10 @@ COLUMNS = (
 
 
 @router.get("/runs/{run_id:path}/live")
-async def live_run(request: Request, run_id: str, principal: Principal = READER) -> Response:
+async def live_run(
+    request: Request, run_id: str, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """What has happened so far, and what is happening now."""
-    services: Services = request.app.state.services
     database = services.ledger.database
     live = await asyncio.to_thread(events.find, database, principal.project, key(run_id))
     if live is None:

@@ -4,6 +4,7 @@ send.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -12,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from assay.server.auth import Gatekeeper, cookie_name
 from assay.server.bodies import header
 from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute, form
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.views.blocks import (
     Note,
@@ -83,9 +84,8 @@ async def show_login(
 
 
 @router.post("/login")
-async def log_in(request: Request) -> Response:
+async def log_in(request: Request, sent: Mapping[str, str] = SENT) -> Response:
     """Store a valid token in a cookie of the browser."""
-    sent = await form(request)
     token, to = sent.get("token", "").strip(), local(sent.get("next"))
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
     if await gatekeeper.known(token) is None:
@@ -103,10 +103,9 @@ async def log_in(request: Request) -> Response:
     return response
 
 
-@router.post("/logout")
+@router.post("/logout", dependencies=[SENT])
 async def log_out(request: Request) -> Response:
     """Delete the cookie; the token itself stays valid."""
-    await form(request)
     response = RedirectResponse("/login", 303)
     response.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
     return response

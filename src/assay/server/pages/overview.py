@@ -6,7 +6,7 @@ Every query reads a bounded number of rows from the end of an index, however muc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -25,10 +25,12 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
+from assay.server.state import SERVICES, Services
 from assay.stats.intervals import wilson
 from assay.store import recent
 from assay.store.names import ActiveWorkflow
 from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, section
+from assay.views.charts import Chart
 from assay.views.pieces import address, link, phrase
 from assay.views.workflow_card import (
     CardBaseline,
@@ -38,10 +40,6 @@ from assay.views.workflow_card import (
     trend,
     workflow_card,
 )
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.views.charts import Chart
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 CARDS = 8
@@ -55,10 +53,10 @@ GRADES = 200
 def overview(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     start: Annotated[int, Query(alias="from", ge=0, le=100_000)] = 0,
 ) -> Response:
     """The state of a project on one page."""
-    services: Services = request.app.state.services
     project = principal.project
     workflows = listed_workflows(services.ledger, project)
     now = running_section(services, principal)

@@ -16,7 +16,7 @@ from assay.server.pages.layout import block, page
 from assay.server.pages.lineage import PAGE_OF
 from assay.server.pages.paging import Cursor, listed, mapped, ways
 from assay.server.pages.routing import READER, PageRoute
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.store.results import verb_of
 from assay.views.blocks import (
@@ -52,10 +52,13 @@ COLUMNS = (Column("Result"), Column("Stored"), Column("By"), Column("Digest"))
 
 @router.get("/results")
 def list_results(
-    request: Request, principal: Principal = READER, after: Cursor = None, before: Cursor = None
+    request: Request,
+    principal: Principal = READER,
+    services: Services = SERVICES,
+    after: Cursor = None,
+    before: Cursor = None,
 ) -> Response:
     """The results of a project, the newest first."""
-    services: Services = request.app.state.services
     records = listed(
         services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE
     )
@@ -108,9 +111,10 @@ def name_of(item: Item) -> str:
 
 
 @router.get("/results/{digest}")
-def show_result(request: Request, digest: str, principal: Principal = READER) -> Response:
+def show_result(
+    request: Request, digest: str, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """One result."""
-    services: Services = request.app.state.services
     item = lookup.record(services, principal.project, "result", digest)
     document = mapped(item.tree())
     whole = address("api", "v1", "records", digest)

@@ -113,8 +113,14 @@ async def _read(request: Request) -> Principal:
     return await admit(request, "read")
 
 
+async def _write(request: Request) -> Principal:
+    return await admit(request, "write")
+
+
 READER: Any = Depends(_read)
 """A principal who may read in a project."""
+WRITER: Any = Depends(_write)
+"""A principal who may also write in it."""
 
 
 async def form(request: Request) -> Mapping[str, str]:
@@ -140,3 +146,9 @@ async def form(request: Request) -> Mapping[str, str]:
     for name, value in pairs:
         fields.setdefault(name, value)
     return fields
+
+
+SENT: Any = Depends(form)
+"""The fields of the form. It comes before the principal in a handler, so that a form of another
+site is refused whoever sends it.
+"""

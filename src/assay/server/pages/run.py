@@ -13,15 +13,15 @@ from starlette.responses import Response
 from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, PageRoute
 from assay.server.pages.sample_context import SampleContext, around, elsewhere, opened, placed
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store import events
 from assay.store.drafts import Item
 from assay.store.facets import key
@@ -50,14 +50,13 @@ from assay.views.values import json_text
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-@router.post("/runs/{run_id:path}/replay")
-async def replay_grade(request: Request, run_id: str) -> Response:
+@router.post("/runs/{run_id:path}/replay", dependencies=[SENT])
+async def replay_grade(
+    request: Request, run_id: str, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """Recompute the stored grade from its stored evidence, and show whether it is the same, byte
     for byte. Nothing is stored.
     """
-    await form(request)
-    principal = await admit(request, "read")
-    services: Services = request.app.state.services
     graded_run = await asyncio.to_thread(run_with_grades, services, principal.project, run_id)
     if graded_run.grade is None:
         raise Problem(404, "this run has no grade to recompute.", where=run_id[:100])
@@ -93,9 +92,10 @@ def _replayed(services: Services, project: str, grade: Item) -> Part:
 
 
 @router.get("/runs/{run_id:path}")
-def show_run(request: Request, run_id: str, principal: Principal = READER) -> Response:
+def show_run(
+    request: Request, run_id: str, principal: Principal = READER, services: Services = SERVICES
+) -> Response:
     """A run, in the evaluation that `?in=` names or in the newest that has it."""
-    services: Services = request.app.state.services
     graded_run, context = opened(services, principal.project, request, run_id)
     if graded_run is None:
         graded_run = _or_live(services, principal.project, run_id)

@@ -17,14 +17,14 @@ from starlette.responses import RedirectResponse, Response
 from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server import lookup
-from assay.server.auth import Principal, admit
+from assay.server.auth import Principal
 from assay.server.evaluating import evaluate, unfinished
 from assay.server.owners import is_dead
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes import executions as execution_routes
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.stats.intervals import wilson
 from assay.store import events, executions, jobs, recent
 from assay.store.facets import key
@@ -80,34 +80,34 @@ def _section(now: RunningNow) -> Part:
 def list_running(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     mark: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Response:
     """What runs now. A page that has missed a change reloads."""
-    now = _running(request.app.state.services, principal)
+    now = _running(services, principal)
     missed = mark is not None and mark != now.mark and "hx-request" in request.headers
     headers = {"HX-Refresh": "true"} if missed else None
     return page(request, "Running now", _section(now), nav="/", headers=headers)
 
 
-@router.post("/running/evaluations/{execution}/cancel")
-async def cancel_evaluation(request: Request, execution: str) -> Response:
+@router.post("/running/evaluations/{execution}/cancel", dependencies=[SENT])
+async def cancel_evaluation(
+    request: Request, execution: str, principal: Principal = WRITER
+) -> Response:
     """Cancel an evaluation that this server runs, and go back. Cancelling it twice has no further
     effect.
     """
-    await form(request)
-    principal = await admit(request, "write")
     await execution_routes.cancel(request, principal, execution)
     return RedirectResponse("/#running", 303)
 
 
-@router.post("/running/runs/{run_id:path}/cancel")
-async def cancel_run(request: Request, run_id: str) -> Response:
+@router.post("/running/runs/{run_id:path}/cancel", dependencies=[SENT])
+async def cancel_run(
+    request: Request, run_id: str, principal: Principal = WRITER, services: Services = SERVICES
+) -> Response:
     """Record a run that is posted live as cancelled, with its steps so far: what its runner posts
     afterwards is refused. A finished run stays unchanged.
     """
-    await form(request)
-    principal = await admit(request, "write")
-    services: Services = request.app.state.services
     database, project = services.ledger.database, principal.project
     live = await asyncio.to_thread(events.find, database, project, key(run_id))
     if live is None:

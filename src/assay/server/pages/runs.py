@@ -16,7 +16,7 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run_rows import COLUMNS, rows_of_runs
 from assay.server.pages.run_search import ON_A_PAGE, RunQuery, found_runs
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Filters, Pager, Part, Region, Table
 from assay.views.pieces import address
@@ -36,6 +36,7 @@ Text = Annotated[str | None, Query(max_length=500)]
 def list_runs(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     q: Text = None,
     workflow: Text = None,
     version: Text = None,
@@ -51,7 +52,6 @@ def list_runs(
     before: Annotated[str | None, Query(max_length=20)] = None,
 ) -> Response:
     """Runs, the newest first."""
-    services: Services = request.app.state.services
     query = RunQuery(
         *(
             (one or "").strip() or None

@@ -23,7 +23,7 @@ from assay.server.pages.layout import page
 from assay.server.pages.paging import Text
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.tools.legibility_score import scale
 from assay.views import tool_check_page, tool_entry, tool_index, tool_list, tool_page
@@ -41,6 +41,7 @@ Start = Annotated[int, Query(ge=0, le=1_000_000)]
 def list_schemas(
     request: Request,
     principal: Principal = READER,
+    services: Services = SERVICES,
     q: Text = None,
     of: Text = None,
     state: Text = None,
@@ -49,7 +50,6 @@ def list_schemas(
     start: Start = 0,
 ) -> Response:
     """Every tool in a row; then schemas, namespaces and selections."""
-    services: Services = request.app.state.services
     project = principal.project
     versions = records.newest_versions(services, project)
     checks = records.newest_checks(services, project)
@@ -88,11 +88,11 @@ def show_schema(
     request: Request,
     name: str,
     principal: Principal = READER,
+    services: Services = SERVICES,
     kind: Text = None,
     tool: Text = None,
 ) -> Response:
     """A tool, a schema, a namespace, a selection, or one stored index, check, entry or report."""
-    services: Services = request.app.state.services
     project = principal.project
     if not lookup.DIGEST.fullmatch(name):
         return _named_page(request, services, project, name, kind=kind, tool=tool)

@@ -21,7 +21,7 @@ from assay.server.graded_by import with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import Draft, Item
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses=openapi.EVERY)
@@ -117,6 +117,7 @@ def _need_names(tree: Any, at: str) -> None:
 def list_evaluations(
     request: Request,
     principal: Principal = READ,
+    services: Services = SERVICES,
     workflow: Name = None,
     dataset: Name = None,
     label: Name = None,
@@ -126,7 +127,6 @@ def list_evaluations(
     newest_first: bool = True,
 ) -> Response:
     """Evaluations with their totals, without their lists of runs."""
-    services: Services = request.app.state.services
     tags = [f"{what}:{text}" for what, text in (("label", label), ("name", name)) if text]
     if len(tags) > 1:
         raise Problem(422, "ask for a label or for a name.", where="label")
@@ -154,11 +154,12 @@ def _brief(item: Item) -> dict[str, Any]:
 
 
 @router.get("/{name}", summary="An evaluation")
-def get_evaluation(request: Request, name: str, principal: Principal = READ) -> Response:
+def get_evaluation(
+    request: Request, name: str, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """An evaluation by its id, digest or name, or as `latest` or `latest~1`; the newest of a
     name.
     """
-    services: Services = request.app.state.services
     stored = lookup.evaluation(services, principal.project, name)
     item = lookup.record(services, principal.project, "evaluation", stored.digest)
     return bodies.answer(request, lookup.shown(item))
@@ -169,11 +170,11 @@ def get_runs(
     request: Request,
     name: str,
     principal: Principal = READ,
+    services: Services = SERVICES,
     after: Annotated[str | None, Query(max_length=20)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """In the order of the evaluation. `grade` is null for a run that could not be graded."""
-    services: Services = request.app.state.services
     runs = lookup.evaluation(services, principal.project, name).evaluation.runs
     start = lookup.cursor(after) or 0
     part = runs[start : start + limit]

@@ -20,6 +20,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from assay.archive.evaluations import check_name
+from assay.canon import encode
 from assay.errors import AssayError, InputError
 from assay.records.evidence import Dataset as Sample
 from assay.records.evidence import Run
@@ -35,7 +36,7 @@ from assay.server.executing import Executor, ended
 from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store import executions as stored
 from assay.store import jobs
 from assay.store.events import DONE, FAILED, QUEUED
@@ -83,7 +84,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
         _execution_plan, services, executor.offered, principal.project, tree, name
     )
     database = services.ledger.database
-    kept = bodies.encode(plan.kept)
+    kept = encode(plan.kept)
     known = await asyncio.to_thread(jobs.find, database, jobs.EXECUTION, principal.project, name)
     if known is None:
         waiting = await asyncio.to_thread(stored.waiting, database, principal.project)
@@ -260,9 +261,10 @@ def _events(run_id: str) -> str:
 
 
 @router.get("", summary="The newest executions")
-def list_executions(request: Request, principal: Principal = READ) -> Response:
+def list_executions(
+    request: Request, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """The last fifty."""
-    services: Services = request.app.state.services
     newest = jobs.newest(services.ledger.database, jobs.EXECUTION, principal.project)
     return bodies.answer(request, {"items": [_brief(job) for job in newest]})
 
@@ -272,6 +274,7 @@ async def get_execution(
     request: Request,
     execution_id: str,
     principal: Principal = READ,
+    services: Services = SERVICES,
     wait: Annotated[
         float, Query(ge=0, le=60, description="seconds to wait for the end of the execution")
     ] = 0,
@@ -285,7 +288,6 @@ async def get_execution(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """Its state, counts and faults, and its runs in order with their grades, page by page."""
-    services: Services = request.app.state.services
     job = await ended(services, lambda: _find(services, principal, execution_id), wait)
     states = stored.STATES if state is None else (state,)
     shown = await asyncio.to_thread(_progress, services, job, states, lookup.cursor(after), limit)

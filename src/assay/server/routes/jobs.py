@@ -8,11 +8,12 @@ from fastapi import APIRouter, Request
 from msgspec.structs import asdict
 from starlette.responses import Response
 
+from assay.canon import encode
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.graded_by import grader_of
 from assay.server.requests import JobRequest
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.store import jobs as stored_jobs
 from assay.store.reading import FILTERS
 
@@ -42,7 +43,7 @@ async def post_job(request: Request) -> Response:
     )
     kept = {name: value for name, value in asdict(body).items() if value is not None}
     queued = stored_jobs.new(
-        stored_jobs.AGAIN, principal.project, bodies.encode(kept), author=principal.author
+        stored_jobs.AGAIN, principal.project, encode(kept), author=principal.author
     )
     job = await asyncio.to_thread(stored_jobs.create, services.ledger.database, queued)
     address = f"/api/v1/jobs/{job.id}"
@@ -55,17 +56,19 @@ async def post_job(request: Request) -> Response:
 
 
 @router.get("", summary="The newest jobs")
-def list_jobs(request: Request, principal: Principal = READ) -> Response:
+def list_jobs(
+    request: Request, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """The last fifty."""
-    services: Services = request.app.state.services
     newest = stored_jobs.newest(services.ledger.database, stored_jobs.AGAIN, principal.project)
     return bodies.answer(request, {"items": [job.document() for job in newest]})
 
 
 @router.get("/{job_id}", summary="Progress of a job")
-def get_job(request: Request, job_id: str, principal: Principal = READ) -> Response:
+def get_job(
+    request: Request, job_id: str, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """State, progress and faults."""
-    services: Services = request.app.state.services
     job = (
         stored_jobs.find(services.ledger.database, stored_jobs.AGAIN, principal.project, job_id)
         if job_id.isalnum()

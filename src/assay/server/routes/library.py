@@ -18,7 +18,7 @@ from assay.pipeline.documents import DOCUMENTS
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
-from assay.server.state import Services, check_name, on_shelf
+from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.store.names import seen
 
 router = APIRouter(tags=["library"], responses=openapi.EVERY)
@@ -34,9 +34,10 @@ class Kind(StrEnum):
 
 
 @router.get("/library/{kind}", summary="What is on the shelf")
-def list_shelf(request: Request, kind: Kind, principal: Principal = READ) -> Response:
+def list_shelf(
+    request: Request, kind: Kind, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """Names and versions, a team's own before the built-in."""
-    services: Services = request.app.state.services
     return bodies.answer(
         request,
         {
@@ -49,9 +50,14 @@ def list_shelf(request: Request, kind: Kind, principal: Principal = READ) -> Res
 
 
 @router.get("/library/{kind}/{name}", summary="One profile, policy or rubric")
-def get_shelf(request: Request, kind: Kind, name: str, principal: Principal = READ) -> Response:
+def get_shelf(
+    request: Request,
+    kind: Kind,
+    name: str,
+    principal: Principal = READ,
+    services: Services = SERVICES,
+) -> Response:
     """By its name (its newest version) or by `name@version`."""
-    services: Services = request.app.state.services
     try:
         loaded = services.shelf.load(kind.value, check_name(name))
     except ShelfError as error:

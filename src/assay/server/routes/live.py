@@ -14,6 +14,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
+from assay.canon import encode
 from assay.files.json_files import parse_json
 from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
@@ -23,7 +24,7 @@ from assay.server.evaluating import evaluate, store_failed
 from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
 from assay.store.events import Event
@@ -84,7 +85,7 @@ async def start_live(request: Request) -> Response:
             ),
         )
     ]
-    head, author = bodies.encode(tree), principal.author
+    head, author = encode(tree), principal.author
     began = await asyncio.to_thread(
         stored_events.start,
         services.ledger.database,
@@ -155,7 +156,7 @@ async def post_events(request: Request, run_id: str) -> Response:
     # The rest of the run is stored with the head in the same transaction: if the server dies now,
     # nothing is lost.
     head = (
-        bodies.encode({**parse_json(live.head), **(posted[-1].run or {})})
+        encode({**parse_json(live.head), **(posted[-1].run or {})})
         if ended == "workflow_end"
         else None
     )
@@ -227,6 +228,7 @@ async def get_events(
     request: Request,
     run_id: str,
     principal: Principal = READ,
+    services: Services = SERVICES,
     last_event_id: Annotated[str | None, Header(max_length=20)] = None,
     last: Annotated[
         str | None,
@@ -236,7 +238,6 @@ async def get_events(
     """Every event has an id; `Last-Event-ID` resumes after it. The stream ends after
     `evaluation_complete` or `error`, never before.
     """
-    services: Services = request.app.state.services
     seen = lookup.cursor(last_event_id if last_event_id is not None else last) or 0
     key = index_key(run_id)
     live = None

@@ -22,7 +22,7 @@ from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
-from assay.server.state import Services, check_name
+from assay.server.state import SERVICES, Services, check_name
 from assay.store.drafts import Draft, draft
 
 router = APIRouter(tags=["records"], responses=openapi.EVERY)
@@ -147,11 +147,11 @@ def _listing(plural: str, kind: str) -> None:
     def list_records(
         request: Request,
         principal: Principal = READ,
+        services: Services = SERVICES,
         after: Annotated[str | None, Query(max_length=20)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         newest_first: bool = True,
     ) -> Response:
-        services: Services = request.app.state.services
         page = services.ledger.find(
             kind,
             project=principal.project,
@@ -168,8 +168,9 @@ def _listing(plural: str, kind: str) -> None:
             {"items": items, "next": None if page.next_cursor is None else str(page.next_cursor)},
         )
 
-    def get_record(request: Request, digest: Digest, principal: Principal = READ) -> Response:
-        services: Services = request.app.state.services
+    def get_record(
+        request: Request, digest: Digest, principal: Principal = READ, services: Services = SERVICES
+    ) -> Response:
         return bodies.answer(
             request, lookup.shown(lookup.record(services, principal.project, kind, digest))
         )
@@ -191,9 +192,10 @@ for _plural, _kind in LISTED.items():
 
 
 @router.get("/records/{digest}", summary="Any record, with its links")
-def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Response:
+def get_any(
+    request: Request, digest: Digest, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """A record of any kind."""
-    services: Services = request.app.state.services
     item = lookup.record(services, principal.project, None, digest)
     links = [link._asdict() for link in services.ledger.links_of(digest, project=principal.project)]
     return bodies.answer(request, {**lookup.shown(item), "links": links})
@@ -205,11 +207,12 @@ def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Re
     responses=openapi.POSTED,
     openapi_extra=openapi.body(ForgetRequest),
 )
-async def forget(request: Request, digest: Digest, principal: Principal = ADMIN) -> Response:
+async def forget(
+    request: Request, digest: Digest, principal: Principal = ADMIN, services: Services = SERVICES
+) -> Response:
     """For privacy. A tombstone with the digest stays, with who did it and why; records made from it
     stay, and are listed.
     """
-    services: Services = request.app.state.services
     body = await bodies.read(request, services.settings, ForgetRequest)
     if not lookup.DIGEST.fullmatch(digest):
         raise lookup.absent("record", digest)

@@ -17,7 +17,7 @@ from assay.server.posted_runs import post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
 from assay.server.run_pages import run_page
-from assay.server.state import LARGE, Services
+from assay.server.state import LARGE, SERVICES, Services
 from assay.store.listing import grades_of
 from assay.views.event_schema import inlined
 
@@ -127,6 +127,7 @@ async def post_runs(request: Request) -> Response:
 def list_runs(
     request: Request,
     principal: Principal = READ,
+    services: Services = SERVICES,
     workflow: Name = None,
     version: Name = None,
     dataset: Name = None,
@@ -153,7 +154,6 @@ def list_runs(
     """Runs with their newest grade, page by page. A page may be short although more follow: `next`
     says so.
     """
-    services: Services = request.app.state.services
     filters = {"workflow": workflow, "workflow_version": version, "dataset": dataset, "tag": tag}
     base = {name: value for name, value in filters.items() if value is not None}
     run_only = {
@@ -183,9 +183,10 @@ def list_runs(
 
 
 @router.get("/{run_id}", summary="A run with the grades it has had")
-def get_run(request: Request, run_id: str, principal: Principal = READ) -> Response:
+def get_run(
+    request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """A run by its digest, or the newest of that id."""
-    services: Services = request.app.state.services
     item = lookup.run(services, principal.project, run_id)
     grades = grades_of(services.ledger.database, principal.project, [item.digest]).get(
         item.digest, []
@@ -194,9 +195,10 @@ def get_run(request: Request, run_id: str, principal: Principal = READ) -> Respo
 
 
 @router.get("/{run_id}/grade", summary="The newest grade of a run")
-def get_grade(request: Request, run_id: str, principal: Principal = READ) -> Response:
+def get_grade(
+    request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
+) -> Response:
     """The grade as it is stored, byte for byte."""
-    services: Services = request.app.state.services
     grade = lookup.newest_grade(
         services, principal.project, lookup.run(services, principal.project, run_id)
     )
@@ -215,10 +217,10 @@ def get_history(
     request: Request,
     run_id: str,
     principal: Principal = READ,
+    services: Services = SERVICES,
     after: Annotated[str | None, Query(max_length=20)] = None,
 ) -> Response:
     """Runs, scorecards and grades of one run id."""
-    services: Services = request.app.state.services
     page = services.ledger.history(run_id, project=principal.project, after=lookup.cursor(after))
     if not page.items and after is None:
         raise lookup.absent("run", run_id)

@@ -13,7 +13,7 @@ from assay.records.grade import ENGINE
 from assay.server import bodies, openapi
 from assay.server.auth import ADMIN, Principal
 from assay.server.problems import Problem
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 
 router = APIRouter(tags=["system"])
 
@@ -52,7 +52,8 @@ async def ready(request: Request) -> Response:
         },
     },
 )
-async def metrics(request: Request, principal: Principal = ADMIN) -> Response:
+async def metrics(
+    request: Request, principal: Principal = ADMIN, services: Services = SERVICES
+) -> Response:
     """Of all workers of this server; no project is named."""
-    services: Services = request.app.state.services
     return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -17,12 +17,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.responses import Response
 
+from assay.canon import encode
 from assay.errors import AssayError, Fault
 from assay.importers.importer import Wanted, named
 from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, problem_of
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.server.trace_runs import TraceBuilder, asked, packed
 from assay.store import traces as stored
 from assay.store.traces import TraceSpans
@@ -206,7 +207,7 @@ def _answer(media: str, rejected: int, words: str) -> Response:
     partial_success: dict[str, Any] = (
         {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": words}} if words else {}
     )
-    return Response(bodies.encode(partial_success), 200, media_type=bodies.JSON)
+    return Response(encode(partial_success), 200, media_type=bodies.JSON)
 
 
 def _status(problem: Problem, media: str) -> Response:
@@ -220,7 +221,7 @@ def _status(problem: Problem, media: str) -> Response:
             headers=dict(problem.headers or {}),
             media_type=PROTOBUF,
         )
-    body = bodies.encode({"code": code, "message": words.decode()})
+    body = encode({"code": code, "message": words.decode()})
     return Response(
         body, problem.status, headers=dict(problem.headers or {}), media_type=bodies.JSON
     )
@@ -259,12 +260,12 @@ def _bytes(field: int, value: bytes) -> bytes:
 def list_traces(
     request: Request,
     principal: Principal = READ,
+    services: Services = SERVICES,
     state: Annotated[str | None, Query(pattern="^(gathering|building|done|failed|empty)$")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The newest first: how many spans each has, how many came late or were refused, its run, or
     why there is none.
     """
-    services: Services = request.app.state.services
     traces = stored.listed(services.ledger.database, principal.project, state=state, limit=limit)
     return bodies.answer(request, {"items": [one._asdict() for one in traces]})
