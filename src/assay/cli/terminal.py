@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import paint
 from assay.errors import printable
-from assay.views.blocks import Decided, Facts, Note, Paragraph, Part, Sentences, Table
-from assay.views.pieces import Piece
+from assay.views.blocks import Part, Table
+from assay.views.text import look_of, plain_lines, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,23 +52,6 @@ def _text(value: object, style: str = "") -> Text:
     return Text(printable(str(value)), style=style)
 
 
-def _table(*columns: str, right: tuple[str, ...] = ()) -> RichTable:
-    from rich import box
-    from rich.table import Table
-
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for name in columns:
-        made.add_column(
-            name,
-            justify="right" if name in right else "left",
-            overflow="fold",
-            no_wrap=name in right,
-        )
-    return made
-
-
-# --- views
-
 STYLES = {
     "good": "green",
     "bad": "bold red",
@@ -77,68 +60,23 @@ STYLES = {
     "title": "bold",
 }
 """How a verdict and a paragraph look."""
-LABEL = 12
 
 
 def show(parts: Iterable[Part]) -> None:
     """Print a view."""
     out = console()
     for part in parts:
-        if isinstance(part, Decided):
-            text = f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}"
-            _print(text, _style(part.outcome), out)
-        elif isinstance(part, Table) and out is not None:
+        if out is None:
+            sys.stdout.writelines(f"{line}\n" for line in plain_lines(part, _painted))
+        elif isinstance(part, Table):
             out.print(_rich_table(part))
-        elif isinstance(part, Table) and part.kind != "drawn":
-            _plain_table(part)
-        elif isinstance(part, Facts):
-            for label, value in part.pairs:
-                if value:
-                    _print(f"{label:<{LABEL}}{value}", "", out)
-        elif isinstance(part, Sentences):
-            for sentence in part.sentences:
-                _print(f"  {sentence}", "", out)
-        elif isinstance(part, Paragraph):
-            _print(part.text, STYLES.get(part.kind, ""), out, before="\n")
-        elif isinstance(part, Note):
-            _print(part.text, STYLES.get(part.kind, ""), out)
-        elif isinstance(part, str):
-            _print(part, _style(part), out)
+        else:
+            for text, look in text_lines(part):
+                out.print(_text(text, STYLES.get(look, "")))
 
 
-def _style(text: object) -> str:
-    """How a piece looks: an aside, or like the first verdict within it."""
-    if not isinstance(text, Piece):
-        return ""
-    if text.kind == "phrase":
-        return next(filter(None, map(_style, text.values[0])), "")
-    if text.kind in ("small", "absent"):
-        return STYLES["hint"]
-    return STYLES.get(text.values[1], "") if text.kind == "verdict" else ""
-
-
-def _print(text: str, style: str, out: Console | None, *, before: str = "") -> None:
-    if out is not None:
-        out.print(_text(text, style))
-    elif text:
-        sys.stdout.write(before + paint(printable(text), *style.split()) + "\n")
-
-
-def _plain_table(table: Table) -> None:
-    """Columns of the width of their longest cell; the last one is as long as it is."""
-    if not table.rows:
-        return
-    rows = [[head.title.lower() for head in table.heads], *table.rows]
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
-    sys.stdout.write("\n")
-    for row, texts in zip(rows, cells, strict=True):
-        padded = [
-            paint(f"{text:<{width}}", *_style(cell).split())
-            for cell, text, width in zip(row, texts, widths, strict=False)
-        ]
-        sys.stdout.write("  " + "  ".join([*padded, texts[-1]]) + "\n")
-    sys.stdout.write("\n")
+def _painted(text: str, look: str) -> str:
+    return paint(text, *STYLES.get(look, "").split())
 
 
 def show_table(table: Table) -> bool:
@@ -150,10 +88,14 @@ def show_table(table: Table) -> bool:
 
 
 def _rich_table(table: Table) -> RichTable:
-    made = _table(
-        *[head.title for head in table.heads],
-        right=tuple(head.title for head in table.heads if head.kind == "n"),
-    )
+    from rich import box
+    from rich.table import Table as RichTable
+
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for head in table.heads:
+        right = head.kind == "n"
+        justify: Any = "right" if right else "left"
+        made.add_column(head.title, justify=justify, overflow="fold", no_wrap=right)
     for row in table.rows:
-        made.add_row(*[_text(cell, _style(cell)) for cell in row])
+        made.add_row(*[_text(cell, STYLES.get(look_of(cell), "")) for cell in row])
     return made

@@ -1,45 +1,71 @@
-"""A view as plain text: what `print` shows of a result, and a terminal without colours."""
+"""A view as plain text: what `print` shows of a result, and a terminal without tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from assay.errors import printable
 from assay.views.blocks import Decided, Facts, Note, Paragraph, Part, Sentences, Table
+from assay.views.pieces import Piece
 
 LABEL = 12
 
 
 def text_view(parts: Iterable[Part]) -> str:
     """A view as lines of text; text of a document is made printable."""
-    return "\n".join(line for part in parts for line in _lines(part)).strip("\n")
+    return "\n".join(line for part in parts for line in plain_lines(part)).strip("\n")
 
 
-def _lines(part: Part) -> Iterator[str]:
+def plain_lines(
+    part: Part, paint: Callable[[str, str], str] = lambda text, look: text
+) -> Iterator[str]:
+    """A part as lines; `paint` gives a text its look."""
+    if isinstance(part, Table):
+        yield from _table(part, paint)
+    else:
+        yield from (paint(printable(text), look) for text, look in text_lines(part))
+
+
+def text_lines(part: Part) -> Iterator[tuple[str, str]]:
+    """The lines of anything but a table, each with its look."""
     if isinstance(part, Decided):
-        yield printable(f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}")
-    elif isinstance(part, Table):
-        yield from _table(part)
+        text = f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}"
+        yield text, look_of(part.outcome)
     elif isinstance(part, Facts):
-        yield from (printable(f"{label:<{LABEL}}{value}") for label, value in part.pairs if value)
+        yield from ((f"{label:<{LABEL}}{value}", "") for label, value in part.pairs if value)
     elif isinstance(part, Sentences):
-        yield from (printable(f"  {sentence}") for sentence in part.sentences)
+        yield from ((f"  {sentence}", "") for sentence in part.sentences)
     elif isinstance(part, Paragraph):
-        yield from ("", printable(part.text)) if part.text else ()
+        yield from (("", ""), (part.text, part.kind)) if part.text else ()
     elif isinstance(part, Note):
-        yield from (printable(part.text),) if part.text else ()
+        yield from ((part.text, part.kind),) if part.text else ()
     elif isinstance(part, str) and part:
-        yield printable(part)
+        yield part, look_of(part)
 
 
-def _table(table: Table) -> Iterator[str]:
+def look_of(text: str) -> str:
+    """How a piece looks: `hint` for an aside, or like the first verdict within it."""
+    if not isinstance(text, Piece):
+        return ""
+    if text.kind == "phrase":
+        return next(filter(None, map(look_of, text.values[0])), "")
+    if text.kind in ("small", "absent"):
+        return "hint"
+    return str(text.values[1]) if text.kind == "verdict" else ""
+
+
+def _table(table: Table, paint: Callable[[str, str], str]) -> Iterator[str]:
+    """Columns of the width of their longest cell; the last one is as long as it is."""
     if not table.rows or table.kind == "drawn":
         return
     rows = [[head.title.lower() for head in table.heads], *table.rows]
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
     yield ""
-    for row in cells:
-        padded = [f"{text:<{width}}" for text, width in zip(row, widths, strict=False)]
-        yield "  " + "  ".join([*padded, row[-1]])
+    for row, texts in zip(rows, cells, strict=True):
+        padded = [
+            paint(f"{text:<{width}}", look_of(cell))
+            for cell, text, width in zip(row, texts, widths, strict=False)
+        ]
+        yield "  " + "  ".join([*padded, texts[-1]])
     yield ""
