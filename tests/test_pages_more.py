@@ -480,8 +480,8 @@ def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop:
     found = get(shop, f"/decisions/{shop.stock.exam_gate}")
     for words in (
         "Failed under exam@2",
-        "Capstone score",
-        "Drop on the regression set",
+        "Hard gate on the capstone exam",
+        "Drop against the baseline",
         "blocks",
         "warning",
         "p50_latency_ms",

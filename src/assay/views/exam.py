@@ -22,6 +22,7 @@ from assay.records.exam import (
     HardGate,
     ItemResult,
     PatternSeen,
+    RubricCheck,
     SoftGate,
     TargetCheck,
 )
@@ -239,7 +240,7 @@ def _patterns(kind: str, seen: list[PatternSeen], known: dict[str, str]) -> list
     ]
 
 
-Check = HardGate | TargetCheck | DropCheck | SoftGate
+Check = HardGate | TargetCheck | DropCheck | SoftGate | RubricCheck
 
 
 def check_row(check: Check) -> CheckRow:
@@ -251,6 +252,9 @@ def check_row(check: Check) -> CheckRow:
         text = f"value {value}, limit {limit}{f': {check.reason}' if check.reason else ''}"
         return CheckRow(f"Soft gate {check.id}", state, "warning", text)
     state = "holds" if check.holds else "fails"
+    if isinstance(check, RubricCheck):
+        text = f"rise {number_text(check.rise)}, checked above {limit}"
+        return CheckRow("Rise, checked for a fault of the rubric", state, "blocks", text)
     if isinstance(check, DropCheck):
         text = (
             f"from {number_text(check.baseline)} to {number_text(check.candidate)}, a drop of"

@@ -26,7 +26,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, exam_history, exams
-from assay.views.exam import ExamPoint, ExamView, GateView, axes_of, exam_view
+from assay.views.exam import CheckRow, ExamPoint, ExamView, GateView, axes_of, exam_view
 from assay.views.exam_items import items_section, lost_section
 from assay.views.pieces import (
     absent,
@@ -166,14 +166,19 @@ def _gates(gates: GateView) -> Section:
     if gates.why_not:
         reason = Note(f"No gate can be judged: {gates.why_not}.", "bad")
         return section("Gates", reason, id="gates")
-    rows = [[row.name, STATES[row.state], row.effect, row.text] for row in gates.rows]
-    columns = ("Gate", "Verdict", "Effect", Column("Result", "wide"))
     return section(
         "Gates",
-        Table("Gates of the exam", columns, rows, kind="stack"),
+        gate_table(gates.rows),
         id="gates",
         hint="Recomputed from the marks of every item and compared exactly.",
     )
+
+
+def gate_table(rows: Sequence[CheckRow]) -> Table:
+    """Gates with their verdicts, what each effects, and what was found."""
+    cells = [[row.name, STATES[row.state], row.effect, row.text] for row in rows]
+    columns = ("Gate", "Verdict", "Effect", Column("Result", "wide"))
+    return Table("Gates of the exam", columns, cells, kind="stack")
 
 
 def _axes(view: ExamView, links: PageLinks | None) -> Section:

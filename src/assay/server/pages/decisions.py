@@ -5,6 +5,7 @@ is a decision too, with its own rules and letters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -263,7 +264,8 @@ def _parts(services: Services, project: str, item: Item) -> list[Part]:
         str(tree.get("schema"))
     )
     if gate is not None:
-        return gate(services, project, item, tree)
+        with suppress(msgspec.ValidationError):
+            return gate(services, project, item, tree)
     whole = address("api", "v1", "records", item.digest)
     return [section("The record", block("As stored", tree, whole))]
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.server.pages.paging import mapped, rows_of, texts
+from assay.records.exam import ExamGate
+from assay.records.typed import convert
+from assay.server.pages.paging import mapped, rows_of
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import (
@@ -21,8 +23,10 @@ from assay.views.blocks import (
     Table,
     section,
 )
+from assay.views.exam import check_row, gate_rows
+from assay.views.exam_page import gate_table
 from assay.views.grade_line import outcome
-from assay.views.pieces import Piece, absent, address, code, digest, phrase, shown, verdict, words
+from assay.views.pieces import Piece, address, code, digest, sentence, shown, verdict, words
 
 Tree = dict[str, Any]
 MAX_ROWS = 200
@@ -40,78 +44,21 @@ def passed(value: Any) -> Piece:
 # --- exams
 
 
-def held(limit: Any, absent_as: str) -> Piece:
-    """Whether a limit holds; `absent_as` if it was not checked."""
-    if not isinstance(limit, dict):
-        return verdict("none", absent_as)
-    return verdict("holds") if limit.get("holds") is True else verdict("fails", "does not hold")
-
-
 def exam(services: Services, project: str, item: Item, decision: Tree) -> list[Part]:
     """The gate of an exam: what blocks, what only warns, and the results it was decided on."""
-    capstone, target, moved = (
-        mapped(decision.get(name)) for name in ("capstone", "target", "regression")
-    )
-    rows = [
-        [
-            "Capstone score",
-            held(decision.get("capstone"), "not asked for"),
-            "blocks",
-            f"score {shown(capstone.get('score'))}, at least {shown(capstone.get('limit'))}",
-        ],
-        [
-            "Drop on the regression set",
-            held(decision.get("regression"), "no baseline was given"),
-            "blocks",
-            (
-                f"from {shown(moved.get('baseline'))} to {shown(moved.get('candidate'))}, a drop of"
-                f" {shown(moved.get('drop'))}, at most {shown(moved.get('limit'))}"
-                if moved
-                else absent("nothing to compare with")
-            ),
-        ],
-        [
-            "Production target",
-            held(decision.get("target"), "not asked for"),
-            "informational",
-            f"score {shown(target.get('score'))}, target {shown(target.get('limit'))}",
-        ],
+    gate = convert(decision, ExamGate)
+    moved = {} if gate.regression is None else gate.regression.axes
+    changes = [(words(axis), shown(change)) for axis, change in moved.items()]
+    outcome = verdict("passed", "Passed") if gate.passed else verdict("failed", "Failed")
+    checked = [] if gate.verify_rubric is None else [gate.verify_rubric]
+    title = "Change of each axis against the baseline"
+    return [
+        _head(outcome, gate.policy, " ".join(map(sentence, gate.reasons))),
+        section("Gates", gate_table([*gate_rows(gate), *map(check_row, checked)]), id="rules"),
+        *([section(title, Facts(changes), id="axes")] if changes else []),
+        *([section("Notes", Sentences(gate.notes), id="notes")] if gate.notes else []),
+        _rests_on(services, project, item, "exams", decision),
     ]
-    for soft in rows_of(decision.get("soft")):
-        state = {None: ("undetermined", "not measured"), True: ("stale", "warns")}.get(
-            soft.get("warn"), ("holds", "holds")
-        )
-        reason = f": {soft['reason']}" if soft.get("reason") else ""
-        value = (
-            f"value {shown(soft.get('value'), 'none')}, limit {shown(soft.get('limit'))}{reason}"
-        )
-        rows.append([phrase("Soft gate ", code(soft.get("id"))), verdict(*state), "warning", value])
-    verify = mapped(decision.get("verify_rubric"))
-    if verify:
-        sound = mapped(verify.get("self_test")).get("passed") is True
-        rows.append(
-            [
-                "Rise, checked for a fault of the rubric",
-                verdict("holds") if sound else verdict("fails", "the rubric fails its own test"),
-                "blocks",
-                f"rise {shown(verify.get('rise'))}, checked above {shown(verify.get('limit'))}",
-            ]
-        )
-    changes = [(words(axis), shown(change)) for axis, change in mapped(moved.get("axes")).items()]
-    notes = texts(decision.get("notes"))
-    holds = decision.get("passed") is True
-    outcome = verdict("passed", "Passed") if holds else verdict("failed", "Failed")
-    columns = ("Gate", "Verdict", "Effect", Column("Found", "wide"))
-    reasons = ". ".join(one[:1].upper() + one[1:] for one in texts(decision.get("reasons")))
-    parts: list[Part] = [
-        _head(outcome, decision.get("policy"), reasons),
-        section("Gates", Table("Gates of the exam", columns, rows, kind="stack"), id="rules"),
-    ]
-    if changes:
-        parts.append(section("Change of each axis against the baseline", Facts(changes), id="axes"))
-    if notes:
-        parts.append(section("Notes", Sentences(notes), id="notes"))
-    return [*parts, _rests_on(services, project, item, "exams", decision)]
 
 
 # --- tool schemas
