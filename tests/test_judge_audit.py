@@ -208,6 +208,20 @@ def test_answers_without_a_verdict_leave_their_item_out_and_are_counted(
     assert found["lost"] == 40
 
 
+def test_both_answers_about_an_injection_that_could_not_be_judged_are_lost(
+    assay: Any, tmp_path: Path
+) -> None:
+    items = write_pairs(tmp_path / "pairs.jsonl", 20)
+    with scripted_judge(malformed="empty") as judge:
+        endpoint = ("--model", "m", "--base-url", judge.url, "--no-journal")
+        done = assay(
+            "judge", "audit", "--items", items, *endpoint, "--probe", "injection", "--json"
+        )
+    found = json.loads(done.out)["biases"]["injection"]
+    assert found["answers"] == 290
+    assert found["lost"] == 2 * (145 - found["items"])
+
+
 def answer(
     outcome: str, *, score: int | None = None, place: str | None = None, reason: str = ""
 ) -> Answer:
@@ -257,6 +271,7 @@ def interval(value: float, *, low: float | None = None) -> dict[str, Any]:
         "high": value,
         "level": 0.95,
         "method": "m",
+        "items": 40,
         "answers": 80,
         "lost": 0,
     }
@@ -306,6 +321,10 @@ def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
     )
 
 
+TIME = time_text(NOW)
+DISAGREES = {"calibration__agreement": {"cohen_kappa": interval(0.3, low=0.1)}}
+
+
 def test_a_good_fresh_card_admits_its_judge() -> None:
     assert TERMS is not None
     assert admit_tree(good_card(), TERMS, now=NOW).may_gate
@@ -326,8 +345,19 @@ def test_a_good_fresh_card_admits_its_judge() -> None:
         ({"audit__biases__padding": interval(0.2)}, "padding"),
         ({"audit__biases__injection": interval(0.06)}, "injection"),
         ({"audit__biases__injection": None}, "injection"),
-        ({"audit__items": {"n": 12}}, "items"),
-        ({"audit__biases__padding": {**interval(0.0), "lost": 70}}, "lost"),
+        ({"audit__biases__padding": {**interval(0.0), "items": 12}}, "items"),
+        ({"audit__biases__position__items": None}, "items"),
+        ({"audit__biases__padding": {**interval(0.0), "lost": 5}}, "lost"),
+        (
+            {
+                "calibration__selection": {
+                    "judge_on_labelled": 0.9,
+                    "judge_on_others": 0.5,
+                    "looks_random": False,
+                }
+            },
+            "selection",
+        ),
     ],
 )
 def test_each_term_alone_keeps_a_judge_from_gating(changes: dict[str, Any], term: str) -> None:
@@ -447,14 +477,11 @@ def test_a_card_from_the_future_is_refused(assay: Any, tmp_path: Path) -> None:
     assert (done.code, "in the future" in done.err) == (3, True)
 
 
-def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
+def test_of_several_cards_the_worst_of_those_with_the_newest_answers_counts() -> None:
     assert TERMS is not None
     later = datetime(2026, 11, 16, 9, tzinfo=UTC)
-    good, bad = good_card(), good_card(calibration__n_labelled=2)
-    new_good, new_bad = (
-        good_card(now=later),
-        good_card(now=later.replace(hour=1), calibration__n_labelled=2),
-    )
+    good, bad = good_card(), good_card(**DISAGREES)
+    new_good, new_bad = good_card(now=later), good_card(now=later.replace(hour=1), **DISAGREES)
     judge = judge_of(read_card(good)), "q"
 
     def may(*cards: dict[str, Any]) -> bool:
@@ -467,6 +494,23 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
     assert not may(new_bad, good)
     assert not may(new_bad, new_good), "of one day the worst, whatever the hour"
     assert not may(new_good, new_bad)
+    again = good_card(
+        now=datetime(2026, 11, 17, tzinfo=UTC),
+        audit__usage__answered_at=TIME,
+        calibration__answered_at=TIME,
+    )  # a new card of old answers
+    assert may(again)
+    assert not may(again, new_bad)
+    new_audit = good_card(now=later, calibration__answered_at=TIME)
+    bad_audit = good_card(
+        now=later, audit__biases__padding=interval(0.3), calibration__answered_at=TIME
+    )
+    assert not may(new_audit, good_card(**DISAGREES, audit__usage__answered_at=TIME, now=later))
+    assert not may(good_card(now=later, audit__usage__answered_at=TIME), bad_audit)
+    assert may(new_audit, good_card(audit__biases__padding=interval(0.3)))
+    few = good_card(calibration__n_labelled=29)
+    assert may(few, good), "more labels of the same answers"
+    assert not may(good_card(calibration__n_labelled=50), good_card(**DISAGREES))
 
 
 @each("part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"])

@@ -266,6 +266,29 @@ def test_labels_that_were_picked_are_noticed() -> None:
     assert any("drawn at random" in sentence for sentence in found["sentences"])
 
 
+def test_leaving_out_the_unlabelled_rows_does_not_hide_that_labels_were_picked() -> None:
+    judged = [{"id": str(n), "criterion": "tone", "raw": 1 + n % 5} for n in range(200)]
+    judgements = {"judge": {}, "scorer": {}, "items": judged}
+    picked = [{"id": one["id"], "human": one["raw"], "judge": one["raw"]} for one in judged]
+    easy = [row for row in picked if row["human"] > 2][:60]
+    found = calibrate(easy, judgements=judgements)
+    assert (found["n_labelled"], found["n_unlabelled"]) == (60, 140)
+    assert found["selection"]["looks_random"] is False
+    assert found["verdicts"] == {one["id"]: one["raw"] for one in judged}
+    drawn = calibrate(picked[::4], judgements=judgements)
+    assert drawn["selection"]["looks_random"] is True
+    assert calibrate(picked, judgements=judgements)["selection"] is None
+
+
+@each("rare", [{3}, {399}, set(range(100, 110)), set()])
+def test_a_rare_verdict_on_one_side_does_not_make_a_draw_look_picked(rare: set[int]) -> None:
+    rows = [
+        {"id": str(n), "human": n not in rare if n < 40 else None, "judge": n not in rare}
+        for n in range(400)
+    ]
+    assert calibrate(rows)["selection"]["looks_random"] is True
+
+
 def test_words_have_a_rate_only_when_the_positive_one_is_named() -> None:
     rows = verdicts(values=("pass", "fail", "unsure"))
     assert calibrate(rows)["corrected"]["ppi"]["value"] is None

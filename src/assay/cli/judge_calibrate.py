@@ -141,7 +141,7 @@ def _verdicts(judgements: dict[str, Any] | None) -> dict[str, Any]:
 
 def _is_judged(item: Any) -> bool:
     """Whether this is an item with a verdict that a label can be compared with, or with none."""
-    if not isinstance(item, dict):
+    if not isinstance(item, dict) or not isinstance(item.get("criterion"), str | None):
         return False
     return all(item.get(key) is None or kind_of(item[key]) for key in ("raw", "winner"))
 

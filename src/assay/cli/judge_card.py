@@ -63,7 +63,11 @@ def _card(options: Options, store: Store | None) -> int:
     if calibration is not None:
         _check_same(judge, audited, calibration, options.calibration)
     made_card = make_card(
-        judge=judge, audit=audited, calibration=calibration, verdicts=_verdicts(options), now=now
+        judge=judge,
+        audit=audited,
+        calibration=calibration,
+        verdicts=_verdicts(options, calibration),
+        now=now,
     )
     admission = admit_tree(made_card, rules.judge_terms, now=now)
     document = {
@@ -156,8 +160,10 @@ def _check_same(
         )
 
 
-def _verdicts(options: Options) -> dict[str, Any]:
-    return verdicts_of(read_labels(options.labels)) if options.labels else {}
+def _verdicts(options: Options, calibration: dict[str, Any] | None) -> dict[str, Any]:
+    known = (calibration or {}).get("verdicts")
+    verdicts: dict[str, Any] = known if isinstance(known, dict) else {}
+    return verdicts_of(read_labels(options.labels, verdicts)) if options.labels else verdicts
 
 
 def _audit(options: Options, store: Store | None) -> int:
@@ -284,8 +290,8 @@ COMMANDS = {
                 "--labels",
                 metavar="FILE",
                 help=(
-                    "the labels file of the calibration; its verdicts go on the card, so that drift"
-                    " can be seen item by item"
+                    "the labels file of a calibration that has no verdicts, as older ones; they go"
+                    " on the card, so that drift can be seen item by item"
                 ),
             ),
             arg("--model", metavar="M", help="the model the card is for, if neither file names it"),

@@ -73,9 +73,9 @@ class JudgeTerms(_PolicyPart, frozen=True):
     min_kappa: Number
     """The smallest kappa at the lower end of the interval, so that few labels are not rewarded."""
     min_items: Number
-    """The smallest number of pairs behind the biases."""
+    """The smallest number of items with a verdict behind each bias."""
     max_lost: Number
-    """The largest share of audit answers without a verdict."""
+    """The largest share of answers without a verdict, in the worst probe of the audit."""
     max_inconsistency: Number
     """The largest share of pairs that come out differently in the two orders."""
     max_position_bias: Number

@@ -16,11 +16,10 @@ from math import fsum, sqrt
 from typing import Any
 
 from assay.canon import digest
-from assay.errors import Fault, NotEnoughEvidence, UsageError
+from assay.errors import NotEnoughEvidence, UsageError
 from assay.judging.answer_times import answered_at
 from assay.judging.calibration_text import sentences
-from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
-from assay.judging.lines import refuse
+from assay.judging.labels import Label, Scale, labels_of, match_verdicts, scale_of, value_text
 from assay.records.grade import ENGINE
 from assay.stats.agreement import agreement, krippendorff_alpha
 from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
@@ -54,9 +53,9 @@ def calibrate(
     wanted, where the values are words.
 
     `judgements` is the document in which the judge gave the verdicts: it says who the judge is and
-    when it answered, and every verdict of the rows must be in it. Without it the calibration names
-    no judge, and no card made from it lets a judge gate. No statistic here uses the seed; it is
-    stored with the result.
+    when it answered, and every verdict of the rows must be in it; what else it has on their
+    criterion counts as unlabelled. Without it the calibration names no judge, and no card made from
+    it lets a judge gate. No statistic here uses the seed; it is stored with the result.
     """
     if not 0.5 < level < 1:
         raise UsageError(
@@ -65,7 +64,11 @@ def calibrate(
             fix="0.95 is usual.",
         )
     items = labels_of(rows)
-    criteria = {} if judgements is None else check_verdicts(items, judgements)
+    criteria: dict[str, list[str]] = {}
+    if judgements is not None:
+        criteria, unlabelled = match_verdicts(items, judgements)
+        # otherwise a file without the unlabelled rows would hide that the labels were picked
+        items = labels_of([*items, *unlabelled])
     labelled = [row for row in items if row.human is not None]
     both = [row for row in labelled if row.judge is not None]
     if len(both) < max(1, minimum):
@@ -109,6 +112,7 @@ def calibrate(
         },
         "set": {"id": set_id, "version": set_version, "digest": set_digest(items)},
         "labels": {row.id: row.human for row in labelled},
+        "verdicts": verdicts_of(items),
         "groups": (
             {"n": len(set(groups)), "corrected": "cluster-robust", "agreement": "ignored"}
             if groups is not None
@@ -125,62 +129,6 @@ def calibrate(
             [row.human for row in both], [row.judge for row in both], scale, level=level
         )
     return {**calibration, "sentences": sentences(calibration)}
-
-
-def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The criterion of these judgements that the verdicts are on, as a card names it; nothing if
-    the judgements name none, as those of pairs. Refuses a verdict that they don't have, and
-    verdicts on different criteria: one judge is not calibrated by the verdicts of another, and one
-    criterion not by those on another.
-    """
-    given: dict[str | None, dict[str, set[str]]] = {}
-    for one in judgements["items"]:
-        verdict = one.get("raw") if "raw" in one else one.get("winner")
-        of_item = given.setdefault(one.get("criterion"), {}).setdefault(str(one.get("id")), set())
-        of_item.add(_verdict_text(verdict))
-    matching = [
-        name
-        for name, verdicts in given.items()
-        # an item with two verdicts would let the labels choose the one that agrees
-        if all(verdicts.get(row.id) == {_verdict_text(row.judge)} for row in rows)
-    ]
-    if len(matching) == 1:  # where several match, people labelled only one of them
-        return {} if matching[0] is None else {"criteria": [matching[0]]}
-    faults = []
-    for row in rows:
-        on_each = [of.get(row.id, set()) for of in given.values()]
-        verdicts = set().union(*on_each)
-        if (text := _verdict_text(row.judge)) not in verdicts or any(len(of) > 1 for of in on_each):
-            known = (
-                f"the judge gave {' and '.join(sorted(verdicts))}"
-                if verdicts
-                else "the judgements do not have this item"
-            )
-            faults.append(
-                Fault(
-                    f"the verdict on '{row.id}' is {text}; {known}.", code="JDG-008", path="judge"
-                )
-            )
-    if rows and not faults:
-        names = ", ".join(sorted(map(str, given)))
-        faults.append(
-            Fault(
-                f"the verdicts are on several criteria of {names}; a calibration is of one.",
-                code="JDG-008",
-                path="judge",
-                fix="Choose the one that people labelled with --criterion.",
-            )
-        )
-    fix = (
-        "Give the judgements that these verdicts come from (`assay judge rubric -o"
-        " judgements.json`)."
-    )
-    refuse(faults, fix=fix)
-    return {}
-
-
-def _verdict_text(verdict: Any) -> str:
-    return "null" if verdict is None else value_text(verdict)
 
 
 def set_digest(rows: Sequence[Label]) -> str:
@@ -381,15 +329,13 @@ def _selection(human: list[float | None], judge: list[float | None]) -> dict[str
     if min(map(len, sides)) < 2:
         return None
     means = [fsum(side) / len(side) for side in sides]
-    error = sqrt(
-        sum(
-            fsum((score - mean) ** 2 for score in side) / (len(side) - 1) / len(side)
-            for side, mean in zip(sides, means, strict=True)
-        )
-    )
-    apart = abs(means[0] - means[1])
+    every = [*sides[0], *sides[1]]
+    middle, share = fsum(every) / len(every), 1 / len(sides[0]) + 1 / len(sides[1])
+    # less half a row, as for counts: one rare verdict on either side does not mean picked
+    spread = fsum((score - middle) ** 2 for score in every) / (len(every) - 1)
+    apart = abs(means[0] - means[1]) - (max(every) - min(every)) * share / 2
     return {
         "judge_on_labelled": means[0],
         "judge_on_others": means[1],
-        "looks_random": apart <= FAR * error,
+        "looks_random": apart <= FAR * sqrt(spread * share),
     }

@@ -3,14 +3,15 @@
 A card has measurements only: what was not measured is null, and a term that needs it then does not
 hold. Impossible figures are refused. A card belongs to one judge: a model with its version, prompt,
 rubric and settings. Whether that judge may gate is decided by the terms of a policy at a given
-moment. A card is as old as the oldest answer behind it. Of several cards, the worst of the newest
-day counts.
+moment. A card is as old as the oldest answer behind it. Of several cards, the worst of those with
+the newest answers counts, whenever the cards were made.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import ge
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
@@ -82,7 +83,7 @@ def make_card(
     verdicts: Mapping[str, Any],
     now: datetime,
 ) -> dict[str, Any]:
-    """A card made from an audit and a calibration."""
+    """A card made from an audit and a calibration, with the judge's verdicts by item."""
     known = audit or {}
     biases = known.get("biases", {})
     prompts = known.get("prompt_versions") or []
@@ -104,8 +105,16 @@ def make_card(
         "inconsistency_rate": (biases.get("position") or {}).get("inconsistency_rate"),
         "injection": biases.get("injection"),
         "price": known.get("price"),
-        "usage": {**(known.get("usage") or {}), "answered_at": oldest(times)},
-        "calibration": None if calibration is None else dict(calibration),
+        "usage": {
+            **(known.get("usage") or {}),
+            "answered_at": oldest(times),
+            "audit_answered_at": None if audit is None else answered_at(audit),
+        },
+        "calibration": (
+            None
+            if calibration is None
+            else {name: part for name, part in calibration.items() if name != "verdicts"}
+        ),
         "verdicts": dict(verdicts),
         "audit_items": known.get("items"),
         **ENGINE,
@@ -160,8 +169,8 @@ def criteria_of(card: JudgeCard) -> list[str]:
 
 
 def newest(cards: Iterable[JudgeCard]) -> dict[JudgeOn, list[JudgeCard]]:
-    """The cards of each judge on each criterion that were made on the day of the newest one. A card
-    that names no criterion, such as one without a calibration, counts for each.
+    """The cards of each judge on each criterion that no other one replaces. A card that names no
+    criterion, such as one without a calibration, counts for each.
     """
     of_judge: dict[str, list[JudgeCard]] = {}
     for card in cards:
@@ -171,17 +180,42 @@ def newest(cards: Iterable[JudgeCard]) -> dict[JudgeOn, list[JudgeCard]]:
         names = sorted({name for card in listed for name in criteria_of(card)})
         for name in [*names, None]:
             own = [card for card in listed if name in criteria_of(card) or not criteria_of(card)]
-            last = max((card.made_at[:10] for card in own), default="")
             if own:
-                found[judge, name] = [one for one in own if one.made_at[:10] == last]
+                found[judge, name] = [
+                    card for card in own if not any(_replaces(other, card) for other in own)
+                ]
     return found
+
+
+def _replaces(card: JudgeCard, other: JudgeCard) -> bool:
+    """Whether one part of a card is newer than that of another and the other part not older."""
+    ours, theirs = _parts(card), _parts(other)
+    return ours != theirs and all(map(ge, ours, theirs))
+
+
+def _parts(card: JudgeCard) -> tuple[tuple[str, int], tuple[str, int]]:
+    """The day of the answers in a card's audit and in its calibration, and how much each covers.
+
+    The day that the card was made does not count if the answers have one: otherwise a new card of
+    an old calibration would replace a newer calibration that the judge failed.
+    """
+    audit, calibration = card.audit_items, card.calibration
+    audited = (card.usage or {}).get("audit_answered_at")
+    return (
+        ("", 0)
+        if audit is None
+        else (str(audited or answered_at_of(card) or card.made_at)[:10], audit.n or 0),
+        ("", 0)
+        if calibration is None
+        else ((calibration.answered_at or card.made_at)[:10], calibration.n_labelled),
+    )
 
 
 def admitted(
     cards: Sequence[Any], terms: JudgeTerms, *, now: datetime
 ) -> dict[JudgeOn, str | None]:
     """Why each judge with a card may not gate on each criterion under the terms; None if it may. Of
-    several new cards the worst counts.
+    several cards that count the worst decides.
     """
     return {
         judge: next(
@@ -206,14 +240,16 @@ def admit_tree(tree: Any, terms: JudgeTerms, *, now: datetime) -> Admission:
 
 def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     """Whether a judge may gate under the terms of a policy, now. The lower end of kappa counts, so
-    that few labels are not rewarded.
+    that few labels are not rewarded; and of the probes the one with the fewest answers, so that no
+    other one makes up for it.
     """
     position, padding = card.biases.get("position"), card.biases.get("padding")
     leaning = None if position is None or position.value is None else abs(position.value)
     probes = [probe for probe in card.biases.values() if probe is not None]
-    answers = sum(probe.answers for probe in probes)
-    lost = sum(probe.lost for probe in probes) / answers if answers else None
-    n_items = None if card.audit_items is None else card.audit_items.n
+    lost = max((probe.lost / probe.answers for probe in probes if probe.answers), default=None)
+    behind = [probe.items for probe in (position, padding, card.injection) if probe is not None]
+    known = [items for items in behind if items is not None]
+    n_items = min(known, default=None) if len(known) == len(behind) else None
     weighted = card.agreement is not None and card.kappa is not card.agreement.cohen_kappa
     kappa = f"the lower end of its {'weighted ' if weighted else ''}kappa with people"
     low, level = (card.kappa.low, card.kappa.level) if card.kappa is not None else (None, None)
@@ -224,8 +260,15 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
         _identified(card),
         _answered(card),
         _limit("labels", card.n_labelled, terms.min_labels, "human labels", least=True),
+        _drawn(card),
         _limit("kappa", low, terms.min_kappa, kappa, least=True),
-        _limit("items", n_items, terms.min_items, "pairs it was audited on", least=True),
+        _limit(
+            "items",
+            n_items,
+            terms.min_items,
+            "items judged in its smallest probe",
+            least=True,
+        ),
         _limit("lost", lost, terms.max_lost, "its share of answers without a verdict"),
         _limit(
             "inconsistency",
@@ -288,6 +331,24 @@ def _answered(card: JudgeCard) -> Term:
         else "its audit was answered by no other model"
     )
     return Term("answered_by", not others, sorted(answered), card.model, text)
+
+
+def _drawn(card: JudgeCard) -> Term:
+    """Whether the labelled items can be a random sample of those that it judged: a recorded random
+    draw is one; otherwise its verdicts on labelled and other items must be alike.
+    """
+    calibration = card.calibration
+    if calibration is None:
+        return Term("selection", None, None, None, "the draw of its labelled items: not measured")
+    source, look = calibration.label_set, calibration.selection
+    if (source is not None and source.draw == "random") or look is None or look.looks_random:
+        text = "nothing suggests that its labelled items were hand-picked"
+        return Term("selection", True, None, None, text)
+    text = (
+        f"its labelled items look hand-picked: its mean is {look.judge_on_labelled:.3f} on them and"
+        f" {look.judge_on_others:.3f} on the others; label items drawn at random"
+    )
+    return Term("selection", False, None, None, text)
 
 
 def _fresh(card: JudgeCard, terms: JudgeTerms, now: datetime) -> Term:

@@ -164,6 +164,77 @@ def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
     ]
 
 
+class MatchedVerdicts(NamedTuple):
+    """The criterion of a document of judgements that the verdicts of some rows are on."""
+
+    criteria: dict[str, list[str]]
+    """As a card names it; nothing if the judgements name none, as those of pairs."""
+    unlabelled: list[Label]
+    """What else the judge was asked about on this criterion."""
+
+
+def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> MatchedVerdicts:
+    """Find the verdicts of the rows in the judgements. Refuses a verdict that they don't have, and
+    verdicts on different criteria: one judge is not calibrated by the verdicts of another, and one
+    criterion not by those on another.
+    """
+    given: dict[str | None, dict[str, dict[str, Any]]] = {}
+    for one in judgements["items"]:
+        verdict = one.get("raw") if "raw" in one else one.get("winner")
+        of_item = given.setdefault(one.get("criterion"), {}).setdefault(str(one.get("id")), {})
+        of_item[_verdict_text(verdict)] = verdict
+    matching = [
+        name
+        for name, verdicts in given.items()
+        # an item with two verdicts would let the labels choose the one that agrees
+        if all(set(verdicts.get(row.id, ())) == {_verdict_text(row.judge)} for row in rows)
+    ]
+    if len(matching) == 1:  # where several match, people labelled only one of them
+        name, ids = matching[0], {row.id for row in rows}
+        unlabelled = [
+            Label(item, None, verdict)
+            for item, verdicts in given[name].items()
+            if item not in ids
+            for verdict in verdicts.values()
+        ]
+        return MatchedVerdicts({} if name is None else {"criteria": [name]}, unlabelled)
+    faults = []
+    for row in rows:
+        on_each = [set(of.get(row.id, ())) for of in given.values()]
+        verdicts = set().union(*on_each)
+        if (text := _verdict_text(row.judge)) not in verdicts or any(len(of) > 1 for of in on_each):
+            known = (
+                f"the judge gave {' and '.join(sorted(verdicts))}"
+                if verdicts
+                else "the judgements do not have this item"
+            )
+            faults.append(
+                Fault(
+                    f"the verdict on '{row.id}' is {text}; {known}.", code="JDG-008", path="judge"
+                )
+            )
+    if rows and not faults:
+        names = ", ".join(sorted(map(str, given)))
+        faults.append(
+            Fault(
+                f"the verdicts are on several criteria of {names}; a calibration is of one.",
+                code="JDG-008",
+                path="judge",
+                fix="Choose the one that people labelled with --criterion.",
+            )
+        )
+    fix = (
+        "Give the judgements that these verdicts come from (`assay judge rubric -o"
+        " judgements.json`)."
+    )
+    refuse(faults, fix=fix)
+    return MatchedVerdicts({}, [])
+
+
+def _verdict_text(verdict: Any) -> str:
+    return "null" if verdict is None else value_text(verdict)
+
+
 def kind_of(value: Any) -> str:
     """The kind of a value; empty for null and for anything that can't be a label."""
     if value is True or value is False:

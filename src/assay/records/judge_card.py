@@ -128,9 +128,22 @@ class LabelScale(Struct, frozen=True):
     """The label whose rate is estimated, on a scale of two."""
 
 
+class Selection(Struct, frozen=True):
+    """How the judge scored the items that people labelled, and the others."""
+
+    judge_on_labelled: Measure
+    """The judge's mean on labelled items."""
+    judge_on_others: Measure
+    """The judge's mean on the others."""
+    looks_random: bool
+    """Whether the labelled items can be a random sample of all."""
+
+
 class LabelSource(Struct, frozen=True):
     """Who gave the labels, where they come from a set in a ledger."""
 
+    draw: str | None = None
+    """How the labelled items were drawn."""
     raters: list[str] = []
     """The people who gave the labels."""
     typed_raters: int = 0
@@ -161,6 +174,10 @@ class CalibrationRecord(Struct, frozen=True):
     """The true mean, estimated from judge and labels."""
     label_set: LabelSource | None = None
     """Who gave the labels."""
+    selection: Selection | None = None
+    """Whether the labelled items look drawn at random; null if all are labelled."""
+    answered_at: str | None = None
+    """When the oldest verdict came."""
 
 
 class AuditItems(Struct, frozen=True):
@@ -244,8 +261,8 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     price: dict[str, Any] | None = None
     """What a million tokens cost, as the judge's description has it."""
     usage: dict[str, Any] | None = None
-    """Calls, tokens and cost of the audit, and `answered_at`: the time of the oldest answer behind
-    the card, from which its age counts.
+    """Calls, tokens and cost of the audit; `answered_at`, the time of the oldest answer behind the
+    card, from which its age counts; and `audit_answered_at`, that of the audit alone.
     """
     calibration: CalibrationRecord | None = None
     """The whole comparison with human labels, as `assay judge calibrate` wrote it."""
