@@ -23,7 +23,7 @@ from assay.server.settings import ServerSettings
 from documents import FAMILIES, run
 from examples import each
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
-from serving import API, Api, Process, counted, frames, serving
+from serving import API, Api, Process, counted, frames, serving, until
 
 VALID = jsonschema_rs.Draft202012Validator(published.SCHEMA)
 STORY = [
@@ -430,3 +430,24 @@ def test_an_idle_stream_gets_heartbeats(tmp_path: Path) -> None:
     )
     server.should_exit = True
     thread.join(10)
+
+
+def test_a_run_whose_runner_is_gone_ends_as_a_failed_one(ledger_url: str) -> None:  # noqa: F811
+    evidence = run()
+    with serving(ledger_url) as api:
+        assert api.post("/runs/live", head_of(evidence)).status_code == 201
+        step = {"event": "step_start", "step": {"name": "think"}}
+        assert api.post(f"/runs/{evidence['run_id']}/events", step).status_code == 202
+        assert api.get(f"/runs/{evidence['run_id']}").status_code == 404
+    with serving(ledger_url) as api:  # one day has not passed
+        assert api.post(f"/runs/{evidence['run_id']}/events", step).status_code == 202
+    with serving(ledger_url, live_limit_s=0.001) as api:
+        kept = until(lambda: api.get("/runs?passed=false").json()["items"])
+        assert len(kept) == 1
+        stored = api.get(f"/runs/{evidence['run_id']}").json()["record"]
+        assert stored["status"] == "error"
+        assert "reported nothing" in stored["metadata"]["error"]
+        assert {one["status"] for one in stored["steps"]} == {"cancelled"}
+        assert api.post(f"/runs/{evidence['run_id']}/events", step).status_code == 409
+        told = frames(api.get(f"/runs/{evidence['run_id']}/events").text)
+        assert told[-1][1] == "evaluation_complete"

@@ -70,6 +70,36 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
     return run
 
 
+async def end_unfinished(
+    services: Services,
+    project: str,
+    live: Live,
+    status: str,
+    reason: str,
+    *,
+    after: int | None = None,
+) -> None:
+    """Grade and store a run that won't end by itself, unless it ended first; with `after`, unless
+    it has another number of events.
+    """
+    run_id = str(parse_json(live.head)["run_id"])
+    update = unfinished(live, run_id, status, reason)
+    total = await asyncio.to_thread(
+        stored_events.add,
+        services.ledger.database,
+        project,
+        live.run_id,
+        update.events,
+        of=update.of,
+        state=update.state,
+        head=update.head,
+        after=after,
+    )
+    if total is not None:
+        services.hub.update((project, live.run_id), total)
+        await evaluate(services, project, live.run_id)
+
+
 def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
     """Evidence of a run that began and won't end by itself: its status and its steps so far. It is
     graded like any other, so stopping a run doesn't hide it.
@@ -183,6 +213,20 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     ]
     await add(end, state=stored_events.DONE, digest=kept.evidence.digest)
     return kept.result()
+
+
+async def end_silent(services: Services) -> None:
+    """End the runs whose runners are gone: a run that stays in progress is never counted."""
+    database, limit_s = services.ledger.database, services.settings.live_limit_s
+    reason = f"its runner reported nothing for {limit_s / 3600:g} hours"
+    for project, key in await asyncio.to_thread(stored_events.silent, database, since_s=limit_s):
+        live = await asyncio.to_thread(stored_events.find, database, project, key)
+        if live is None or services.stopping:
+            return
+        try:
+            await end_unfinished(services, project, live, "error", reason, after=live.events)
+        except (AssayError, Problem) as error:
+            services.log.write("take_up", level="warning", run=key, message=str(error))
 
 
 async def take_up(services: Services, owner: str, *, since_ms: int = 0) -> int:

@@ -16,7 +16,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
 from assay.server.background import Background
-from assay.server.evaluating import internal_error, take_up
+from assay.server.evaluating import end_silent, internal_error, take_up
 from assay.server.graded_by import grader_of
 from assay.server.grading import make, make_again
 from assay.server.owners import is_dead, own_name
@@ -63,6 +63,7 @@ class JobWorker:
         """
         since, self._since_ms = self._since_ms or 0, None
         await take_up(self._services, self._owner, since_ms=since)
+        await end_silent(self._services)
         return False
 
     async def _next(self) -> bool:

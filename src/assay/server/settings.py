@@ -68,6 +68,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_s: float = 2.0
     patience_s: float = 10.0
     """How long a request waits for a locked or unavailable database."""
+    live_limit_s: float = 24 * 3600.0
+    """How long the runner of a live run may be silent before the run is stored as failed."""
     otlp_grace_s: float = 6.0
     """How long a trace must be quiet after its root span arrived before its run is built; exporters
     send every five seconds.

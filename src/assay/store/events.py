@@ -89,7 +89,7 @@ def start(
         "events": len(events),
         "author": author,
         "created_at": now_text(),
-        "beat_ms": 0,
+        "beat_ms": queue.now_ms(),
     }
 
     def work(connection: Connection) -> bool:
@@ -149,8 +149,7 @@ def append(connection: Connection, project: str, updates: Iterable[RunUpdate]) -
             for name, value in (("state", run.state), ("head", run.head), ("digest", run.digest))
             if value is not None
         }
-        if run.state == EVALUATING:
-            changes["beat_ms"] = queue.now_ms()
+        changes["beat_ms"] = queue.now_ms()
         where = [c.project == project, c.run_id == run.key, c.state.in_(run.of)]
         if run.after is not None:
             where.append(c.events == run.after)
@@ -197,6 +196,18 @@ def after(
         lambda connection: [
             StoredEvent(row[0], row[1], bytes(row[2])) for row in connection.execute(ordered)
         ],
+    )
+
+
+def silent(database: Database, *, since_s: float) -> list[tuple[str, str]]:
+    """The projects and ids of runs in progress that had no event for this many seconds."""
+    c, before_ms = live_runs.c, queue.now_ms() - int(1000 * since_s)
+    # `beat_ms` is 0 for a run that an earlier version began
+    query = select(c.project, c.run_id).where(
+        c.state == RUNNING, c.beat_ms < before_ms, c.created_at < now_text(ago_s=since_s)
+    )
+    return database.read(
+        lambda connection: [(row[0], row[1]) for row in connection.execute(query.limit(1000))]
     )
 
 

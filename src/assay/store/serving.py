@@ -9,7 +9,7 @@ file in `migrations/versions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -183,9 +183,10 @@ are one row.
 """
 
 
-def now_text() -> str:
-    """The current time in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now_text(*, ago_s: float = 0) -> str:
+    """The current time in UTC, to the millisecond, or a moment before it."""
+    moment = datetime.now(UTC) - timedelta(seconds=ago_s)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def insert_or_skip(connection: Connection, table: Table) -> Any:

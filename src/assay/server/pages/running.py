@@ -18,7 +18,7 @@ from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.evaluating import evaluate, unfinished
+from assay.server.evaluating import end_unfinished
 from assay.server.owners import is_dead
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
@@ -121,20 +121,7 @@ async def cancel_run(
         )
     if live.state == events.RUNNING:
         why = f"cancelled by {principal.author}"
-        update = unfinished(live, run_id, "cancelled", why)
-        total = await asyncio.to_thread(
-            events.add,
-            database,
-            project,
-            live.run_id,
-            update.events,
-            of=update.of,
-            state=update.state,
-            head=update.head,
-        )
-        if total is not None:  # otherwise it ended first
-            services.hub.update((project, live.run_id), total)
-            await evaluate(services, project, live.run_id)
+        await end_unfinished(services, project, live, "cancelled", why)
     return RedirectResponse("/#running", 303)
 
 
