@@ -6,10 +6,13 @@ import fcntl
 import json
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 import assay as package
 from assay.store.ledger import open_ledger
@@ -253,8 +256,6 @@ def test_an_export_goes_on_only_with_its_own_folder_and_ledger(assay: Any, tmp_p
 
 
 def test_a_changed_record_is_never_exported(assay: Any, tmp_path: Path) -> None:
-    import sqlite3
-
     assay("grade", write(tmp_path / "run.jsonl", run("rag", run_id="r-1")), "--store")
     with sqlite3.connect(tmp_path / ".assay" / "ledger.db") as database:
         triggers = database.execute("select name from sqlite_master where type = 'trigger'")
@@ -270,8 +271,6 @@ def test_a_changed_record_is_never_exported(assay: Any, tmp_path: Path) -> None:
 
 
 def test_an_export_of_a_ledger_that_lost_a_grade_fails(assay: Any, tmp_path: Path) -> None:
-    import sqlite3
-
     runs = [run("rag", run_id=f"r-{number}") for number in range(3)]
     assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
     assert assay("ledger", "export", "-o", "whole").code == 0
@@ -282,6 +281,30 @@ def test_an_export_of_a_ledger_that_lost_a_grade_fails(assay: Any, tmp_path: Pat
         database.execute("delete from records where kind = 'grade' and run_id = 'r-1'")
     done = assay("ledger", "export", "-o", "lake")
     assert (done.code, "1 left out: missing from the ledger" in done.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ("update records set body = null where kind = 'grade'", 1, "without content, and no"),
+        ("update heads set seq = 'abc'", 3, "STO-007"),
+        ("update heads set chain = 'abc'", 3, "STO-007"),
+        ("update records set seq = 'x' where kind = 'grade'", 3, "STO-007"),
+    ],
+)
+def test_an_export_reports_what_another_program_wrote_into_the_ledger(
+    assay: Any, tmp_path: Path, change: str, code: int, words: str
+) -> None:
+    assay("grade", write(tmp_path / "runs.jsonl", run(run_id="r-1")), "--store")
+    with closing(sqlite3.connect(tmp_path / ".assay" / "ledger.db")) as database, database:
+        triggers = "select name from sqlite_master where type = 'trigger'"
+        for (name,) in database.execute(triggers).fetchall():
+            database.execute(f'drop trigger "{name}"')
+        database.execute(change)
+    done = assay("ledger", "export", "-o", "lake")
+    assert done.code == code, done.err
+    assert words in done.out + done.err
+    assert assay("ledger", "verify").code == 1
 
 
 def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_path: Path) -> None:

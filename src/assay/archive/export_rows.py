@@ -57,8 +57,9 @@ COLUMNS = {
 ROWS = ", ".join(("run", "unnest(cells, max_depth := 2)", *(f'"{name}"' for name in HEAD)))
 """The SQL that spreads it over its rows."""
 
-FORGOTTEN, UNREADABLE, INEXACT = (
+FORGOTTEN, GONE, UNREADABLE, INEXACT = (
     "forgotten in the ledger",
+    "without content, and no tombstone records who removed it; run `assay ledger verify`",
     "not a grade that this version reads",
     "a raw score that no double or 64-bit integer has exactly",
 )

@@ -23,7 +23,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from assay.archive.export_rows import COLUMNS, ROWS, ExportedGrade, exported
+from assay.archive.export_rows import COLUMNS, FORGOTTEN, GONE, ROWS, ExportedGrade, exported
 from assay.errors import InputError, UsageError
 from assay.files.atomic import put_in_place, write_file
 from assay.files.json_files import parse_json
@@ -119,9 +119,13 @@ def _export_project(
         files=dict(before.files),
     )
     writer = _Writer(staging, project)
+    forgotten: set[str] = set()
     try:
         for item in _items(ledger, "grade", project, after=before.seq, to=head):
             rows = exported(item)
+            if rows == FORGOTTEN and item.digest not in forgotten:
+                forgotten.update(_tombstones(ledger, project))
+                rows = FORGOTTEN if item.digest in forgotten else GONE
             if isinstance(rows, str):
                 state.left_out[rows] = state.left_out.get(rows, 0) + 1
             else:
@@ -151,11 +155,17 @@ def _items(ledger: Ledger, kind: str, project: str, *, after: int, to: int) -> I
 def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int:
     """How many grades have been forgotten since an earlier export wrote them."""
     count = 0
-    head, _ = ledger.head(project=project)
-    for stone in _items(ledger, "tombstone", project, after=before.seq, to=head):
-        record = ledger.get(stone.tree()["digest"], project=project)
+    for digest in _tombstones(ledger, project, after=before.seq):
+        record = ledger.get(digest, project=project)
         count += record is not None and record.kind == "grade" and record.seq <= before.seq
     return count
+
+
+def _tombstones(ledger: Ledger, project: str, *, after: int = 0) -> Iterator[str]:
+    """The digests that records of the chain have forgotten."""
+    head, _ = ledger.head(project=project)
+    for stone in _items(ledger, "tombstone", project, after=after, to=head):
+        yield stone.tree()["digest"]
 
 
 class _Waiting:

@@ -37,6 +37,7 @@ from assay.store.drafts import (
 )
 from assay.store.migrating import ensure
 from assay.store.reading import Filters
+from assay.store.writing import ChainHead
 
 DEFAULT_PROJECT = "default"
 _AT_ONCE = 500
@@ -362,7 +363,8 @@ class Ledger:
             t.heads.c.project == known_project(project)
         )
         row = self.database.read(lambda connection: connection.execute(query).first())
-        return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
+        head = ChainHead(0, genesis(project)) if row is None else ChainHead.of(project, row)
+        return head.seq, digest_text(head.chain)
 
     def is_there(self) -> bool:
         """Whether the database answers right now. It doesn't retry; callers poll."""

@@ -210,6 +210,13 @@ def _item(row: Any) -> Item:
     project, seq, digest, kind, schema, created_at, author, reason, body = row
     if isinstance(body, str):
         body = body.encode()  # only another program stores a text here
+    if type(seq) is not int:
+        raise InputError(
+            "STO-007",
+            f"the position of this record is not a whole number: {seq!r:.60}.",
+            where=digest_text(digest),
+            fix="`assay ledger verify` lists what was changed.",
+        )
     return Item(
         project,
         seq,

@@ -58,6 +58,18 @@ class ChainHead(NamedTuple):
     seq: int
     chain: bytes
 
+    @classmethod
+    def of(cls, project: str, row: Any) -> ChainHead:
+        """The head in a row. Another program may have written something else there."""
+        seq, chain = row
+        if type(seq) is not int or not isinstance(chain, bytes | memoryview):
+            raise InputError(
+                "STO-007",
+                f"the head of the project '{project}' is not a position and a chain.",
+                fix="`assay ledger verify` lists what was changed.",
+            )
+        return cls(seq, bytes(chain))
+
 
 def append(
     connection: Connection, project: str, drafts: Sequence[Draft], *, now: datetime
@@ -338,7 +350,7 @@ def lock_head(connection: Connection, project: str) -> ChainHead:
         head = {"project": project, "seq": 0, "chain": genesis(project)}
         connection.execute(insert_or_skip(connection, t.heads), head)
         row = connection.execute(_HEAD, {"project": project}).one()
-    return ChainHead(row.seq, bytes(row.chain))
+    return ChainHead.of(project, row)
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
