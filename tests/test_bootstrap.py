@@ -4,9 +4,9 @@ where a resample cannot know enough.
 
 from __future__ import annotations
 
-import builtins
 import random
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -143,14 +143,7 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
 
 
 def test_without_numpy_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def missing(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "numpy":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(UsageError, match=re.escape(install_hint("stats"))):
         bootstrap_mean([1.0, 2.0], seed=1)
 

@@ -11,6 +11,13 @@ import json
 import os
 import re
 import shlex
+from importlib import import_module
+
+from assay.errors import AssayError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DISTRIBUTION = "assaykit"
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -46,6 +53,24 @@ def install_hint(*extras: str) -> str:
     if source:
         return f"pip install {shlex.quote(f'{requirement(*extras)} @ {source}')}"
     return install_command(*extras)
+
+
+def import_extra(
+    module: str,
+    extra: str,
+    message: str,
+    *,
+    code: str = "RUN-004",
+    where: str = "",
+    kind: type[AssayError] = UsageError,
+) -> Any:
+    """A module that comes with an extra; without it, an error with the message and how to install
+    it.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise kind(code, message, where=where, fix=f"Run: {install_hint(extra)}") from None
 
 
 def checkout(package: str = _HERE) -> str | None:

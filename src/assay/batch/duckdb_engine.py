@@ -13,8 +13,8 @@ from assay.batch.duckdb_views import attached_databases, views_sql
 from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource
-from assay.errors import InputError, UsageError
-from assay.installing import install_hint
+from assay.errors import InputError
+from assay.installing import import_extra
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,7 +40,7 @@ class DuckDBEngine:
         memory: str | None = None,
         scratch: str | None = None,
     ) -> None:
-        module = _duckdb()
+        module = import_extra("duckdb", "batch", "a batch needs duckdb and sqlglot.")
         self.version: str = module.__version__
         self._own = connection is None
         self._error: type[Exception] = module.Error
@@ -203,13 +203,3 @@ def _first_lines(error: Exception) -> str:
             break
         lines.append(line.strip())
     return ". ".join(lines)[:500].rstrip(".") + "."
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise UsageError(
-            "RUN-004", "a batch needs duckdb and sqlglot.", fix=f"Run: {install_hint('batch')}"
-        ) from None
-    return duckdb

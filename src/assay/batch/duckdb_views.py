@@ -17,7 +17,7 @@ from assay.batch.line_keys import MAX_COLUMNS, in_pattern, line_keys, long_numbe
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource, CsvHead, csv_head, find_sources, is_uri
 from assay.errors import InputError, UsageError
-from assay.installing import install_hint
+from assay.installing import import_extra
 
 MAX_LINE = 16 * 1024 * 1024
 _EXTENSIONS = {"delta": "delta_scan", "iceberg": "iceberg_scan"}
@@ -217,13 +217,8 @@ def _attached(connection: Any, source: BatchSource) -> str:
 
 def _registered(connection: Any, source: BatchSource) -> str:
     """Arrow files as one relation, read in batches."""
-    try:
-        import pyarrow as arrow
-        import pyarrow.dataset as datasets
-    except ImportError:
-        raise UsageError(
-            "RUN-004", "reading Arrow files needs pyarrow.", fix=f"Run: {install_hint('arrow')}"
-        ) from None
+    arrow = import_extra("pyarrow", "arrow", "reading Arrow files needs pyarrow.")
+    datasets = import_extra("pyarrow.dataset", "arrow", "reading Arrow files needs pyarrow.")
     try:
         parts = [datasets.dataset(file, format="ipc") for file in source.files]
         whole = parts[0] if len(parts) == 1 else datasets.dataset(parts)

@@ -14,8 +14,8 @@ from typing import Any
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource
 from assay.batch.table_output import check_names, opened_duckdb, refuse_table
-from assay.errors import InputError, UsageError
-from assay.installing import install_hint
+from assay.errors import InputError
+from assay.installing import import_extra
 from assay.records.batch import BATCH_SCHEMA
 
 _CONNECT_SECONDS = 10
@@ -137,14 +137,7 @@ def _quoted(table: str) -> str:
 @contextmanager
 def _connected(url: str, where: str) -> Iterator[Any]:
     """A connection in a transaction, which is committed at the end. No error shows the password."""
-    try:
-        import psycopg
-    except ImportError:
-        raise UsageError(
-            "RUN-004",
-            "a table of PostgreSQL needs psycopg.",
-            fix=f"Run: {install_hint('postgres')}",
-        ) from None
+    psycopg = import_extra("psycopg", "postgres", "a table of PostgreSQL needs psycopg.")
     try:
         with psycopg.connect(url, connect_timeout=_CONNECT_SECONDS) as connection:
             yield connection

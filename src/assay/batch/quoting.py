@@ -8,8 +8,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any
 
-from assay.errors import UsageError
-from assay.installing import install_hint
+from assay.installing import import_extra
 
 DIALECT = "duckdb"
 
@@ -58,10 +57,4 @@ def pretty(sql: str, dialect: str) -> str:
 @cache
 def sqlglot() -> Any:
     """The library that quotes and translates."""
-    try:
-        import sqlglot as found
-    except ImportError:
-        raise UsageError(
-            "RUN-004", "a batch needs duckdb and sqlglot.", fix=f"Run: {install_hint('batch')}"
-        ) from None
-    return found
+    return import_extra("sqlglot", "batch", "a batch needs duckdb and sqlglot.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.batch.quoting import identifier, text
 from assay.errors import UsageError
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.records.batch import BATCH_SCHEMA
 
 if TYPE_CHECKING:
@@ -91,12 +91,7 @@ def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> 
 @contextmanager
 def opened_duckdb(database: str, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection, closed at the end; a transaction that wasn't committed is rolled back."""
-    try:
-        import duckdb
-    except ImportError:
-        raise UsageError(
-            "RUN-004", "writing a table needs duckdb.", fix=f"Run: {install_hint('batch')}"
-        ) from None
+    duckdb = import_extra("duckdb", "batch", "writing a table needs duckdb.")
     config: dict[str, Any] = {"autoinstall_known_extensions": "false"}
     try:
         with duckdb.connect(database, read_only=read_only, config=config) as connection:

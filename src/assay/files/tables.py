@@ -19,7 +19,7 @@ from typing import IO, Any
 from assay.errors import InputError, count
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json, stream_lines
-from assay.installing import install_hint
+from assay.installing import import_extra
 
 Rows = Iterator[tuple[Any, str]]
 
@@ -274,15 +274,9 @@ def _parquet_columns(path: str) -> list[str]:
 
 @contextmanager
 def _parquet(path: str, query: str) -> Iterator[Any]:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            "RUN-004",
-            "reading Parquet needs duckdb.",
-            where=path,
-            fix=f"Run: {install_hint('parquet')}",
-        ) from None
+    duckdb = import_extra(
+        "duckdb", "parquet", "reading Parquet needs duckdb.", where=path, kind=InputError
+    )
     with open_input(path):  # the same error for a missing file as elsewhere
         pass
     file = str(getattr(path, "file", path))

@@ -7,8 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from assay.errors import UsageError
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.judging.config import JudgeSpec
 from assay.judging.endpoints import OpenAI, encode
 
@@ -26,15 +25,13 @@ async def post(
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
     # otherwise it fetches a price list from the network on import
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        import litellm
-    except ImportError:
-        raise UsageError(
-            "JDG-003",
-            "this judge needs the package litellm.",
-            where=spec.judge,
-            fix=f"Run: {install_hint('litellm')}",
-        ) from None
+    litellm = import_extra(
+        "litellm",
+        "litellm",
+        "this judge needs the package litellm.",
+        where=spec.judge,
+        code="JDG-003",
+    )
     litellm.telemetry = False
     litellm.suppress_debug_info = True  # it would print on standard output, next to our document
     body = OpenAI().body(spec, messages, schema, without=without, sample=sample)

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UsageError
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.judging.apis import JUDGES
 from assay.judging.config import JudgeSpec, key_of
 from assay.judging.endpoints import JudgeApi, JudgeRequest, Reply, as_bytes
@@ -197,14 +197,9 @@ class Transport:
         no aiohttp.
         """
         if self._session is None:
-            try:
-                import aiohttp
-            except ImportError:
-                raise UsageError(
-                    "JDG-003",
-                    "asking a model needs the package aiohttp.",
-                    fix=f"Run: {install_hint('judge')}",
-                ) from None
+            aiohttp = import_extra(
+                "aiohttp", "judge", "asking a model needs the package aiohttp.", code="JDG-003"
+            )
             assert self._dialect is not None
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),

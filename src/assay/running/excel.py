@@ -14,7 +14,7 @@ from typing import Any
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.registry import near_miss
 
 MAX_UNPACKED = 256 * 1024 * 1024
@@ -25,15 +25,9 @@ _PROLOG = 2_048
 
 def excel_rows(path: str, sheet: str | None = None) -> Iterator[tuple[Any, str]]:
     """Each row below the header, as a mapping of the header's names."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise InputError(
-            "RUN-004",
-            "reading Excel needs openpyxl.",
-            where=path,
-            fix=f"Run: {install_hint('excel')}",
-        ) from None
+    openpyxl = import_extra(
+        "openpyxl", "excel", "reading Excel needs openpyxl.", where=path, kind=InputError
+    )
     with open_input(path) as stream:
         _check_archive(stream, path)
         stream.seek(0)

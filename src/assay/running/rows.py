@@ -11,7 +11,7 @@ from msgspec import Struct
 from assay.errors import InputError
 from assay.files.json_files import read_documents, read_json
 from assay.files.tables import Rows, csv_rows, parquet_rows, plain_cell
-from assay.installing import install_hint
+from assay.installing import import_extra
 
 
 class TableSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -62,15 +62,9 @@ def _json_rows(path: str) -> Rows:
 
 def table_rows(table: TableSource, where: str) -> Rows:
     """The rows of a database table, in the order of its key."""
-    try:
-        import sqlalchemy
-    except ImportError:
-        raise InputError(
-            "RUN-004",
-            "reading a table needs SQLAlchemy.",
-            where=where,
-            fix=f"Run: {install_hint('store')}",
-        ) from None
+    sqlalchemy = import_extra(
+        "sqlalchemy", "store", "reading a table needs SQLAlchemy.", where=where, kind=InputError
+    )
     try:
         engine = sqlalchemy.create_engine(table.url)
         with engine.connect() as connection:

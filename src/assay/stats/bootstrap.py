@@ -17,7 +17,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from assay.errors import UsageError
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.stats.clusters import gather
 from assay.stats.estimate import SEEN, check_level, checked, hides_spread
 from assay.stats.intervals import Interval
@@ -62,14 +62,12 @@ def bootstrap_mean(
     name = f"bootstrap-{method}" if groups is None else f"cluster bootstrap-{method}"
     if not samples:
         return Interval.unknown(None, level, name, "no samples")
-    try:
-        import numpy as np  # an optional extra
-    except ImportError:
-        raise UsageError(
-            "STA-001",
-            "a bootstrap interval needs numpy, which is not installed.",
-            fix=f"Run: {install_hint('stats')}",
-        ) from None
+    np = import_extra(
+        "numpy",
+        "stats",
+        "a bootstrap interval needs numpy, which is not installed.",
+        code="STA-001",
+    )
     if groups is None:
         sums, sizes = np.sort(np.asarray(samples)), None
     else:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, ValidationError, json
 
 from assay.errors import InputError
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.records.typed import convert
 from assay.tools.forms import DATA
 from assay.tools.manifest import tools_of
@@ -84,15 +84,14 @@ def registrable_domain(host: str, *, only_icann: bool = False) -> str | None:
 
 @cache
 def _suffix_list(only_icann: bool) -> Any:
-    try:
-        from publicsuffixlist import PublicSuffixList  # 0.2 s and an extra; only keys need it
-    except ImportError:
-        raise InputError(
-            "FMC-006",
-            "the list of public suffixes is not installed.",
-            fix=install_hint("flowmcp"),
-        ) from None
-    return PublicSuffixList(only_icann=only_icann)
+    suffixes = import_extra(  # 0.2 s; only keys need it
+        "publicsuffixlist",
+        "flowmcp",
+        "the list of public suffixes is not installed.",
+        code="FMC-006",
+        kind=InputError,
+    )
+    return suffixes.PublicSuffixList(only_icann=only_icann)
 
 
 def _tokens(name: str) -> list[str]:

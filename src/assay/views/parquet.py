@@ -14,7 +14,7 @@ import msgspec
 from assay.canon import encode_any
 from assay.errors import UsageError
 from assay.files.json_files import MAX_LINE
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.records.grade import Payload
 from assay.views.exporters import Exporter, ResultSource
 from assay.views.spooled import Spooled
@@ -132,13 +132,7 @@ def _criterion(item: dict[str, Any]) -> dict[str, Any]:
 
 def load_duckdb() -> Any:
     """DuckDB, which writes Parquet; or how to install it."""
-    try:
-        import duckdb
-    except ImportError:
-        raise UsageError(
-            "RUN-004", "writing Parquet needs duckdb.", fix=install_hint("parquet")
-        ) from None
-    return duckdb
+    return import_extra("duckdb", "parquet", "writing Parquet needs duckdb.")
 
 
 def _make() -> Parquet:
