@@ -19,13 +19,14 @@ from assay import exact
 from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
 from assay.exams.expectations import expectations_of
-from assay.exams.rubric import Text, compile_schema
+from assay.exams.rubric import compile_schema
 from assay.exams.rule import Match
 from assay.files.json_files import Document, Path, open_input, read_json, show_path
 from assay.files.yaml_files import parse_yaml
 from assay.records.evidence import Number
 from assay.records.exam import ExamSet
 from assay.records.reading import read_record
+from assay.records.shape import Text
 from assay.registry import identifier_fault, is_path
 
 CAPSTONE, REGRESSION = "capstone", "regression"

@@ -7,27 +7,21 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from assay import exact
 from assay.canon import digest
-from assay.exams.rubric import FAMILY, Text
+from assay.exams.rubric import FAMILY
 from assay.exams.tutor import AXES
 from assay.exams.versions import GRADING_SYSTEM
 from assay.files.json_files import Document, Path
-from assay.records.evidence import Number, OptionalNumber
-from assay.records.shape import Faults, read_shelf_record
+from assay.records.evidence import Count, Number, OptionalNumber
+from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 
-Count = Annotated[int, Meta(ge=0)]
 
-
-class _ExamPolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    pass
-
-
-class SoftLimits(_ExamPolicyPart, frozen=True):
+class SoftLimits(ShelfPart, frozen=True):
     """The limits that warn and never block."""
 
     p50_latency_ms: Number
@@ -38,7 +32,7 @@ class SoftLimits(_ExamPolicyPart, frozen=True):
     """The score of the regression set below which it warns."""
 
 
-class AxisZero(_ExamPolicyPart, frozen=True):
+class AxisZero(ShelfPart, frozen=True):
     """When an axis counts as missing across the items."""
 
     min_items: Count
@@ -47,14 +41,14 @@ class AxisZero(_ExamPolicyPart, frozen=True):
     """The share of items with a mark of 0."""
 
 
-class VerbZero(_ExamPolicyPart, frozen=True):
+class VerbZero(ShelfPart, frozen=True):
     """How many items of one verb make a row."""
 
     min_items: Count
     """The minimum number of items."""
 
 
-class Trend(_ExamPolicyPart, frozen=True):
+class Trend(ShelfPart, frozen=True):
     """When an axis counts as falling from the first half of the items to the second, and the others
     as not falling.
     """
@@ -69,14 +63,14 @@ class Trend(_ExamPolicyPart, frozen=True):
     """The minimum chi-square of the fall."""
 
 
-class Outlier(_ExamPolicyPart, frozen=True):
+class Outlier(ShelfPart, frozen=True):
     """How many items there must be for one of them to stand out."""
 
     min_items: Count
     """The minimum number of items."""
 
 
-class Patterns(_ExamPolicyPart, frozen=True):
+class Patterns(ShelfPart, frozen=True):
     """What the four detectors look for."""
 
     axis_zero: AxisZero
@@ -99,14 +93,14 @@ class Patterns(_ExamPolicyPart, frozen=True):
         return limits[kind]
 
 
-class Diagnosis(_ExamPolicyPart, frozen=True):
+class Diagnosis(ShelfPart, frozen=True):
     """From which share of the losses on a group of items is named."""
 
     group_share: Number
     """The share of the losses from which a group is named."""
 
 
-class Quality(_ExamPolicyPart, frozen=True):
+class Quality(ShelfPart, frozen=True):
     """A row of the mapping from a breakdown to a quality: the axis that must be 1, or the rubric's
     main axis, and the score from which the row applies.
     """
@@ -121,7 +115,7 @@ class Quality(_ExamPolicyPart, frozen=True):
     """Whether the rubric's first axis must have its mark."""
 
 
-class AxisLimits(_ExamPolicyPart, frozen=True):
+class AxisLimits(ShelfPart, frozen=True):
     """How far a single axis may fall on the regression set though the total holds: its mean, and
     the share of items that lose the mark whatever others gain.
     """
@@ -134,7 +128,7 @@ class AxisLimits(_ExamPolicyPart, frozen=True):
     """Other limits for the drop of single axes, by name."""
 
 
-class Sm2(_ExamPolicyPart, frozen=True):
+class Sm2(ShelfPart, frozen=True):
     """The numbers of the SM-2 algorithm, and how marks become its qualities."""
 
     qualities: Annotated[list[Quality], Meta(min_length=1)]
@@ -157,7 +151,7 @@ class Sm2(_ExamPolicyPart, frozen=True):
     """How much more each further lost point takes off."""
 
 
-class ExamPolicy(_ExamPolicyPart, frozen=True):
+class ExamPolicy(ShelfPart, frozen=True):
     """How the marks of an exam open or close a gate."""
 
     policy: Text

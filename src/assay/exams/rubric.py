@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from assay import exact
 from assay.canon import digest
@@ -24,20 +24,15 @@ from assay.exams.rules import read_rule
 from assay.files.json_files import Document, Path
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
-from assay.records.shape import Faults, read_shelf_record
+from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version
 from assay.registry import identifier_fault
 
 FAMILY = "exam"
 MAX_AXES = 12
-Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
 
 
-class _ExamRubricPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    pass
-
-
-class Axis(_ExamRubricPart, frozen=True):
+class Axis(ShelfPart, frozen=True):
     """What one axis measures, its weight, and the rule that marks it. The tutor's four axes may
     leave their rules out.
     """
@@ -50,7 +45,7 @@ class Axis(_ExamRubricPart, frozen=True):
     """The rule that marks it."""
 
 
-class SelfTest(_ExamRubricPart, frozen=True, kw_only=True):
+class SelfTest(ShelfPart, frozen=True, kw_only=True):
     """An answer whose marks are known: it tests the rubric, not a tutor."""
 
     name: Text
@@ -79,7 +74,7 @@ class SelfTest(_ExamRubricPart, frozen=True, kw_only=True):
         return expectations_of(self.expect, self.expected_contains, self.gloss_contains)
 
 
-class ExamRubric(_ExamRubricPart, frozen=True, kw_only=True):
+class ExamRubric(ShelfPart, frozen=True, kw_only=True):
     """How an answer is marked."""
 
     rubric_id: Text

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, structs
 
 from assay import exact
 from assay.canon import digest
@@ -18,18 +18,12 @@ from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.grade import GRADING_SYSTEM, LETTERS, Band
 from assay.records.scorecard import ROLES
-from assay.records.shape import Faults, read_shelf_record
+from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
 
-Text = Annotated[str, Meta(min_length=1)]
 
-
-class _PolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    pass
-
-
-class PolicyBand(_PolicyPart, frozen=True):
+class PolicyBand(ShelfPart, frozen=True):
     """A letter and its lowest score."""
 
     grade: Text
@@ -38,7 +32,7 @@ class PolicyBand(_PolicyPart, frozen=True):
     """The lowest score of the letter."""
 
 
-class Shrinkage(_PolicyPart, frozen=True):
+class Shrinkage(ShelfPart, frozen=True):
     """The reliability adjustment for small samples."""
 
     prior: Number
@@ -47,21 +41,21 @@ class Shrinkage(_PolicyPart, frozen=True):
     """How many samples it takes to move halfway from the prior to the score."""
 
 
-class Placement(_PolicyPart, frozen=True):
+class Placement(ShelfPart, frozen=True):
     """What the placement notes call comfortable. It decides nothing."""
 
     comfortable_margin: Number
     """The distance to a floor, on 0..1, from which a note calls it comfortable."""
 
 
-class Ranking(_PolicyPart, frozen=True):
+class Ranking(ShelfPart, frozen=True):
     """When two scores are a tie."""
 
     tie_window: Number
     """Scores closer than this many points are a tie."""
 
 
-class JudgeTerms(_PolicyPart, frozen=True):
+class JudgeTerms(ShelfPart, frozen=True):
     """What a judge needs in order to gate: a fresh card with enough labels, enough agreement, and
     biases within limits.
     """
@@ -86,7 +80,7 @@ class JudgeTerms(_PolicyPart, frozen=True):
     """The largest share of injected instructions that it follows."""
 
 
-class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
+class JudgeLimits(ShelfPart, frozen=True, omit_defaults=True):
     """When a judge's rate of inconsistent pairs causes a warning, and what a judge needs to gate,
     if the policy requires anything.
     """
@@ -97,7 +91,7 @@ class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
     """What a judge needs before its scores pass a floor; without it, any judge may."""
 
 
-class CardTerms(_PolicyPart, frozen=True):
+class CardTerms(ShelfPart, frozen=True):
     """What a scorecard without a profile may decide for itself. By default nothing: the judged side
     doesn't set the bar.
     """
@@ -110,7 +104,7 @@ class CardTerms(_PolicyPart, frozen=True):
     """Whether a card's `floor_override` counts."""
 
 
-class Policy(_PolicyPart, frozen=True):
+class Policy(ShelfPart, frozen=True):
     """How the scores of a family become letters."""
 
     policy: Text

@@ -12,26 +12,20 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError, UsageError
 from assay.files.json_files import Document
 from assay.judging.apis import JUDGES
-from assay.records.evidence import Number
+from assay.records.evidence import ClosedRecord, Number
 from assay.records.reading import read_record
 
 Positive = Annotated[float, Meta(gt=0)]
 
 
-class _ConfigPart(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
-    pass
-
-
-class Price(_ConfigPart, frozen=True):
+class Price(ClosedRecord, frozen=True):
     """US dollars for a million tokens."""
 
     input_per_million: Number
@@ -40,7 +34,7 @@ class Price(_ConfigPart, frozen=True):
     """For a million tokens of the answer."""
 
 
-class Limits(_ConfigPart, frozen=True):
+class Limits(ClosedRecord, frozen=True):
     """How many questions a judge gets at once, and when to stop."""
 
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 16
@@ -57,7 +51,7 @@ class Limits(_ConfigPart, frozen=True):
     """A longer text is not judged at all, rather than in part."""
 
 
-class JudgeSpec(_ConfigPart, frozen=True):
+class JudgeSpec(ClosedRecord, frozen=True):
     """One judge."""
 
     judge: Annotated[str, Meta(pattern=r"^\S+$")]

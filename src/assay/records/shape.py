@@ -5,7 +5,9 @@ with its line.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, ShelfError
@@ -15,6 +17,11 @@ from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
 
 R = TypeVar("R")
+Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
+
+
+class ShelfPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A part of a shelf file: frozen, and closed to unknown keys."""
 
 
 class Faults:

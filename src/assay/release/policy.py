@@ -7,7 +7,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from assay import exact
@@ -15,25 +15,17 @@ from assay.canon import digest
 from assay.errors import UsageError
 from assay.files.json_files import Document, Path
 from assay.records.decision import PolicyOverride
-from assay.records.evidence import Number, OptionalNumber
-from assay.records.shape import Faults, read_shelf_record
+from assay.records.evidence import ClosedRecord, Count, Number, OptionalNumber
+from assay.records.shape import Faults, Text, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, marked
 from assay.release.pass_rate import PassBar
 
 FAMILY = "release"
 DEFAULT = "release@1"
 """The published policy under which a decision carries the string of its grading policy alone."""
-Text = Annotated[str, Meta(min_length=1)]
-Count = Annotated[int, Meta(ge=0)]
 
 
-class _ReleasePart(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
-    pass
-
-
-class Scores(_ReleasePart, frozen=True):
+class Scores(ClosedRecord, frozen=True):
     """How the scores of two sides are compared: points on 0..100."""
 
     margin: Number
@@ -48,7 +40,7 @@ class Scores(_ReleasePart, frozen=True):
     """
 
 
-class Severe(_ReleasePart, frozen=True):
+class Severe(ClosedRecord, frozen=True):
     """What counts as a severe failure, and how many more of them there may be."""
 
     gates: list[Text]
@@ -59,14 +51,14 @@ class Severe(_ReleasePart, frozen=True):
     """How many more severe failures the candidate may have."""
 
 
-class BaselineTerms(_ReleasePart, frozen=True):
+class BaselineTerms(ClosedRecord, frozen=True):
     """How old a stored baseline may be."""
 
     max_age_days: Number
     """How old a stored baseline may be, in days."""
 
 
-class ReleasePolicy(_ReleasePart, frozen=True):
+class ReleasePolicy(ClosedRecord, frozen=True):
     """When a candidate may replace a baseline."""
 
     policy: Text

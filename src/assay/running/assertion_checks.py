@@ -9,13 +9,13 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from assay.canon import canonical
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.records.contract import contract_of, encode
-from assay.records.evidence import Number
+from assay.records.evidence import ClosedRecord, Number
 from assay.records.plain import beyond_json
 
 _SHOWN = 80
@@ -23,7 +23,7 @@ _STEP = re.compile(r"""\.?([^.\[\]'"]+)|\[(-?\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)"
 MAX_PATTERN = 2_000
 
 
-class Assertion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class Assertion(ClosedRecord, frozen=True, kw_only=True):
     """One assertion. Exactly one of the conditions is given; `json_path` alone requires that the
     path exists.
     """

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from assay.errors import EvidenceError, Fault
 from assay.files.json_files import Document, parse_json
 from assay.records.contract import contract_of, encode
-from assay.records.evidence import Number
+from assay.records.evidence import ClosedRecord, Number
 from assay.records.plain import beyond_json
 from assay.records.reading import read_record
 from assay.running.assertion_checks import (
@@ -38,9 +38,7 @@ CRITERION = "assertions"
 MAX_ASSERTIONS = 100
 
 
-class AssertionWeight(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
+class AssertionWeight(ClosedRecord, frozen=True, kw_only=True):
     """Assertions as a criterion that is added to the profile with this weight."""
 
     weight: Number

@@ -12,13 +12,13 @@ import os
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from assay.errors import EvidenceError, Fault, InputError, UsageError
 from assay.files.json_files import show_path
 from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.judging.config import JudgeSpec, spec_faults
-from assay.records.evidence import Number
+from assay.records.evidence import ClosedRecord, Number
 from assay.records.reading import read_record
 from assay.registry import identifier_fault, is_path, near_miss
 from assay.running.dataset import DatasetFile
@@ -34,12 +34,6 @@ Seconds = Annotated[float, Meta(gt=0)]
 Amount = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 OptionValue = bool | int | Number | str | list[int | Number | str] | None
-
-
-class _ConfigFilePart(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
-    pass
 
 
 class WorkflowEntry(WorkflowFile, frozen=True, kw_only=True):
@@ -71,7 +65,7 @@ class JudgeEntry(JudgeSpec, frozen=True, kw_only=True):
     """Its name, where it differs from the key."""
 
 
-class RunLimits(_ConfigFilePart, frozen=True):
+class RunLimits(ClosedRecord, frozen=True):
     """What one `assay run` may take."""
 
     timeout_s: Seconds | None = None
@@ -88,7 +82,7 @@ class RunLimits(_ConfigFilePart, frozen=True):
     """The maximum cost of the judge in US dollars; needs a price."""
 
 
-class ReleaseBars(_ConfigFilePart, frozen=True):
+class ReleaseBars(ClosedRecord, frozen=True):
     """When a candidate may replace the baseline."""
 
     policy: str | None = None
@@ -103,7 +97,7 @@ class ReleaseBars(_ConfigFilePart, frozen=True):
     """The minimum share of samples that both sides must have with equal content."""
 
 
-class OutputFiles(_ConfigFilePart, frozen=True):
+class OutputFiles(ClosedRecord, frozen=True):
     """The files that each verb writes; the extension picks the format."""
 
     run: list[str] = []
@@ -114,7 +108,7 @@ class OutputFiles(_ConfigFilePart, frozen=True):
     """Files that `assay gate` writes."""
 
 
-class LedgerPlace(_ConfigFilePart, frozen=True):
+class LedgerPlace(ClosedRecord, frozen=True):
     """Where evidence and results are stored."""
 
     url: str | None = None
@@ -123,7 +117,7 @@ class LedgerPlace(_ConfigFilePart, frozen=True):
     """Whether results are stored by default."""
 
 
-class ConfigFile(_ConfigFilePart, frozen=True):
+class ConfigFile(ClosedRecord, frozen=True):
     """The configuration of a project, as written in `assay.yaml`."""
 
     project: str | None = None

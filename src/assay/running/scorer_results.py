@@ -7,13 +7,13 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from assay.canon import canonical
 from assay.errors import FormulaError, InputError
 from assay.files.json_files import parse_json
 from assay.formulas import evidence_norm
-from assay.records.evidence import OptionalNumber, Verdict
+from assay.records.evidence import ClosedRecord, OptionalNumber, Verdict
 from assay.registry import identifier_fault, near_miss
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SCORE_KEYS = {"raw", "n"}
 _VERDICT_KEYS = {"passed", "reason", "score"}
 
 
-class Scorer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class Scorer(ClosedRecord, frozen=True, kw_only=True):
     """A function of your own that sees the run once it is over, and returns scores, a gate's
     verdict, or both.
     """

@@ -12,12 +12,13 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.files.yaml_files import read_entry
+from assay.records.evidence import ClosedRecord
 from assay.records.reading import read_record
 from assay.registry import identifier_fault, near_miss
 from assay.running.adapters import ADAPTERS
@@ -37,13 +38,7 @@ and its answer, a loop of tries, a graph of steps, agents that hand work on.
 Positive = Annotated[int, Meta(ge=1)]
 
 
-class _WorkflowPart(
-    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
-    pass
-
-
-class Input(_WorkflowPart, frozen=True):
+class Input(ClosedRecord, frozen=True):
     """One input: the field of the sample it comes from (its own name where none is given), and
     whether a sample may lack it.
     """
@@ -56,7 +51,7 @@ class Input(_WorkflowPart, frozen=True):
     """The value where a sample lacks it."""
 
 
-class CallLimits(_WorkflowPart, frozen=True):
+class CallLimits(ClosedRecord, frozen=True):
     """The limits of one call. `retries` is how often a failed call is repeated."""
 
     timeout_s: Annotated[float, Meta(gt=0)] = 300
@@ -67,7 +62,7 @@ class CallLimits(_WorkflowPart, frozen=True):
     """The largest output that is accepted."""
 
 
-class DeclaredTool(_WorkflowPart, frozen=True):
+class DeclaredTool(ClosedRecord, frozen=True):
     """A tool that the workflow may call; the arguments of its calls must match `parameters`, a JSON
     Schema.
     """
@@ -80,7 +75,7 @@ class DeclaredTool(_WorkflowPart, frozen=True):
     """What it does."""
 
 
-class Stage(_WorkflowPart, frozen=True):
+class Stage(ClosedRecord, frozen=True):
     """A step of a `dag`: the steps that must finish before it, and how it is called. `inputs` maps
     its inputs to `inputs.NAME` or `STEP.OUTPUT`.
     """
@@ -101,7 +96,7 @@ class Stage(_WorkflowPart, frozen=True):
     """How often the step is tried again."""
 
 
-class Agent(_WorkflowPart, frozen=True):
+class Agent(ClosedRecord, frozen=True):
     """An agent of a `multi_agent` workflow. It hands on by an output `handoff` that names the next
     one.
     """
@@ -110,7 +105,7 @@ class Agent(_WorkflowPart, frozen=True):
     """How the agent is called."""
 
 
-class Iterations(_WorkflowPart, frozen=True):
+class Iterations(ClosedRecord, frozen=True):
     """How an `iterative` workflow goes on: at most this many rounds, until an output is true."""
 
     maximum: Annotated[int, Meta(ge=1, le=1000)] = 3
@@ -119,7 +114,7 @@ class Iterations(_WorkflowPart, frozen=True):
     """The output that ends the loop once it is true."""
 
 
-class Repository(_WorkflowPart, frozen=True):
+class Repository(ClosedRecord, frozen=True):
     """The tree that a code-repair workflow patches, and the tests that judge the patch: see
     `repair`.
 
@@ -180,7 +175,7 @@ class Repository(_WorkflowPart, frozen=True):
         return [name for name in fields if isinstance(name, str)]
 
 
-class WorkflowFile(_WorkflowPart, frozen=True):
+class WorkflowFile(ClosedRecord, frozen=True):
     """A workflow, as written in its YAML file."""
 
     workflow: Annotated[str, Meta(min_length=1, max_length=200)]

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError
+from msgspec import Meta, ValidationError
 
 from assay.errors import FormulaError
 from assay.files.json_files import Document
 from assay.formulas import SCALES, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import Floor, FloorOverride
-from assay.records.shape import Faults, read_shelf_record
+from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.typed import convert
 from assay.scoring.gates import GATES
 
-Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
 
-
-class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RubricCriterion(ShelfPart, frozen=True, kw_only=True):
     """One criterion of a rubric, with an anchor for each point of its scale."""
 
     name: str
@@ -67,7 +65,7 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         )
 
 
-class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Rubric(ShelfPart, frozen=True, kw_only=True):
     """A versioned set of criteria."""
 
     rubric_id: Text

@@ -10,41 +10,36 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from assay import exact
 from assay.canon import digest
 from assay.files.json_files import Document, Path
 from assay.records.evidence import Number
-from assay.records.shape import Faults, read_shelf_record
+from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.tools.names import LETTERS
 from assay.tools.versions import CURRENT, GRADING_SYSTEM, ToolSystems
 
-Text = Annotated[str, Meta(min_length=1)]
 Letter = Literal["A", "B", "C", "D", "F"]
 Tier = Literal["autonomous", "group-bound"]
 
 
-class _ToolPolicyPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    pass
-
-
-class MeanBand(_ToolPolicyPart, frozen=True):
+class MeanBand(ShelfPart, frozen=True):
     """A letter and the mean from which it holds."""
 
     grade: Letter
     min: Number
 
 
-class Worth(_ToolPolicyPart, frozen=True):
+class Worth(ShelfPart, frozen=True):
     """What the two words of a binary outcome are worth on the scale."""
 
     passed: Number
     failed: Number
 
 
-class SelectionSizes(_ToolPolicyPart, frozen=True):
+class SelectionSizes(ShelfPart, frozen=True):
     """How many namespaces a selection needs to be graded at all, and to reach its best grade."""
 
     graded_from: int
@@ -52,7 +47,7 @@ class SelectionSizes(_ToolPolicyPart, frozen=True):
     capped_at: Letter
 
 
-class SchemaPolicy(_ToolPolicyPart, frozen=True):
+class SchemaPolicy(ShelfPart, frozen=True):
     """How the scores of tool schemas become letters."""
 
     policy: Text
