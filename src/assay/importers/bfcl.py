@@ -18,6 +18,7 @@ from assay.files.json_stream import stream_lines
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import (
+    amount,
     exact,
     file_stem,
     head_of,
@@ -262,7 +263,6 @@ def _result(
     broken = _is_broken(answer)
     verdict = None if broken else verdict
     tokens = [row.get(f"{key}_token_count") for key in ("input", "output")]
-    latency = row.get("latency")
     return sample_run(
         origin,
         wanted,
@@ -274,7 +274,7 @@ def _result(
         reason=str(answer)[:300] if broken else "",
         outputs=None if broken or answer is None else {"answer": answer},
         tokens=sum(tokens) if all(type(one) is int and one >= 0 for one in tokens) else None,
-        latency_ms=latency * 1000 if is_number(latency) and latency >= 0 else None,
+        latency_ms=amount(row.get("latency"), 1000),
     )
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import InputError
+from assay.importers.parts import amount
 from assay.importers.tally import ImportTally
 
 INDEXES = frozenset({"", "index", "Unnamed: 0", "__index_level_0__"})
@@ -137,9 +138,7 @@ def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
         number = number_of(value)
     except ValueError:
         return None
-    if isinstance(number, bool) or number is None or not 0 <= number < 10**12:
-        return None
-    return number * factor
+    return amount(number, factor)
 
 
 def mean_of(values: Sequence[Any]) -> Any:

@@ -22,7 +22,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import is_number, optional, refused, shaped
+from assay.importers.parts import amount, is_number, optional, refused, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, is_immense, sample_run
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
@@ -281,7 +281,6 @@ def _run(
         content["turns"] = [_content(turn) for turn in turns if _role(turn) == "user"]
     sample_id = digest(content)[7:19]
     attempts[sample_id] += 1
-    cost: Any = case.get("tokenCost")
     return sample_run(
         origin,
         wanted,
@@ -294,8 +293,8 @@ def _run(
         inputs=_inputs(case, turns),
         outputs={"answer": _answer(case, turns)},
         expected=_expected(case),
-        latency_ms=_milliseconds(case.get("completionTime")),
-        cost_usd=cost if is_number(cost) and 0 <= cost < 10**9 else None,
+        latency_ms=amount(case.get("completionTime"), 1000),
+        cost_usd=amount(case.get("tokenCost")),
         metadata=_metadata(case, run, measured) or None,
     )
 
@@ -365,11 +364,6 @@ def _role(turn: Any) -> Any:
 
 def _content(turn: Any) -> Any:
     return turn.get("content") if isinstance(turn, dict) else None
-
-
-def _milliseconds(seconds: Any) -> Any:
-    fine = is_number(seconds) and not isinstance(seconds, bool) and 0 <= seconds < 10**9
-    return seconds * 1000 if fine else None
 
 
 def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:

@@ -20,6 +20,7 @@ from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import (
+    amount,
     exact,
     head_of,
     is_near,
@@ -221,7 +222,6 @@ def _run(
         for value in (values.get("num_prompt_tokens"), values.get("num_output_tokens"))
         if is_number(value) and value >= 0
     ]
-    seconds = values.get("inference_runtime")
     split = next((entry["split"] for entry in measured if entry["split"]), None)
     return sample_run(
         origin,
@@ -235,7 +235,7 @@ def _run(
         outputs={"answer": asked.get("answer")} if states else None,
         expected=asked.get("references"),
         attempt=max(0, first["trial"]) + 1,
-        latency_ms=seconds * 1000 if is_number(seconds) and seconds >= 0 else None,
+        latency_ms=amount(values.get("inference_runtime"), 1000),
         tokens=sum(tokens) if len(tokens) == 2 else None,
         tags=[f"split:{split}"] if split else None,
     )

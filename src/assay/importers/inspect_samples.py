@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.importers.parts import objects
+from assay.importers.parts import amount, objects
 from assay.importers.samples import short_id
 from assay.importers.tally import ImportTally
 
@@ -52,7 +52,7 @@ def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[s
         "inputs": {"input": _resolved(sample.get("input"), texts)} if "input" in sample else None,
         "outputs": {"answer": answer},
         "expected": {"answer": target} if target not in (None, "", []) else None,
-        "latency_ms": _milliseconds(sample.get("total_time")),
+        "latency_ms": amount(sample.get("total_time"), 1000),
         "tokens": _tokens(sample.get("model_usage")),
         "retries": len(retried)
         if isinstance(retried := sample.get("error_retries"), list)
@@ -235,19 +235,10 @@ def _resolved(value: Any, texts: dict[str, Any]) -> Any:
     return value
 
 
-def _milliseconds(seconds: Any) -> Decimal | int | None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | Decimal):
-        return None
-    return seconds * 1000 if 0 <= seconds < 10**9 else None
-
-
 def _tokens(usage: Any) -> int | None:
-    counts = [
-        one.get("total_tokens")
-        for one in (usage.values() if isinstance(usage, dict) else ())
-        if isinstance(one, dict)
-    ]
-    known = [n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    by_model = list(usage.values()) if isinstance(usage, dict) else []
+    counts = [count_of(one.get("total_tokens")) for one in objects(by_model)]
+    known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 

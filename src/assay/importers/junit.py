@@ -357,14 +357,12 @@ class _SuiteReader:
                 line=suite.start.line,
             )
         found["tests"] += missing
-        if suite.start.name == "testsuite" and "testsuite" not in self._outer():
+        outer = [one.start.name for one in self._suites]
+        if suite.start.name == "testsuite" and "testsuite" not in outer:
             self._state(suite, found)
         self._tally.read["suites"] += suite.start.name == "testsuite"
         if self._suites:
             self._suites[-1].inner.update(found)
-
-    def _outer(self) -> list[str]:
-        return [outer.start.name for outer in self._suites]
 
     def _state(self, suite: _Counts, found: Counter[str]) -> None:
         """The totals of the attributes, where they count what the cases show."""

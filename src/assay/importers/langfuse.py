@@ -28,7 +28,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import head_of, kinds_of, name_of, objects, optional, shaped
+from assay.importers.parts import head_of, keyed, kinds_of, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -209,7 +209,6 @@ class _ExportReader:
         failed = _is_error(row) or str(row["id"]) in self._failed
         sample_id = short_id(str(row["id"]) if given is None else {"input": given}, 0)
         self._seen[sample_id] += 1
-        inputs = None if given is None else given if isinstance(given, dict) else {"input": given}
         means = {label: mean_of(values) for label, values in scores.items()}
         return sample_run(
             self._origin,
@@ -219,7 +218,7 @@ class _ExportReader:
             status="error" if failed else "success",
             reason="an observation of the trace is an ERROR" if failed else "",
             scores=dict.fromkeys(means) if failed else means,
-            inputs=inputs,
+            inputs=keyed(given, "input"),
             outputs={"answer": answer} if self._origin.answers else None,
             latency_ms=amount_of(row.get("latency"), 1000),
             cost_usd=amount_of(first_of(row, ("totalCost", "total_cost"))),

@@ -219,9 +219,10 @@ def _note_direction(
     results: Results | None, task: str, metric: str, label: str, tally: ImportTally
 ) -> None:
     """Note which direction of a metric is better, as far as the file or its name shows."""
-    if may_be_less(metric) if results is None else results.is_lower_better(task, metric):
+    stated = None if results is None else results.is_higher_better(task, metric)
+    if stated is False or (stated is None and may_be_less(metric)):
         tally.doubts[label] = "it is better when lower, and its scale is not known"
-    elif results is not None and results.is_told(task, metric):
+    elif stated is True:
         tally.higher_is_better.add(label)
 
 
@@ -348,14 +349,12 @@ def _check_means(
         if is_near(mean, exact(stated, label, results.path)):
             tally.read["means_that_agree"] += 1
             continue
-        words = f"the results state {label} = {stated} for {task!r}; its samples give {_text(mean)}"
+        words = (
+            f"the results state {label} = {stated} for {task!r}; its samples give {float(mean):.6g}"
+        )
         if results.is_mean(task, label.partition(",")[0]):
             raise refused(f"{words}.", results.path, "Give the results and samples of one run.")
         tally.note(f"{words}. The tool may not take the mean.")
-
-
-def _text(value: Fraction) -> str:
-    return f"{float(value):.6g}"
 
 
 IMPORTER = Importer(TOOL, "lm-evaluation-harness results and samples", _fits, _read)

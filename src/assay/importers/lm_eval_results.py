@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
-from assay.importers.metric_names import may_be_less
 from assay.importers.parts import is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED
 from assay.importers.tally import ImportTally
@@ -59,16 +58,8 @@ class Results(NamedTuple):
         }
         return {key: value for key, value in content.items() if value is not None}
 
-    def is_lower_better(self, task: str, metric: str) -> bool:
-        """Whether less of the metric is better: as the file says it, else by its name."""
-        told = self._is_higher_better(task, metric)
-        return told is False or (told is None and may_be_less(metric))
-
-    def is_told(self, task: str, metric: str) -> bool:
-        """Whether the file says that more of the metric is better."""
-        return self._is_higher_better(task, metric) is True
-
-    def _is_higher_better(self, task: str, metric: str) -> Any:
+    def is_higher_better(self, task: str, metric: str) -> Any:
+        """Whether the file says that higher is better; None if it says nothing."""
         stated = self.higher.get(task)
         return stated.get(metric) if isinstance(stated, dict) else None
 

@@ -26,7 +26,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import objects, optional, shaped
+from assay.importers.parts import keyed, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -145,7 +145,7 @@ class _MetricTable:
             yield self._run(row, place, index)
 
     def _run(self, row: dict[str, Any], place: str, index: int) -> dict[str, Any]:
-        expected = _expected(row)
+        expected = dict(keyed(structure_of(first_of(row, _TARGETS)), "answer") or {})
         assessments = _assessments(row, f"{place}.assessments", self._path)
         scores = self._scores(row, {_label(one) for one in assessments})
         for one in assessments:
@@ -210,20 +210,13 @@ def _assessments(row: Mapping[str, Any], what: str, path: str) -> list[dict[str,
     ]
 
 
-def _expected(row: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = structure_of(first_of(row, _TARGETS))
-    if wanted is None:
-        return {}
-    return dict(wanted) if isinstance(wanted, dict) else {"answer": wanted}
-
-
 def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
     """What the sample was asked: the column that MLflow names, or every column that is nothing
     else.
     """
-    given = structure_of(first_of(row, _INPUTS))
+    given = keyed(structure_of(first_of(row, _INPUTS)), "input")
     if given is not None:
-        return given if isinstance(given, dict) else {"input": given}
+        return given
     return {
         column: value
         for column, value in row.items()

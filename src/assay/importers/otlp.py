@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import Fault, InputError
+from assay.errors import Fault, FaultList, InputError
 from assay.files.json_files import MAX_LINE, Document, open_input
 from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
@@ -27,7 +27,6 @@ from assay.tracing.wire import from_console, from_json, is_console, is_otlp, par
 
 MAX_TOTAL = 1_000_000
 """Spans in one import."""
-MAX_FAULTS = 20
 PEEK = 512
 _UNTEXTUAL = frozenset({*range(32), 127} - set(b"\t\n\r"))
 PREFIX = "assay."
@@ -182,18 +181,13 @@ def read_spans(path: str) -> Iterator[Span]:
     """The spans of a file: OTLP as JSON (one document, or one on each line), OTLP as protobuf, or
     what the Python SDK prints to a console.
     """
-    faults: list[Fault] = []
+    faults = FaultList(path)
     for entry in _entries(path):
         if isinstance(entry, Fault):
-            faults.append(entry)
-        elif not faults:
+            faults.take(entry)
+        elif not faults.count:
             yield entry
-    if faults:
-        error = InputError(
-            faults[0].code, faults[0].message, where=path, faults=faults[:MAX_FAULTS]
-        )
-        error.fault_count = len(faults)
-        raise error
+    faults.raise_if_any()
 
 
 def _entries(path: str) -> Iterator[Span | Fault]:
@@ -205,7 +199,7 @@ def _entries(path: str) -> Iterator[Span | Fault]:
         if binary:
             yield from from_protobuf(_rest(head, stream, file), file=file)
             return
-        if head.strip() not in (b"{", b"[") and _is_whole(head):
+        if head.strip() not in (b"{", b"[") and head.rstrip().endswith((b"}", b"]")):
             number = 1
             while head:
                 yield from _document(head, file, number)
@@ -245,10 +239,6 @@ def looks_like_json(head: bytes) -> bool:
     (True, False)
     """
     return not _UNTEXTUAL.intersection(head[:PEEK])
-
-
-def _is_whole(line: bytes) -> bool:
-    return line.rstrip().endswith((b"}", b"]"))
 
 
 def _document(data: bytes, file: str, line: int) -> Iterator[Span | Fault]:

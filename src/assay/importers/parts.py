@@ -67,6 +67,19 @@ def is_number(value: Any) -> TypeGuard[int | Decimal]:
     return isinstance(value, NUMBERS)
 
 
+def amount(value: Any, factor: int = 1) -> Decimal | int | None:
+    """A time, a cost or a count of at least 0, times `factor`; None for anything else."""
+    is_amount = is_number(value) and not isinstance(value, bool) and 0 <= value < 10**12
+    return value * factor if is_amount else None
+
+
+def keyed(value: Any, name: str) -> dict[str, Any] | None:
+    """A value as an object: itself if it is one, or else under this name; None if there is none."""
+    if value is None:
+        return None
+    return value if isinstance(value, dict) else {name: value}
+
+
 def exact(value: int | Decimal, what: str, where: str) -> Fraction:
     """A number as a fraction. One with hundreds of digits is refused: it could exhaust memory."""
     if is_immense(value):

@@ -26,7 +26,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import file_stem, kinds_of, name_of, optional, refused, shaped
+from assay.importers.parts import file_stem, keyed, kinds_of, name_of, optional, refused, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -201,9 +201,9 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
             status="success" if failure is None else "error",
             reason="" if failure is None else str(failure),
             scores=annotations.means if failure is None else dict.fromkeys(annotations.means),
-            inputs=_named(structure_of(row.get("input")), "input"),
+            inputs=keyed(structure_of(row.get("input")), "input"),
             outputs={"answer": present(row.get("output"))},
-            expected=_named(structure_of(row.get("reference_output")), "answer"),
+            expected=keyed(structure_of(row.get("reference_output")), "answer"),
             latency_ms=amount_of(row.get("latency_ms")),
             tokens=_tokens(row),
             attempt=seen[sample_id],
@@ -284,7 +284,7 @@ class _SpanReader:
             status="error" if failed else "success",
             reason=str(reason) if failed else "",
             scores=dict.fromkeys(annotations.means) if failed else annotations.means,
-            inputs=_named(given, "input"),
+            inputs=keyed(given, "input"),
             outputs={"answer": present(row.get("attributes.output.value"))} if row else None,
             attempt=self._seen[sample_id],
             tags=[str(row["name"])[:200]] if present(row.get("name")) is not None else None,
@@ -302,12 +302,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
                 if isinstance(inner.get(part), dict):
                     row[f"{name}.{part}.value"] = inner[part].get("value")
     return row
-
-
-def _named(value: Any, name: str) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    return value if isinstance(value, dict) else {name: value}
 
 
 def _tokens(row: Mapping[str, Any]) -> int | None:

@@ -21,7 +21,7 @@ from assay.canon import digest
 from assay.errors import NotEnoughEvidence
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import is_number
+from assay.importers.parts import amount, is_number
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
@@ -208,10 +208,10 @@ def _run(
         inputs=row.vars or {"prompt": row.prompt},
         outputs={"answer": row.answer},
         tags=[f"{what}:{value}"[:200] for what, value in variants if value] or None,
-        latency_ms=_amount(row.latency_ms),
-        cost_usd=_amount(row.cost_usd),
+        latency_ms=amount(row.latency_ms),
+        cost_usd=amount(row.cost_usd),
         metadata=_metadata(row, required),
-        tokens=row.tokens if isinstance(row.tokens, int) and _amount(row.tokens) else None,
+        tokens=row.tokens if isinstance(row.tokens, int) and amount(row.tokens) else None,
     )
 
 
@@ -222,11 +222,6 @@ def _metadata(row: PromptfooRow, required: dict[str, int]) -> dict[str, Any] | N
 
 def _short(text: str) -> str:
     return short_id(text if len(text) <= 40 else [text], 0) if text else "-"
-
-
-def _amount(value: Any) -> Any:
-    fine = is_number(value) and not isinstance(value, bool) and 0 <= value < 10**15
-    return value if fine else None
 
 
 def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> None:

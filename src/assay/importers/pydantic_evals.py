@@ -23,7 +23,7 @@ from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import is_number, name_of, optional, shaped
+from assay.importers.parts import amount, is_number, keyed, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -169,6 +169,7 @@ class _ReportReader:
         if labels:
             self._tally.dropped["labels, which are not graded"] += len(labels)
         metrics = optional(case.get("metrics"), dict, f"{at}.metrics", self._path) or {}
+        seconds = amount(case.get("task_duration"))
         sample_id, attempt = self._repeat(case, at)
         run = self._sample(
             sample_id,
@@ -176,10 +177,10 @@ class _ReportReader:
             scores=scores,
             verdict=False if False in held.values() else True if held and not failures else None,
             reason=self._reason(assertions, held, failures or []),
-            inputs=_inputs(case.get("inputs")),
+            inputs=keyed(case.get("inputs"), "input"),
             outputs={"answer": case.get("output")},
             expected=_expected(case),
-            latency_ms=self._milliseconds(case),
+            latency_ms=None if seconds is None else round(Decimal(seconds) * 1000, 3),
             cost_usd=metrics.get("cost") if is_number(metrics.get("cost")) else None,
             tokens=_tokens(metrics),
             metadata={
@@ -199,7 +200,7 @@ class _ReportReader:
             status="error",
             scores=self._survey.missing(),
             reason=str(case.get("error_message") or "the task failed"),
-            inputs=_inputs(case.get("inputs")),
+            inputs=keyed(case.get("inputs"), "input"),
             expected=_expected(case),
         )
 
@@ -245,13 +246,6 @@ class _ReportReader:
         ]
         return "; ".join(words)
 
-    @staticmethod
-    def _milliseconds(case: dict[str, Any]) -> Decimal | None:
-        seconds = case.get("task_duration")
-        if not isinstance(seconds, int | Decimal) or not 0 <= seconds < 10**9:
-            return None
-        return round(Decimal(seconds) * 1000, 3)
-
 
 def _at(place: tuple[str | int, ...]) -> str:
     return f"{place[0]}[{place[1]}]"
@@ -280,12 +274,6 @@ def _plain(name: str) -> str:
     """An assertion's name as a gate may have it; with a digest where that isn't the whole name."""
     plain = re.sub(r"[^A-Za-z0-9_.\-/ ]+", "_", name)[:80].strip()
     return plain if plain and plain == name else f"{plain} {digest(name)[7:19]}".strip()
-
-
-def _inputs(value: Any) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    return value if isinstance(value, dict) else {"input": value}
 
 
 def _expected(case: dict[str, Any]) -> dict[str, Any] | None:

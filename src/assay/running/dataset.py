@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
 from assay.canon import digest
-from assay.errors import Fault, InputError
+from assay.errors import FaultList, InputError
 from assay.files.tables import Rows
 from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.records.reading import read_record
@@ -27,7 +27,6 @@ ID_FIELDS = ("sample_id", "id")
 _GOLD_NAME = re.compile(r"(?i)(expected|gold)([_.-].*)?")
 """Fields with expected values, unless a dataset file names them."""
 MAX_SAMPLES = 1_000_000
-MAX_FAULTS = 20
 
 
 class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -185,18 +184,15 @@ def _unnamed(name: str) -> DatasetFile:
 
 def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) -> LoadedDataset:
     samples: list[Sample] = []
-    faults: list[Fault] = []
+    faults = FaultList(where, code="RUN-002")
     unnamed: list[Sample] = []
     seen: dict[str, str] = {}
     fields = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
 
-    def refuse(message: str, fix: str = "") -> None:
-        faults.append(Fault(message, code="RUN-002", file=where, fix=fix))
-
     def refuse_unnamed(place: str) -> None:
-        refuse(
+        faults.add(
             f"{place}: the sample has no id.",
-            f"Give each sample a text or whole number in {' or '.join(fields)}.",
+            fix=f"Give each sample a text or whole number in {' or '.join(fields)}.",
         )
 
     for row, place in rows:
@@ -208,7 +204,7 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
                 fix="Split the dataset.",
             )
         if not isinstance(row, dict):
-            refuse(
+            faults.add(
                 f"{place}: invalid_dataset_sample: a sample is an object, not {type(row).__name__}."
             )
             continue
@@ -220,40 +216,35 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         elif name is None:
             refuse_unnamed(place)
         elif name in seen:
-            refuse(
+            faults.add(
                 f"{place}: the id {name[:80]!r} was used before, at {seen[name]}.",
-                "Ids are unique.",
+                fix="Ids are unique.",
             )
         else:
             seen[name] = place
             samples.append(Sample(name, row, place))
-    made_ids = bool(unnamed) and not samples and not faults
+    made_ids = bool(unnamed) and not samples and not faults.count
     if made_ids:
-        samples = _with_ids(unnamed, refuse)
+        samples = _with_ids(unnamed, faults)
     else:
         for sample in unnamed:
             refuse_unnamed(sample.where)
-    if faults:
-        error = InputError(
-            "RUN-002", faults[0].message, where=where, fix=faults[0].fix, faults=faults[:MAX_FAULTS]
-        )
-        error.fault_count = len(faults)
-        raise error
+    faults.raise_if_any()
     if not samples:
         split = "" if spec.split is None else f" of the split {spec.split!r}"
         raise InputError("FIL-005", f"there are no samples{split}.", where=where)
     return LoadedDataset(spec, samples, version=version, where=where, made_ids=made_ids)
 
 
-def _with_ids(samples: list[Sample], refuse: Callable[[str, str], None]) -> list[Sample]:
+def _with_ids(samples: list[Sample], faults: FaultList) -> list[Sample]:
     """Samples with ids made from their content; of two equal ones the second is refused."""
     by_digest: dict[str, Sample] = {}
     for sample in samples:
         content = digest(sample.row).removeprefix("sha256:")
         if content in by_digest:
-            refuse(
+            faults.add(
                 f"{sample.where}: the sample has no id and is equal to {by_digest[content].where}.",
-                "Remove one of them, or give each sample an `id`.",
+                fix="Remove one of them, or give each sample an `id`.",
             )
         else:
             by_digest[content] = sample
