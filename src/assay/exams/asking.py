@@ -10,17 +10,11 @@ prompt at a time: a tutor that shares its machine with other prompts would look 
 from __future__ import annotations
 
 import os
-import selectors
-import shlex
-import signal
-import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -31,15 +25,11 @@ from assay.exams.answers import Answer
 from assay.exams.exam import ExamItem
 from assay.files.json_files import parse_json
 from assay.files.redirects import staying_opener
+from assay.sandbox.commands import NoAnswerError, ask_command, split_command
 
 MAX_REPLY = 16 * 1024 * 1024
 """Bytes of one answer. An honest one has a few hundred."""
 _CHUNK = 64 * 1024
-_TAIL = 4096
-
-
-class NoAnswerError(Exception):
-    """A tutor did not answer; the text says why."""
 
 
 class Tutor(Protocol):
@@ -55,104 +45,13 @@ class CommandTutor:
     """
 
     def __init__(self, command: str, *, timeout_s: float) -> None:
-        try:
-            self.argv = shlex.split(command)
-        except ValueError as error:
-            raise UsageError(
-                "CLI-001", f"--command {command!r} is not a command: {error}."
-            ) from None
-        if not self.argv:
-            raise UsageError(
-                "CLI-001",
-                "--command is empty.",
-                fix="Give a command that reads a prompt and writes a response.",
-            )
+        self.words = split_command(command, "--command", "a response")
         self.timeout_s = timeout_s
 
     def ask(self, prompt: str) -> str:
         """Run the command once for one prompt."""
-        deadline = time.monotonic() + self.timeout_s
-        with tempfile.TemporaryFile() as question:
-            question.write(f"{prompt}\n".encode("utf-8", "replace"))
-            question.seek(0)
-            try:
-                # the user names the tutor; it gets the prompt as data, never as a command
-                process = subprocess.Popen(  # noqa: S603
-                    self.argv,
-                    stdin=question,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,
-                )
-            except FileNotFoundError:
-                raise UsageError("CLI-001", f"there is no command '{self.argv[0]}'.") from None
-            except OSError as error:
-                raise UsageError(
-                    "CLI-001", f"the command '{self.argv[0]}' does not start: {error.strerror}."
-                ) from None
-        with process:
-            try:
-                reply, complaint = self._listen(process, deadline)
-                if not _wait(process, deadline):
-                    raise NoAnswerError(self._late())
-            finally:
-                code = _end(process)
-        if code:
-            last = complaint.decode("utf-8", "replace").strip().splitlines()
-            raise NoAnswerError(
-                f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}"
-            )
+        reply = ask_command(self.words, prompt, timeout_s=self.timeout_s, max_reply=MAX_REPLY)
         return reply.decode("utf-8", "replace")
-
-    def _late(self) -> str:
-        return f"no answer within {self.timeout_s:g} s"
-
-    def _listen(self, process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes]:
-        """What the command writes until it closes both streams; only the end of its standard error
-        is kept.
-        """
-        reply, complaint = bytearray(), b""
-        with selectors.DefaultSelector() as ears:
-            for stream in (process.stdout, process.stderr):
-                assert stream is not None
-                ears.register(stream, selectors.EVENT_READ)
-            while ears.get_map():
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise NoAnswerError(self._late())
-                for key, _ in ears.select(left):
-                    data = os.read(key.fd, _CHUNK)
-                    if not data:
-                        ears.unregister(key.fileobj)
-                    elif key.fileobj is process.stdout:
-                        reply += data
-                        if len(reply) > MAX_REPLY:
-                            raise NoAnswerError(
-                                f"the answer is longer than {MAX_REPLY // 2**20} MiB"
-                            )
-                    else:
-                        complaint = (complaint + data)[-_TAIL:]
-        return bytes(reply), complaint
-
-
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Whether the command ended in time. The process is not reaped yet, so its process group id
-    can't be reused.
-    """
-    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.0005)
-    return True
-
-
-def _end(process: subprocess.Popen[bytes]) -> int:
-    """End the command and whatever it started and left behind; its exit code."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(
-            process.pid, signal.SIGKILL
-        )  # its session is its own, so its process group has its id
-    return process.wait()
 
 
 class HttpTutor:

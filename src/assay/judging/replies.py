@@ -56,8 +56,7 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
         )
     if reply.text is None or not reply.text.strip():
         return _unusable("the reply is empty.")
-    fenced = _FENCED.match(reply.text)
-    text = fenced[1] if fenced else reply.text
+    text = unfenced(reply.text)
     try:
         tree = parse_json(text.strip().encode("utf-8", "replace"))
     except ValueError as error:
@@ -79,6 +78,12 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
             None,
         )
     return _quoted(tree, question)
+
+
+def unfenced(text: str) -> str:
+    """A reply without the one code block that models like to put around JSON."""
+    found = _FENCED.match(text)
+    return found[1] if found else text
 
 
 def _unusable(fault: str) -> Read:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from assay.errors import InputError
+from assay.errors import InputError, UsageError
 from assay.files.json_files import open_input
-from assay.installing import import_extra
+from assay.installing import install_hint
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _CODE = "REL-007"
@@ -113,15 +113,16 @@ def decoded(text: str, what: str, where: str) -> bytes:
 
 
 def _crypto() -> Any:
-    return [
-        import_extra(
-            f"cryptography.hazmat.primitives.{module}",
-            "sign",
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise UsageError(
+            "CLI-001",
             "signatures need the package cryptography.",
-            code="CLI-001",
-        )
-        for module in ("serialization", "asymmetric.ed25519")
-    ]
+            fix=f"Run: {install_hint('sign')}",
+        ) from None
+    return serialization, ed25519
 
 
 def _pem(path: str) -> bytes:

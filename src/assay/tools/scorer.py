@@ -11,23 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shlex
-import signal
-import subprocess
 import tempfile
-import threading
-from contextlib import suppress
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 from assay import exact
-from assay.errors import InputError, UsageError
+from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.judging.client import Client, Errored
 from assay.judging.config import JudgeSpec
 from assay.judging.journal import Journal
+from assay.judging.replies import unfenced
+from assay.sandbox.commands import NoAnswerError, ask_command, split_command
 from assay.tools.answers import shown
 from assay.tools.names import iso, stamp
 from assay.tools.policy import SchemaRules
@@ -51,86 +47,33 @@ class CommandJudge:
     """A judge that is a command."""
 
     def __init__(self, command: str, *, timeout_s: float) -> None:
-        try:
-            self.argv = shlex.split(command)
-        except ValueError as error:
-            raise UsageError(
-                "CLI-001", f"the judge {command!r} is not a command: {error}."
-            ) from None
-        if not self.argv:
-            raise UsageError(
-                "CLI-001",
-                "the judge is empty.",
-                fix="Give a command that reads a prompt and writes JSON.",
-            )
-        if os.sep in self.argv[0]:
-            self.argv[0] = os.path.abspath(self.argv[0])
-        self.argv[1:] = [
-            os.path.abspath(part) if os.path.isfile(part) else part for part in self.argv[1:]
+        self.words = split_command(command, "the judge", "JSON")
+        if os.sep in self.words[0]:
+            self.words[0] = os.path.abspath(self.words[0])
+        self.words[1:] = [
+            os.path.abspath(part) if os.path.isfile(part) else part for part in self.words[1:]
         ]  # it runs in its own folder
-        self.name = os.path.basename(self.argv[0])
+        self.name = os.path.basename(self.words[0])
         self.timeout_s = timeout_s
 
     def ask(self, instructions: str, prompt: str) -> bytes:
         """Run the command once for one prompt."""
-        with (
-            tempfile.TemporaryDirectory(prefix="assay-judge-") as folder,
-            tempfile.TemporaryFile() as asked,
-            tempfile.TemporaryFile() as said,
-        ):
-            asked.write(f"{instructions}\n\n{prompt}\n".encode("utf-8", "replace"))
-            asked.seek(0)
+        text = f"{instructions}\n\n{prompt}"
+        with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
             try:
-                # the user names the judge; it gets the prompt as data, never as a command
-                process = subprocess.Popen(  # noqa: S603
-                    self.argv,
-                    stdin=asked,
-                    stdout=subprocess.PIPE,
-                    stderr=said,
-                    cwd=folder,
-                    start_new_session=True,
+                return ask_command(
+                    self.words,
+                    text,
+                    timeout_s=self.timeout_s,
+                    max_reply=MAX_REPLY,
+                    folder=folder,
                 )
-            except FileNotFoundError:
-                near = f" Did you mean './{self.argv[0]}'?" if os.path.isfile(self.argv[0]) else ""
-                raise UsageError(
-                    "CLI-001", f"there is no command '{self.argv[0]}'.{near}"
-                ) from None
-            except OSError as error:
-                raise UsageError(
-                    "CLI-001", f"the judge '{self.argv[0]}' does not start: {error.strerror}."
-                ) from None
-            assert process.stdout is not None
-            timer = threading.Timer(self.timeout_s, _end, (process,))
-            timer.start()
-            try:
-                reply = process.stdout.read(MAX_REPLY + 1)  # more is never held
-                if len(reply) > MAX_REPLY:
-                    raise InputError(
-                        "PRO-007",
-                        f"the reply of the judge is longer than {MAX_REPLY // 2**20} MiB.",
-                        fix="A judge writes one score.",
-                    )
-                process.wait()
-            finally:
-                late = not timer.is_alive()
-                timer.cancel()
-                _end(process)  # also what it left behind
-                process.stdout.close()
-            if late:
+            except NoAnswerError as error:
                 raise InputError(
                     "PRO-007",
-                    f"the judge did not answer within {self.timeout_s:g} s.",
-                    fix="Give it more with --timeout.",
-                )
-            if process.returncode:
-                said.seek(max(0, said.tell() - 2000))
-                lines = said.read().decode("utf-8", "replace").strip().splitlines()
-                raise InputError(
-                    "PRO-007",
-                    "the judge ended with exit code"
-                    f" {process.returncode}{': ' + lines[-1][:300] if lines else ''}.",
-                )
-        return reply
+                    f"the judge '{self.name}' gave no score: {error}.",
+                    fix="Give it more time with --timeout, or fix the command.",
+                ) from None
 
 
 class EndpointJudge:
@@ -163,23 +106,7 @@ class EndpointJudge:
         if reply.text is None:
             why = f": {reply.refusal}" if reply.refusal else ""
             raise InputError("PRO-007", f"the judge {self.name} gave no text{why}.")
-        return _unfenced(reply.text)
-
-
-def _unfenced(text: str) -> str:
-    """A reply without the one code block that models like to put around JSON."""
-    found = _FENCED.match(text)
-    return found[1] if found else text
-
-
-_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a judge and all that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        return unfenced(reply.text)
 
 
 def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Asking a command that the user names: a text on its standard input, the answer on its standard
+output.
+
+The command is untrusted: the size and the time of its answer are limited, and its whole process
+group is ended afterwards. It is not isolated otherwise; see `box` for code that must be.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+
+from assay.errors import UsageError
+
+_CHUNK = 64 * 1024
+_TAIL = 4096
+
+
+class NoAnswerError(Exception):
+    """There is no answer; the text says why."""
+
+
+def split_command(command: str, option: str, writes: str) -> list[str]:
+    """The words of a command; `writes` names what it answers with."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError("CLI-001", f"{option} {command!r} is not a command: {error}.") from None
+    if not words:
+        raise UsageError(
+            "CLI-001",
+            f"{option} is empty.",
+            fix=f"Give a command that reads a prompt and writes {writes}.",
+        )
+    return words
+
+
+def ask_command(
+    words: list[str], text: str, *, timeout_s: float, max_reply: int, folder: str | None = None
+) -> bytes:
+    """Run a command once, in `folder`. Raises NoAnswerError if it fails, is late or writes too
+    much.
+    """
+    deadline = time.monotonic() + timeout_s
+    with tempfile.TemporaryFile() as question:
+        question.write(f"{text}\n".encode("utf-8", "replace"))
+        question.seek(0)
+        try:
+            # the user names the command; it gets the text as data, never as a command
+            process = subprocess.Popen(  # noqa: S603
+                words,
+                stdin=question,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            near = f" Did you mean './{words[0]}'?" if os.path.isfile(words[0]) else ""
+            raise UsageError("CLI-001", f"there is no command '{words[0]}'.{near}") from None
+        except OSError as error:
+            raise UsageError(
+                "CLI-001", f"the command '{words[0]}' does not start: {error.strerror}."
+            ) from None
+    with process:
+        try:
+            reply, complaint = _listen(process, deadline, max_reply)
+            _wait(process, deadline)
+        except TimeoutError:
+            raise NoAnswerError(f"no answer within {timeout_s:g} s") from None
+        finally:
+            code = _end(process)
+    if code:
+        last = complaint.decode("utf-8", "replace").strip().splitlines()
+        raise NoAnswerError(
+            f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}"
+        )
+    return reply
+
+
+def _listen(
+    process: subprocess.Popen[bytes], deadline: float, max_reply: int
+) -> tuple[bytes, bytes]:
+    """What the command writes until it closes both streams; only the end of its standard error is
+    kept.
+    """
+    reply, complaint = bytearray(), b""
+    with selectors.DefaultSelector() as ears:
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            ears.register(stream, selectors.EVENT_READ)
+        while ears.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            for key, _ in ears.select(left):
+                data = os.read(key.fd, _CHUNK)
+                if not data:
+                    ears.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    reply += data
+                    if len(reply) > max_reply:
+                        raise NoAnswerError(f"the answer is longer than {max_reply // 2**20} MiB")
+                else:
+                    complaint = (complaint + data)[-_TAIL:]
+    return bytes(reply), complaint
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> None:
+    """Wait until the command ends. It is not reaped yet, so its process group id can't be
+    reused.
+    """
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.0005)
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """End the command and whatever it started and left behind; its exit code."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(
+            process.pid, signal.SIGKILL
+        )  # its session is its own, so its process group has its id
+    return process.wait()
