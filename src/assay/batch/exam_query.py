@@ -11,19 +11,17 @@ from collections.abc import Mapping, Sequence
 
 from assay.batch.engine import SourceColumn
 from assay.batch.exam_marks import BatchRegression, ExamBatchPlan
-from assay.batch.layout import cell_of
+from assay.batch.layout import ColumnFinder
 from assay.batch.quoting import identifier, text
 from assay.batch.row_faults import NO_RUN, STRAY, TWO_VALUES, RowFault
 from assay.batch.typed_columns import (
     NO_TEXT,
     decimal_of,
     find_columns,
-    kept_columns,
     listed,
     lookup,
     no_id,
     text_of,
-    unused_columns,
 )
 from assay.errors import InputError
 from assay.exact import NORM_ONE
@@ -62,14 +60,11 @@ class ExamQuery:
         self.plan = plan
         self._view = identifier(view)
         axes = [axis.name for axis in plan.axes]
-        self._columns = find_columns(
-            columns,
-            names,
-            required=("run", "item"),
-            optional=("axis", "mark", "set", *axes),
-        )
-        self._keep = kept_columns(columns, keep)
-        self.unused = unused_columns(columns, self._columns, keep)
+        required, optional = ("run", "item"), ("axis", "mark", "set", *axes)
+        finder = ColumnFinder(columns, names, roles=(*required, *optional))
+        self._columns = find_columns(finder, required=required, optional=optional)
+        self._keep = [finder.kept(name) for name in keep]
+        self.unused = finder.unused()
         self._wide = [name for name in axes if name in self._columns]
         if ("axis" in self._columns) != ("mark" in self._columns) or (
             "axis" in self._columns
@@ -97,7 +92,7 @@ class ExamQuery:
         """A mark as text and as SQL that is 0, 1 or NULL for anything else."""
         column = self._columns[axis or "mark"]
         written = text_of(column)
-        if cell_of(column).kind == "boolean":
+        if column.kind == "boolean":
             return written, f"CASE WHEN {identifier(column.name)} THEN 1 ELSE 0 END"
         value = decimal_of(column).value
         return written, f"CASE WHEN {value} = 1e0 THEN 1 WHEN {value} = 0e0 THEN 0 END"

@@ -47,6 +47,7 @@ _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "INT", "UTINYINT", "USMALLINT", "UIN
 _LONG = {"BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "LONG"}
 _FLOAT = {"DOUBLE", "FLOAT", "REAL"}
 _TEXT = {"VARCHAR", "STRING", "TEXT", "CHAR"}
+_NESTED = {"STRUCT", "MAP", "UNION", "ARRAY", "VARIANT"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 
 
@@ -62,6 +63,8 @@ class Cell(NamedTuple):
     """A column that is read, and the kind of its type."""
 
     name: str
+    type: str
+    """The engine's name of its type."""
     kind: str
     """`whole`, `long`, `float`, `decimal`, `boolean`, `text` or `other`."""
     digits: int = 0
@@ -111,7 +114,12 @@ def find_layout(
     Raises `InputError` where a column that is needed is missing, or has another type.
     """
     _check_names(plan)
-    finder = _Finder(columns, names or {})
+    finder = ColumnFinder(
+        columns,
+        names or {},
+        hint=" A criterion or gate that has a column is read by its name: rename the column.",
+        taken=grade_columns(plan),
+    )
     for name, meanings in _meanings(plan).items():
         if len(meanings) > 1 and finder.has_unmapped(name):
             raise _ambiguous(name, meanings)
@@ -144,7 +152,7 @@ def find_layout(
         *(item.name for item in plan.criteria if criterion is None and item.name not in wide),
         *(name for name in plan.gates if gate is None and name not in wide_gates),
     ]
-    kept = tuple(finder.kept(name, plan) for name in keep)
+    kept = tuple(finder.kept(name) for name in keep)
     return RowLayout(
         run,
         criterion,
@@ -220,10 +228,18 @@ def _ambiguous(name: str, meanings: Sequence[str]) -> InputError:
     )
 
 
-class _Finder:
+class ColumnFinder:
     """Finds columns by name and notes which were used."""
 
-    def __init__(self, columns: Sequence[SourceColumn], names: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[SourceColumn],
+        names: Mapping[str, str],
+        *,
+        roles: Sequence[str] = ROLES,
+        hint: str = "",
+        taken: Iterable[str] = (),
+    ) -> None:
         there = {column.name for column in columns}
         self._cells = {
             column.name: cell_of(column)._replace(
@@ -232,18 +248,17 @@ class _Finder:
             for column in columns
             if not column.name.startswith(WRITTEN)
         }
-        self._types = {column.name: column.type for column in columns}
         self._names = names
-        self._roles = mapped_columns(ROLES, names)
+        self._roles = mapped_columns(roles, names)
+        self._taken = {name.lower() for name in taken}
         self._used: set[str] = set()
         self.shown = ", ".join(self._cells) or "no columns"
         for role, name in names.items():
-            if role not in ROLES:
+            if role not in roles:
                 raise InputError(
                     "BAT-003",
-                    f"'{role}' is not a column that a batch reads.{near_miss(role, ROLES)}",
-                    fix=f"It reads: {', '.join(ROLES)}. A criterion or gate that has a column is"
-                    " read by its name: rename the column.",
+                    f"'{role}' is not a column that a batch reads.{near_miss(role, roles)}",
+                    fix=f"It reads: {', '.join(roles)}.{hint}",
                 )
             if name not in self._cells:
                 raise self.missing(role)
@@ -294,7 +309,7 @@ class _Finder:
         raw = None if own in self._used else self.column(own, "number")
         return None if raw is None else ScoreCells(raw, self.column(f"{own}_n", "number"), {})
 
-    def kept(self, name: str, plan: BatchPlan) -> Cell:
+    def kept(self, name: str) -> Cell:
         """A column to carry through."""
         cell = self._cells.get(name)
         if cell is None:
@@ -304,8 +319,8 @@ class _Finder:
                 fix=f"Found: {self.shown}.",
             )
         if cell.kind == "nested":
-            raise self._wrong(cell, "a plain value")
-        if name.lower() in {column.lower() for column in grade_columns(plan)}:
+            raise wrong_type(cell, "a plain value")
+        if name.lower() in self._taken:
             raise InputError(
                 "BAT-003",
                 f"the column '{name}' can't be kept: the grades have a column of that name.",
@@ -321,9 +336,8 @@ class _Finder:
     def missing(self, role: str) -> InputError:
         """The error for a column that is needed."""
         name = self._names.get(role, role)
-        why = f"is missing.{near_miss(name, list(self._cells))}"
-        if role not in self._roles:
-            why = "is mapped to another name."
+        missing = f"is missing.{near_miss(name, list(self._cells))}"
+        why = missing if role in self._roles else "is mapped to another name."
         return InputError(
             "BAT-003",
             f"the column '{name}' {why}",
@@ -341,18 +355,19 @@ class _Finder:
             or (kind == "name" and cell.kind == "float")  # NaN, -0.0 and 0.1 + 0.2 name nothing
         )
         if wrong:
-            raise self._wrong(cell, _EXPECTED.get(kind, kind))
+            raise wrong_type(cell, _EXPECTED.get(kind, kind))
         return cell
 
-    def _wrong(self, cell: Cell, expected: str) -> InputError:
-        return InputError(
-            "BAT-004",
-            f"the column '{cell.name}' has the type {self._types[cell.name]}; it must be"
-            f" {expected}.",
-            fix=f"Convert it where the rows are made, such as CAST({cell.name} AS INT)."
-            if cell.kind == "boolean"
-            else "Convert it where the rows are made: a batch never guesses what a text means.",
-        )
+
+def wrong_type(cell: Cell, expected: str) -> InputError:
+    """The error for a column that has another type than it must have."""
+    return InputError(
+        "BAT-004",
+        f"the column '{cell.name}' has the type {cell.type}; it must be {expected}.",
+        fix=f"Convert it where the rows are made, such as CAST({cell.name} AS INT)."
+        if cell.kind == "boolean"
+        else "Convert it where the rows are made: a batch never guesses what a text means.",
+    )
 
 
 def grade_columns(plan: BatchPlan) -> list[str]:
@@ -366,22 +381,16 @@ def cell_of(column: SourceColumn) -> Cell:
     """A column as a plan reads it.
 
     >>> cell_of(SourceColumn("raw", "DECIMAL(18,3)"))
-    Cell(name='raw', kind='decimal', digits=18, scale=3, written='')
+    Cell(name='raw', type='DECIMAL(18,3)', kind='decimal', digits=18, scale=3, written='')
     """
     decimal = _DECIMAL.fullmatch(column.type)
     if decimal is not None:
-        return Cell(column.name, "decimal", int(decimal[1]), int(decimal[2]))
+        return Cell(*column, "decimal", int(decimal[1]), int(decimal[2]))
     plain = column.type.partition("(")[0]
     for kind, types in (("whole", _WHOLE), ("long", _LONG), ("float", _FLOAT), ("text", _TEXT)):
         if plain in types:
-            return Cell(column.name, kind)
+            return Cell(*column, kind)
     if plain == "ENUM" and not column.type.endswith("]"):
-        return Cell(column.name, "text")
-    nested = column.type.endswith("]") or plain.partition("<")[0] in (
-        "STRUCT",
-        "MAP",
-        "UNION",
-        "ARRAY",
-        "VARIANT",
-    )
-    return Cell(column.name, "boolean" if plain == "BOOLEAN" else "nested" if nested else "other")
+        return Cell(*column, "text")
+    nested = column.type.endswith("]") or plain.partition("<")[0] in _NESTED
+    return Cell(*column, "boolean" if plain == "BOOLEAN" else "nested" if nested else "other")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.batch.engine import SourceColumn
+from assay.batch.layout import ColumnFinder
 from assay.batch.quoting import identifier, text
 from assay.batch.row_faults import NO_RUN, OFF_SCALE, STRAY, TOO_PRECISE, TWO_VALUES, RowFault
 from assay.batch.tool_answers import (
@@ -23,13 +24,11 @@ from assay.batch.typed_columns import (
     decimal_of,
     find_columns,
     is_text,
-    kept_columns,
     listed,
     lookup,
     moment_of,
     no_id,
     text_of,
-    unused_columns,
 )
 
 REQUIRED = ("subject", "question", "score", "weight", "tier")
@@ -90,9 +89,10 @@ class ToolAnswersQuery:
     ) -> None:
         self.plan = plan
         self._view = identifier(view)
-        self._columns = find_columns(columns, names, required=REQUIRED, optional=OPTIONAL)
-        self._keep = kept_columns(columns, keep)
-        self.unused = unused_columns(columns, self._columns, keep)
+        finder = ColumnFinder(columns, names, roles=(*REQUIRED, *OPTIONAL))
+        self._columns = find_columns(finder, required=REQUIRED, optional=OPTIONAL)
+        self._keep = [finder.kept(name) for name in keep]
+        self.unused = finder.unused()
         self._rank = {letter: place for place, letter in enumerate(plan.letters)}
 
     def grades(self) -> str:
