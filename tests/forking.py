@@ -284,13 +284,24 @@ def _set_aside() -> dict[str, ModuleType]:
     """Take away the modules of a project's folder: the next command may find others there."""
     found = {}
     for name, module in [*sys.modules.items()]:
-        place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-        ours = name.partition(".")[0] == "assay" or os.path.dirname(place) == str(TESTS)
-        if place and not ours and not place.startswith(STAYS):
-            found[name] = sys.modules.pop(name)
+        if _staying.get(name) is not module:
+            if _stays(name, module):
+                _staying[name] = module
+            else:
+                found[name] = sys.modules.pop(name)
     loading._loaded.clear()
     importlib.invalidate_caches()
     return found
+
+
+_staying: dict[str, ModuleType] = {}
+"""Modules that were found to stay: a process has thousands, and each command looks at all."""
+
+
+def _stays(name: str, module: ModuleType) -> bool:
+    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    ours = name.partition(".")[0] == "assay" or os.path.dirname(place) == str(TESTS)
+    return not place or ours or place.startswith(STAYS)
 
 
 def _set_aside_again(before: dict[str, ModuleType], path: list[str]) -> None:

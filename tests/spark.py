@@ -1,4 +1,4 @@
-"""One Spark for all processes of a test run: a Spark Connect server, started by the first test that
+"""One Spark for the tests of `make campaign`: a Spark Connect server, started by the first test that
 needs it. A session on it costs little; the Java that it runs on takes seconds to start.
 
     def test_something(spark_address: str) -> None: ...   # sc://127.0.0.1:PORT

@@ -1,6 +1,6 @@
 """A batch on Spark gives what it gives on DuckDB and in Python: the same letters, digits, rejects
 and files. Spark takes seconds to plan a query, however few rows it has: one batch with every
-formula in the suite, drawn ones and all else in `make campaign`.
+formula in the suite, drawn ones, Spark Connect and all else in `make campaign`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,21 @@ from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.scoring.profile import load_profile, make_plan
-from spark import spark_address
+from spark import need_java
 
-__all__ = ["spark_address"]
-
+QUICK = """
+spark.sql.codegen.wholeStage false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.adaptive.enabled false
+spark.sql.constraintPropagation.enabled false
+spark.sql.maxPlanStringLength 0
+spark.sql.shuffle.partitions 1
+spark.log.level OFF
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn256m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote
+"""
+"""Compiling a query and planning it again take longer than running it on a few rows, and so does a
+thorough compiler of Java. The campaign does all of it.
+"""
 SLO = {"params": {"slo_good": 1, "slo_bad": 5}}
 EVERY_FORMULA = {
     "profile": "all",
@@ -41,8 +52,9 @@ EVERY_FORMULA = {
 
 
 def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duckdb(
-    assay: Any, spark_address: str, tmp_path: Path
+    assay: Any, tmp_path: Path
 ) -> None:
+    need_java()
     (tmp_path / "all.yaml").write_text(json.dumps(EVERY_FORMULA))
     by = batches.Graded(
         make_plan(load_profile(Document(EVERY_FORMULA, "all.yaml")), why="all"),
@@ -51,12 +63,13 @@ def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duc
     (tmp_path / "in").mkdir()
     tables = batches.tables(by, batches.runs(by, 1, 100), "wide gates")
     assert batches.differences(DuckDBEngine(threads=1), tmp_path / "in", tables, by, {}) == []
-    on_spark = ("--engine", "spark", "--remote", spark_address)
+    (tmp_path / "spark-defaults.conf").write_text(QUICK)
+    on_spark = ("--engine", "spark", "--master", "local[1]")
     rejects = "SELECT run, criterion, gate, code, reason FROM"  # each engine prints numbers its way
     found = {}
     for out, more in (("here", ()), ("there", on_spark)):
         made = ("-o", f"{out}/a.parquet", "--profile", "all.yaml", "--policy", "workflow@1")
-        done = assay("batch", "in", *made, "--json", *more)
+        done = assay("batch", "in", *made, "--json", *more, env={"SPARK_CONF_DIR": str(tmp_path)})
         assert done.code == 3, done.err
         assert done.json()["record"]["engine"]["name"] == ("spark" if more else "duckdb")
         found[out] = [

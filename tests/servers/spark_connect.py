@@ -31,26 +31,12 @@ SETTINGS = {
 }
 
 
-QUICK = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.constraintPropagation.enabled": "false",
-    "spark.sql.maxPlanStringLength": "0",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""Compiling a query and planning it again take longer than running it on a few rows. The campaign
-does both.
-"""
-
-
 def main(address: str, owner: int) -> None:
     handle = os.pidfd_open(owner)
     ready = os.dup(1)  # the only copy of the pipe: Java inherits the first three files
     os.dup2(2, 1)
     builder = SparkSession.builder.master("local[2]")
-    campaign = os.environ.get("HYPOTHESIS_PROFILE") == "campaign"
-    for name, value in (SETTINGS if campaign else SETTINGS | QUICK).items():
+    for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     services = session._jvm.org.apache.spark.sql.connect.service
