@@ -426,6 +426,14 @@ def put_vetoed(here: Run, folder: Path) -> None:
     )
 
 
+def put_aged(here: Run, folder: Path) -> None:
+    """A tool whose API was last seen in May."""
+    grow(here, folder)
+    seen = envelope("single-test", 4, question="Q-apiAvailability")
+    done = record(here, folder, seen, *WEIGHT, "--trigger", "scheduled")
+    assert done.code == 0, done.err
+
+
 def put_broken(here: Run, folder: Path) -> None:
     """A snapshot that is not a schema any more."""
     grow(here, folder)
@@ -462,6 +470,7 @@ TREES: dict[str, tuple[Callable[[Run, Path], None], tuple[str, ...], int]] = {
         ("beewatch.scales", "--bad-modules", "worse.json"),
         1,
     ),
+    "an aged answer": (put_aged, ("beewatch",), 4),
     "a veto": (put_vetoed, ("beewatch",), 1),
     "a broken snapshot": (put_broken, ("beewatch",), 4),
     "a changed snapshot": (put_changed, ("beewatch",), 4),

@@ -434,6 +434,74 @@ def test_deleting_the_folder_of_a_failing_tool_does_not_open_the_gate(
     assert quick("tools", "gate", "beewatch.scales").code != 0
 
 
+AVAILABLE = {
+    "questionId": "Q-apiAvailability",
+    "weight": 1,
+    "determinism": "deterministic",
+    "graderIdentity": {"kind": "script", "name": "probe", "version": "1"},
+}
+
+
+def seen(status: int, at: str) -> dict[str, Any]:
+    """Answers to two questions: one that never ages, and the HTTP status at a certain time."""
+    clear = {"questionId": "Q-clarity", "score": 5, "weight": 1, "reasoning": "It is clear."}
+    answer = {**AVAILABLE, "evidence": {"httpStatus": status}, "timestamp": at}
+    return envelope("single-test", answers=[clear, answer])
+
+
+@pytest.mark.req("F-074", "T-55")
+def test_an_answer_that_has_aged_closes_the_gate_until_somebody_looks_again(
+    quick: Run, tmp_path: Path
+) -> None:
+    def gate(now: str) -> tuple[int, bool | None, str]:
+        done = quick("tools", "gate", "beewatch.scales", "--json", "--now", now)
+        return done.code, *rule(done, "beewatch.scales", "stable")
+
+    grow(quick, tmp_path)
+    again = ("--trigger", "scheduled")
+    assert record(quick, tmp_path, seen(200, LATER), *WEIGHT, *again, now=LATER).code == 0
+    assert gate("2026-06-01T04:00:00Z")[:2] == (0, True)
+    code, holds, reason = gate("2026-06-01T04:00:01Z")
+    assert (code, holds) == (4, None)
+    assert "getWeight Q-apiAvailability is stale: answered on 2026-05-18, limit 14 days" in reason
+    # an entry that states it changes nothing
+    assert quick("tools", "regrade", *again, "--now", "2026-06-02T00:00:00Z").code == 0
+    assert gate("2026-06-02T01:00:00Z")[:2] == (4, None)
+    day = "2026-06-03T00:00:00Z"
+    assert record(quick, tmp_path, seen(200, day), *WEIGHT, *again, now=day).code == 0
+    assert gate(day)[:2] == (0, True)
+
+
+def test_a_failed_answer_does_not_open_the_gate_by_growing_old(quick: Run, tmp_path: Path) -> None:
+    grow(quick, tmp_path)
+    again = ("--trigger", "scheduled")
+    assert record(quick, tmp_path, seen(503, LATER), *WEIGHT, *again, now=LATER).code == 0
+    assert node(quick)["status"] == "graded"
+    done = quick("tools", "regrade", *again, "--now", "2026-06-02T00:00:00Z")
+    assert "C -> B" in done.out
+    found = node(quick)
+    assert found["status"] == "graded"
+    assert "Q-apiAvailability was fail before it was stale" in found["reason"]
+    assert quick("tools", "gate", "beewatch.scales", "--now", "2026-06-02T01:00:00Z").code == 1
+
+
+def test_the_gate_shows_the_graded_tools_that_a_schema_no_longer_has(
+    quick: Run, tmp_path: Path
+) -> None:
+    """A vetoed tool that got another name is a new tool, which must be graded; the old one shows."""
+    grow(quick, tmp_path)
+    again = ("--trigger", "scheduled")
+    vetoed = envelope("single-test", categoricalVeto=VETO)
+    assert record(quick, tmp_path, vetoed, *WEIGHT, *again, now=LATER).code == 0
+    put(tmp_path / "scales.json", schema(tools={"readWeight": tool()}))
+    assert quick("tools", "import", "scales.json", "--now", AFTER).code == 0
+    done = quick("tools", "gate", "beewatch.scales", "--json")
+    assert rule(done, "beewatch.scales", "primitives") == (
+        False,
+        "readWeight is pending; graded earlier, and gone: getWeight (veto illegal-content)",
+    )
+
+
 @pytest.mark.req("X-39")
 def test_a_source_in_the_tree_that_was_changed_does_not_pass(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)

@@ -112,8 +112,10 @@ def schema_gate(
         else gate.Inspection(findings, checks, tools)
     )
     whole = node and {"toolsAggregate": {"status": "pending"}, "tools": {}, **node}
-    return gate.schema_gate(name, _record(whole, SchemaNode), rules, source, rejected=rejected)
+    return gate.schema_gate(
+        name, _record(whole, SchemaNode), rules, source, stale=(), removed=(), rejected=rejected
+    )
 
 
 def namespace_gate(name: str, index: Any, rules: Any) -> gate.ToolGateResult:
-    return gate.namespace_gate(name, _record(index, NamespaceIndex), rules)
+    return gate.namespace_gate(name, _record(index, NamespaceIndex), rules, stale=())

@@ -230,6 +230,7 @@ def schema_gate_drafts(
         if one.data is not None
     }
     lists = draft(_lists_record(held), kind="event")
+    stale = {name: nodes for name, nodes in held.stale.items() if nodes}
     evidence = {
         "asked": list(asked),
         "policy": rules.digest,
@@ -242,6 +243,7 @@ def schema_gate_drafts(
             for name, one in held.sources.items()
         },
         "lists": lists.name,
+        **({"stale": stale} if stale else {}),
     }
     made = draft({"schema": SCHEMA_GATE, **document, "evidence": evidence}, kind="decision")
     links = [Link("candidate_of", made.name, one.name) for one in indexes.values()]

@@ -219,7 +219,11 @@ def _held(evidence: _Evidence, named: Mapping[str, Any]) -> GateEvidence:
         if lists.get("modules") is None
         else read_module_lists(lists["modules"], evidence.where)
     )
-    return GateEvidence(indexes, sources, modules, _part(lists, "aliases", evidence))
+    try:
+        stale = convert(named.get("stale", {}), dict[str, dict[str, list[str]]])
+    except ValidationError:
+        raise evidence.unclear("the stale answers") from None
+    return GateEvidence(indexes, sources, modules, _part(lists, "aliases", evidence), stale)
 
 
 def _need_readers(held: GateEvidence) -> None:

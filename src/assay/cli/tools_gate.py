@@ -39,6 +39,7 @@ from assay.tools.index_file import INDEX
 from assay.tools.intake import export
 from assay.tools.names import GRADINGS, parse_stamp
 from assay.tools.reading.files import source_of
+from assay.tools.regrade import stale_nodes
 from assay.tools.tree import Tree, next_moment
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def _evidence(
             if snapshot is not None:
                 home = os.path.join(tree.home("providers", namespace), schema)
                 sources.setdefault(f"{namespace}.{schema}", _source(home, snapshot.file))
-    return GateEvidence(indexes, sources, lists.modules, lists.aliases)
+    stale = {name: stale_nodes(tree, index, now=now) for name, index in indexes.items()}
+    return GateEvidence(indexes, sources, lists.modules, lists.aliases, stale)
 
 
 def _stored_indexes(store: Store | None, namespace: str) -> Iterator[dict[str, Any]]:

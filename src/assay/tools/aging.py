@@ -72,6 +72,24 @@ def age_score(
     return Aged("stale" if over else score, warning)
 
 
+def stale_answers(
+    answers: Sequence[GradedAnswer], now: datetime, *, dimensions: Mapping[str, str]
+) -> list[str]:
+    """The answers that are stale by now. Their days are shown, not their ages, which change."""
+    found = []
+    for answer, as_of_now in zip(
+        answers, age_answers(answers, now, dimensions=dimensions)[0], strict=True
+    ):
+        question = answer.question_id
+        if as_of_now.score == "stale" and answer.score != "stale":
+            limit = LIMITS[str(dimensions.get(question) or dimension_of(question))]
+            day = answer.timestamp[:10]
+            found.append(f"{question} is stale: answered on {day}, limit {limit} days")
+        elif answer.score == "stale":
+            found.append(f"{question} is stale")
+    return found
+
+
 def age_answers(
     answers: Sequence[GradedAnswer],
     now: datetime,

@@ -115,7 +115,9 @@ def _gates(probe: dict[str, Any], rules: SchemaRules) -> list[Any]:
         convert(whole, SchemaNode) if probe["node"] else None,
         rules,
         source._replace(tools=probe["tools"]),
+        stale=(),
+        removed=(),
         rejected=probe.get("rejected", ()),
     )
-    namespace = gate.namespace_gate("golden", convert(index, NamespaceIndex), rules)
+    namespace = gate.namespace_gate("golden", convert(index, NamespaceIndex), rules, stale=())
     return [[[rule.id, rule.holds] for rule in result.rules] for result in (schema, namespace)]

@@ -4,13 +4,14 @@ and what may stay unanswered.
 The catalogue decides this, never the entry: `n/a` and `stale` leave the mean, so an entry that
 chose them for itself could leave out every bad answer. A grade that would fall without what nothing
 proves (an answer without evidence, an `n/a` that the catalogue does not allow, weights of the
-entry's own) makes no node stable.
+entry's own), or with what a stale answer was before, makes no node stable.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from msgspec.structs import replace
@@ -182,7 +183,7 @@ def has_evidence(answer: GradedAnswer) -> bool:
 
 
 def _unproven(
-    answer: GradedAnswer, catalogue: Catalogue, before: set[tuple[str, str]]
+    answer: GradedAnswer, catalogue: Catalogue, before: Mapping[tuple[str, str], Any]
 ) -> str | None:
     """Why an answer, or its absence, cannot be relied on; None if it can."""
     question = answer.question_id
@@ -211,27 +212,35 @@ def shortfall(
     faults = answer_faults(entry.gradings, entry.area, catalogue)
     if faults:
         return faults[0]
-    before = {
-        (answer.question_id, answer.timestamp)
-        for one in older
-        for answer in one.gradings
-        if answer.score not in EXCLUDED
-    }
+    before: dict[tuple[str, str], Any] = {}
+    for answer in (answer for one in older for answer in one.gradings):
+        if answer.score not in EXCLUDED:
+            key = (answer.question_id, answer.timestamp)
+            both = (answer.score, before.get(key, answer.score))
+            before[key] = min(both, key=lambda score: Fraction(*rules.worth(score)))
     reasons: list[str] = []
     worst: list[GradedAnswer] = []
+    held, aged = [], []
     for answer in latest_answers(entry.gradings):
         reason = _unproven(answer, catalogue, before)
         reasons += [reason] if reason else []
         worst.append(replace(answer, score=LOWEST) if reason else answer)
-    alike = [
-        (answer if "weight" in catalogue.get(answer.question_id, {}) else replace(answer, weight=1))
-        for answer in worst
-    ]
-    for answers, why in (
-        (worst, "; ".join(reasons)),
-        (alike, "; ".join((*reasons, "no catalogue states the weights"))),
-    ):
-        grade = aggregate_answers(answers, entry.grading_tier, rules).grade
-        if not at_least(grade, rules.policy.stable_from):
-            return f"{why}: at worst the grade is {grade or 'none'}"
+        earlier = before.get((answer.question_id, answer.timestamp))
+        if answer.score == "stale" and earlier is not None:
+            # a bad answer must not help by growing old
+            held.append(replace(answer, score=earlier))
+            aged.append(f"{answer.question_id} was {earlier} before it was stale")
+        else:
+            held.append(worst[-1])
+    for answers, why in ((worst, reasons), (held, reasons + aged)):
+        alike = [
+            answer
+            if "weight" in catalogue.get(answer.question_id, {})
+            else replace(answer, weight=1)
+            for answer in answers
+        ]
+        for weighed, what in ((answers, why), (alike, [*why, "no catalogue states the weights"])):
+            grade = aggregate_answers(weighed, entry.grading_tier, rules).grade
+            if not at_least(grade, rules.policy.stable_from):
+                return f"{'; '.join(what)}: at worst the grade is {grade or 'none'}"
     return None

@@ -18,6 +18,7 @@ from assay.registry import near_miss
 from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.ecma import hash8
 from assay.tools.manifest import tools_of
+from assay.tools.memory import ENTRIES
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.reading.files import schema_of
 from assay.tools.server_checks import run_checks
@@ -76,6 +77,8 @@ class GateEvidence(NamedTuple):
     """By `namespace.schema`; without those that the tree has no snapshot of."""
     modules: ModuleLists
     aliases: Mapping[str, list[str]]
+    stale: Mapping[str, Mapping[str, Sequence[str]]]
+    """By namespace and node, the answers that were stale when the gate was asked."""
 
 
 class Inspection(NamedTuple):
@@ -116,10 +119,45 @@ def decide(
             subject, node = f"{namespace}.{schema}", index.schemas.get(schema)
             inspection = _inspect(subject, node, evidence)
             beside = rejected_beside(index, schema) if inspection.unread is None else ()
-            results.append(schema_gate(subject, node, rules, inspection, rejected=beside))
+            results.append(
+                schema_gate(
+                    subject,
+                    node,
+                    rules,
+                    inspection,
+                    rejected=beside,
+                    stale=_stale_below(f"schemas.{schema}.", evidence.stale.get(namespace, {})),
+                    removed=_removed(index, schema, inspection.tools),
+                )
+            )
         if not asked:
-            results.append(namespace_gate(namespace, index, rules))
+            stale = _stale_below("namespaceAggregate", evidence.stale.get(namespace, {}))
+            results.append(namespace_gate(namespace, index, rules, stale=stale))
     return results
+
+
+def _stale_below(prefix: str, nodes: Mapping[str, Sequence[str]]) -> list[str]:
+    """The stale answers of the nodes that a prefix covers, each with its node."""
+    return [
+        f"{path.rpartition('.')[2]} {answer}"
+        for path, answers in sorted(nodes.items())
+        if path.startswith(prefix)
+        for answer in answers
+    ]
+
+
+def _removed(index: NamespaceIndex, schema: str, tools: Collection[str] | None) -> list[str]:
+    """The graded tools that a schema no longer has, by the memory of its index: one of them may
+    have another name now. A vetoed one is marked.
+    """
+    found: dict[str, str] = {}
+    entries = index.summary.get(ENTRIES) or {}
+    for key, entry in sorted(entries.items()):
+        parts = key.split("/")
+        if tools is not None and parts[:2] == [schema, "tools"] and parts[2] not in tools:
+            veto = f" (veto {entry['veto']})" if entry.get("veto") else ""
+            found[parts[2]] = found.get(parts[2]) or veto
+    return [f"{name}{veto}" for name, veto in found.items()]
 
 
 def gate_document(results: Sequence[ToolGateResult], rules: SchemaRules) -> dict[str, Any]:
@@ -165,14 +203,16 @@ def schema_gate(
     rules: SchemaRules,
     source: Inspection,
     *,
+    stale: Sequence[str],
+    removed: Sequence[str],
     rejected: Sequence[str] = (),
 ) -> ToolGateResult:
     """The gate of one schema, from its node in the index and what its source shows. `rejected`
-    names what else speaks for it and is vetoed.
+    names what else speaks for it and is vetoed; `removed`, the graded tools that it no longer has.
     """
     if node is None:
         return ToolGateResult(name, (GateRule("graded", None, "the tree does not contain it"),))
-    primitives = _primitives(node.tools, source)
+    primitives = _primitives(node.tools, source, removed)
     if source.unread is not None:
         validation = GateRule("validation", None, source.unread)
         veto = GateRule("no_veto", False if node.status == NODE_REJECTED else None, source.unread)
@@ -180,21 +220,31 @@ def schema_gate(
         errors = [finding.text() for finding in source.findings if finding.level == "error"]
         validation = GateRule("validation", not errors, errors[0] if errors else "no errors")
         veto = _schema_veto(node, source.checks, rejected)
-    return ToolGateResult(name, (*_standing(node, rules), primitives, validation, veto))
+    return ToolGateResult(name, (*_standing(node, rules, stale), primitives, validation, veto))
 
 
 def _standing(
-    node: SchemaNode | IndexNode, rules: SchemaRules, what: str = ""
+    node: SchemaNode | IndexNode,
+    rules: SchemaRules,
+    stale: Sequence[str],
+    what: str = "",
 ) -> tuple[GateRule, GateRule]:
-    """Whether a node has the grade and the status that production needs."""
+    """Whether a node has the grade and the status that production needs. Its status is undetermined
+    once an answer that it rests on is stale.
+    """
     wanted = rules.policy.production_from
     good = at_least(node.grade, wanted) if node.grade is not None else None
     why = f": {node.reason}" if node.reason else ""
+    why += "".join(f"; {answer}" for answer in stale[:10])
     return (
         GateRule(
             "grade", good, f"{what or 'grade'} {node.grade or 'none'}, needs {wanted} or better"
         ),
-        GateRule("stable", node.status == STABLE, f"{what or 'status'} {node.status}{why}"),
+        GateRule(
+            "stable",
+            None if node.status == STABLE and stale else node.status == STABLE,
+            f"{what or 'status'} {node.status}{why}",
+        ),
     )
 
 
@@ -219,8 +269,10 @@ def _answer(check: VetoCheck) -> str:
     return f"{named}{check.reason}"
 
 
-def _primitives(graded: Mapping[str, IndexNode], source: Inspection) -> GateRule:
-    """Whether every tool of the source is stable, and every graded one is in it."""
+def _primitives(
+    graded: Mapping[str, IndexNode], source: Inspection, removed: Sequence[str]
+) -> GateRule:
+    """Whether every tool of the source is stable; with the graded ones that are not in it."""
     tools = source.tools
     if not tools:
         why = "its tools could not be read" if tools is None else "it has no tools"
@@ -230,9 +282,12 @@ def _primitives(graded: Mapping[str, IndexNode], source: Inspection) -> GateRule
     return GateRule(
         "primitives",
         not failing,
-        "; ".join(failing[:10])
-        or f"every tool is stable ({len(tools)})"
-        + ("" if source.tested else f"; tests: {NOT_APPLICABLE}, a server has none"),
+        (
+            "; ".join(failing[:10])
+            or f"every tool is stable ({len(tools)})"
+            + ("" if source.tested else f"; tests: {NOT_APPLICABLE}, a server has none")
+        )
+        + (f"; graded earlier, and gone: {', '.join(removed[:10])}" if removed else ""),
     )
 
 
@@ -253,7 +308,9 @@ def rejected_beside(index: NamespaceIndex, schema: str | None) -> list[str]:
     return [name for name, node in beside.items() if node.status == NODE_REJECTED]
 
 
-def namespace_gate(name: str, index: NamespaceIndex, rules: SchemaRules) -> ToolGateResult:
+def namespace_gate(
+    name: str, index: NamespaceIndex, rules: SchemaRules, *, stale: Sequence[str]
+) -> ToolGateResult:
     """The gate of a whole namespace: the grading that sums up its tools is good enough and
     still valid.
     """
@@ -269,5 +326,5 @@ def namespace_gate(name: str, index: NamespaceIndex, rules: SchemaRules) -> Tool
         veto = GateRule("no_veto", None, spoiled[0])
     else:
         veto = GateRule("no_veto", True, "nothing in it is rejected")
-    standing = _standing(index.namespace_aggregate, rules, "namespaceAggregate")
+    standing = _standing(index.namespace_aggregate, rules, stale, "namespaceAggregate")
     return ToolGateResult(f"{name} (namespaceAggregate)", (*standing, veto))

@@ -15,14 +15,25 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from assay.errors import InputError
+from assay.files.json_files import parse_json
 from assay.records.systems import version_key
-from assay.records.tool_entry import GradedAnswer, GradingEntry, RegradingTrigger, document
-from assay.tools.aging import age_answers
+from assay.records.tool_entry import (
+    GradedAnswer,
+    GradingEntry,
+    IndexNode,
+    NamespaceIndex,
+    RegradingTrigger,
+    document,
+)
+from assay.tools.aggregate import latest_answers
+from assay.tools.aging import age_answers, stale_answers
 from assay.tools.entry import EntrySubject, build_entry, regrading_trigger
+from assay.tools.forms import read_form
+from assay.tools.index import nodes_of
 from assay.tools.names import AREAS, GRADINGS
 from assay.tools.record import Trigger
 from assay.tools.selection import namespaces_of, size_cap
-from assay.tools.status import BLOCKED, NODE_REJECTED
+from assay.tools.status import BLOCKED, NODE_REJECTED, STABLE
 from assay.tools.tree import Tree
 from assay.tools.versions import ToolSystems
 
@@ -169,18 +180,36 @@ def _regrade_node(
         systems = systems._replace(grading=entry.grading_system)
         notes = [f"scored again under {systems.scoring}"]
     else:
-        dimensions = {
-            question: str(known["dimension"])
-            for question, known in tree.catalogue().items()
-            if "dimension" in known
-        }
-        answers, notes = age_answers(entry.gradings, now, dimensions=dimensions)
+        answers, notes = age_answers(entry.gradings, now, dimensions=_dimensions(tree))
         if answers == entry.gradings:
             return outcome("current", notes[0] if notes else "nothing has aged")
     path, grade = _write(tree, place, entry, answers, systems, trigger, now)
     return RegradeOutcome(
         place, "regraded", "; ".join(notes), path=path, grade=grade, before=entry.aggregate_grade
     )
+
+
+def _dimensions(tree: Tree) -> dict[str, str]:
+    """What each question of a tree's catalogue asks about, where the catalogue says so."""
+    return {
+        question: str(known["dimension"])
+        for question, known in tree.catalogue().items()
+        if "dimension" in known
+    }
+
+
+def stale_nodes(tree: Tree, index: NamespaceIndex, *, now: datetime) -> dict[str, list[str]]:
+    """By stable node of a namespace, the answers that it rests on and that are stale by now."""
+    home, dimensions = tree.home("providers", index.namespace), _dimensions(tree)
+    found = {}
+    for path, node in nodes_of(index):
+        if isinstance(node, IndexNode) and node.status == STABLE and node.ref is not None:
+            with open(os.path.join(home, *node.ref.split("/")), "rb") as stream:
+                entry = read_form(parse_json(stream.read()))
+            answers = latest_answers(entry.gradings) if entry else []
+            if stale := stale_answers(answers, now, dimensions=dimensions):
+                found[path] = stale
+    return found
 
 
 def _write(
