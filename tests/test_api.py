@@ -155,6 +155,9 @@ def test_a_run_counts_once_and_samples_may_come_from_a_generator(
     found.save(str(file))
     with pytest.raises(InputError, match="appears more than once"):
         assay.summary(str(file), str(file), profile=profile)
+    (empty := file.with_name("empty.jsonl")).write_text("")
+    with pytest.raises(NotEnoughEvidence, match="contains no runs"):
+        assay.summary(str(file), str(empty), profile=profile)
     file.write_text(file.read_text() * 2)
     for read in (assay.load, assay.summary):
         with pytest.raises(InputError, match="appears more than once"):

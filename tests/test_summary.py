@@ -436,9 +436,12 @@ def test_the_summary_command_refuses_what_it_cannot_sum_up(
     assay: Any, tmp_path: Any, content: str, code: int, word: str
 ) -> None:
     (tmp_path / "x.json").write_text(content)
-    done = assay("report", "summary", "x.json", "--json")
-    assert (done.code, done.out) == (code, "")
-    assert json.loads(done.err)["error"]["code"] == word
+    (tmp_path / "good.json").write_text(json.dumps(run("rag")))
+    for verb in ("summary", "rank"):
+        for files in (["x.json"], ["good.json", "x.json"]):  # nor does another file make up for it
+            done = assay("report", verb, *files, "--json")
+            assert (done.code, done.out) == (code, "")
+            assert json.loads(done.err)["error"]["code"] == word
 
 
 def test_the_totals_of_an_evaluation_are_those_of_its_grades() -> None:

@@ -97,18 +97,21 @@ def summary(
     graded: list[Graded] = []
     loaded: list[Graded] = []
     for source in sources:
-        if isinstance(source, EvaluationOutcome):
-            graded += source.graded
-        else:
-            loaded += load(
-                source,
+        found, into = source, graded
+        if not isinstance(found, EvaluationOutcome):
+            into = loaded
+            found = load(
+                found,
                 profile=profile,
                 policy=policy,
                 rubric=rubric,
                 library=library,
                 store=store,
                 project=project,
-            ).graded
+            )
+        if not found.graded:  # the job that was to fill it did not run
+            raise NotEnoughEvidence("FIL-005", "contains no runs.", where=found.name or "")
+        into += found.graded
     _refuse_repeats(loaded)
     return SummaryOutcome(block_of([*graded, *loaded]))
 

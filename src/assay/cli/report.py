@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,20 +33,29 @@ if TYPE_CHECKING:
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
-    """Grade every document of the files; the first fault ends it. A run id may appear once. A
-    result that is stored records its inputs.
+    """Grade every document of the files; the first fault and a file without one end it. A run id
+    may appear once. A result that is stored records its inputs.
     """
     seen: set[bytes] = set()
-    for document in chain.from_iterable(map(read_documents, files)):
-        for graded in grades_of(document, grader):
-            digest = run_id_digest(graded.grade.run_id)
-            if digest in seen:
-                fault = twice(graded.grade.run_id, document.file, document.line)
-                raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
-            seen.add(digest)
-            if result is not None and graded.evidence is not None:
-                result.made_of(graded.evidence)
-            yield graded.grade
+    for file in files:
+        before = len(seen)
+        for document in read_documents(file):
+            for graded in grades_of(document, grader):
+                digest = run_id_digest(graded.grade.run_id)
+                if digest in seen:
+                    fault = twice(graded.grade.run_id, document.file, document.line)
+                    raise InputError(fault.code, fault.message, where=document.file, faults=[fault])
+                seen.add(digest)
+                if result is not None and graded.evidence is not None:
+                    result.made_of(graded.evidence)
+                yield graded.grade
+        if len(seen) == before:  # the job that was to fill it did not run
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "the file is empty.",
+                where=file,
+                fix="Leave it out if nothing belongs in it.",
+            )
 
 
 def _chosen(options: Options, result: Result | None) -> Choice:
@@ -76,10 +84,6 @@ def _ranked(options: Options, result: Result | None) -> int:
             yield grade
 
     pool = list(map(contender, noted())) if options.by == "run" else candidates(noted())
-    if not pool:
-        raise NotEnoughEvidence(
-            "FIL-005", "there is nothing to rank.", where=", ".join(options.files)
-        )
     places = rank(pool, tie_window=grader.rules.tie_window)
     document = {
         "order": shown(places),
@@ -132,10 +136,6 @@ def _summed(options: Options, result: Result | None) -> int:
     summary = Summary()
     for grade in grades(options.files, _chosen(options, result).grader(), result=result):
         summary.add(grade)
-    if not summary.all.n:
-        raise NotEnoughEvidence(
-            "FIL-005", "there is nothing to summarise.", where=", ".join(options.files)
-        )
     block = summary.block(Intervals(options.interval, options.seed))
     if result is not None:
         result.put(msgspec.to_builtins(block))
