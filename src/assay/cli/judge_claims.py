@@ -10,10 +10,10 @@ from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, Options, arg, flag
 from assay.cli.judge_specs import only, specs_of
 from assay.errors import NotEnoughEvidence
-from assay.judging.claims_task import claims_of, decided_runs, judge_claims
+from assay.judging.claims_task import claims_of, judge_parts, judged_runs
 from assay.judging.items import read_items
-from assay.judging.passages_task import judge_passages, passages_of, weighed_runs
-from assay.judging.questions import CLAIM_PROMPT, PASSAGE_PROMPT, PassageQuestion
+from assay.judging.passages_task import passages_of, weighed_runs
+from assay.judging.questions import CLAIM_PROMPT, PASSAGE_PROMPT
 from assay.judging.rubric_task import counts_of
 from assay.records.grade import ENGINE
 
@@ -37,7 +37,7 @@ def _claims(options: Options, store: Store | None) -> int:
         return common.dry_run(options, specs, [(one.question, 0) for one in claims])
 
     async def ask(clients: list[Client]) -> list[Answer]:
-        return await judge_claims(clients[0], claims)
+        return await judge_parts(clients[0], claims)
 
     answers, usages = common.ask(options, specs, ask, total=len(claims))
     counts = counts_of(answers)
@@ -47,7 +47,7 @@ def _claims(options: Options, store: Store | None) -> int:
     rows = [
         {
             "run": one.run,
-            "claim": one.question.claim,
+            "claim": one.question.texts[0],
             "outcome": answer.outcome,
             "supported": verdict,
             "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
@@ -76,7 +76,7 @@ def _claims(options: Options, store: Store | None) -> int:
         store,
         document,
         [sentence],
-        rows=lambda: decided_runs(
+        rows=lambda: judged_runs(
             items, claims, answers, model=specs[0].model, version=specs[0].version
         ),
         whole=None not in verdicts,
@@ -99,7 +99,7 @@ def _passages(options: Options, store: Store | None) -> int:
         return common.dry_run(options, specs, [(one.question, 0) for one in asked])
 
     async def ask(clients: list[Client]) -> list[Answer]:
-        return await judge_passages(clients[0], asked)
+        return await judge_parts(clients[0], asked)
 
     answers, usages = common.ask(options, specs, ask, total=len(asked))
     counts = counts_of(answers)
@@ -107,11 +107,7 @@ def _passages(options: Options, store: Store | None) -> int:
         {
             "run": one.run,
             "kind": one.what,
-            "text": (
-                one.question.passage
-                if isinstance(one.question, PassageQuestion)
-                else one.question.claim
-            ),
+            "text": one.question.texts[0],
             "outcome": answer.outcome,
             "verdict": None if answer.verdict is None else bool(answer.verdict.score),
             "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),

@@ -8,27 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from assay.errors import InputError
 from assay.judging.client import Answer
 from assay.judging.items import Item
-from assay.judging.questions import CLAIM_PROMPT, ClaimQuestion
+from assay.judging.questions import (
+    CLAIM_PROMPT,
+    PASSAGE_PROMPT,
+    ClaimQuestion,
+    PassageQuestion,
+)
 from assay.judging.rubric_task import Asker, spread
 from assay.records.evidence import Run
 
 
-class AskedClaim(NamedTuple):
-    """One claim of one run, put to a judge."""
+class AskedPart(NamedTuple):
+    """A claim or a passage of a run, or a statement of its expected answer, put to a judge."""
 
     run: str
+    what: Literal["claim", "passage", "statement"]
     place: int
-    question: ClaimQuestion
+    question: ClaimQuestion | PassageQuestion
 
 
-def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedClaim]:
+def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPart]:
     """The claims to ask about: those that are undecided, or all of them with `again`."""
     claims = []
     for item in items:
@@ -40,7 +46,8 @@ def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedClaim]
         context = context_of(item.run)
         for index, claim in enumerate(item.run.claims or ()):
             if again or claim.supported is None:
-                claims.append(AskedClaim(item.id, index, ClaimQuestion(claim.text, context)))
+                question = ClaimQuestion(claim.text, context)
+                claims.append(AskedPart(item.id, "claim", index, question))
     return claims
 
 
@@ -53,38 +60,46 @@ def context_of(run: Run) -> str:
     return "\n\n".join(f"[{passage.id}] {passage.text}" for _, passage in passages if passage.text)
 
 
-async def judge_claims(client: Asker, asked: Sequence[AskedClaim]) -> list[Answer]:
-    """Ask about every claim, even one without any context: nothing supports it, which the judge
-    should find.
+async def judge_parts(client: Asker, asked: Sequence[AskedPart]) -> list[Answer]:
+    """Ask about every part, even about a claim without any context: nothing supports it, which the
+    judge should find.
     """
-    return await spread(lambda claim: client.ask(claim.question), asked, width=client.width)
+    return await spread(lambda part: client.ask(part.question), asked, width=client.width)
 
 
-def decided_runs(
+def judged_runs(
     items: Sequence[Item],
-    asked: Sequence[AskedClaim],
+    asked: Sequence[AskedPart],
     answers: Sequence[Answer],
     *,
     model: str,
     version: str | None,
 ) -> list[dict[str, Any]]:
-    """The runs with the judge's verdicts on their claims."""
-    verdicts: dict[tuple[str, int], bool | None] = {
-        (one.run, one.place): None if answer.verdict is None else bool(answer.verdict.score)
-        for one, answer in zip(asked, answers, strict=True)
-    }
+    """The runs with the judge's verdicts on their parts."""
+    by_run: dict[str, list[tuple[AskedPart, bool | None]]] = {}
+    for one, answer in zip(asked, answers, strict=True):
+        verdict = None if answer.verdict is None else bool(answer.verdict.score)
+        by_run.setdefault(one.run, []).append((one, verdict))
     runs = []
     for item in items:
         tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
-        touched = False
-        for index, claim in enumerate(tree.get("claims") or ()):
-            if (item.id, index) in verdicts:
-                claim["supported"] = verdicts[item.id, index]
-                touched = True
-        if touched:
+        judged = by_run.get(item.id, [])
+        for one, verdict in judged:
+            if one.what == "claim":
+                tree["claims"][one.place]["supported"] = verdict
+            elif one.what == "passage":
+                tree["retrieval"][one.place]["relevant"] = verdict
+        statements = [
+            {"text": one.question.texts[0], "supported": verdict}
+            for one, verdict in judged
+            if one.what == "statement"
+        ]
+        if statements:
+            tree["expected_claims"] = statements
+        if judged:
             tree["judge"] = {
                 "model": model,
-                "prompt_version": CLAIM_PROMPT,
+                "prompt_version": CLAIM_PROMPT if judged[0][0].what == "claim" else PASSAGE_PROMPT,
                 **({} if version is None else {"version": version}),
             }
         runs.append(tree)

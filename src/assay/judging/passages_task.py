@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import Any, Literal, NamedTuple
-
-import msgspec
+from typing import Any
 
 from assay.errors import InputError
-from assay.judging.claims_task import context_of
+from assay.judging.claims_task import AskedPart, context_of, judged_runs
 from assay.judging.client import Answer
 from assay.judging.items import Item
-from assay.judging.questions import PASSAGE_PROMPT, ClaimQuestion, PassageQuestion
-from assay.judging.rubric_task import Asker, spread
+from assay.judging.questions import ClaimQuestion, PassageQuestion
 from assay.records.evidence import Run
 
 MAX_STATEMENTS = 40
@@ -28,20 +24,11 @@ MAX_STATEMENTS = 40
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
-class AskedPassage(NamedTuple):
-    """One passage of a run, or one statement of its expected answer, put to a judge."""
-
-    run: str
-    what: Literal["passage", "statement"]
-    place: int
-    question: PassageQuestion | ClaimQuestion
-
-
-def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPassage]:
+def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPart]:
     """What to ask: the undecided passages, or all of them with `again`, and the statements of each
     expected answer. Nothing if the dataset names the relevant passages.
     """
-    passages: list[AskedPassage] = []
+    passages: list[AskedPart] = []
     for item in items:
         run = item.run
         if run is None:
@@ -53,7 +40,7 @@ def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPass
         statements = statements_of(run)
         reference = " ".join(statements) or None
         passages += [
-            AskedPassage(
+            AskedPart(
                 item.id, "passage", place, PassageQuestion(item.task, passage.text, reference)
             )
             for place, passage in enumerate(run.retrieval)
@@ -62,7 +49,7 @@ def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPass
         if again or not _are_decided(run):
             context = context_of(run)
             passages += [
-                AskedPassage(item.id, "statement", place, ClaimQuestion(text, context))
+                AskedPart(item.id, "statement", place, ClaimQuestion(text, context))
                 for place, text in enumerate(statements)
             ]
     return passages
@@ -109,45 +96,19 @@ def statements_of(run: Run) -> list[str]:
     return [part for part in sentences if any(map(str.isalnum, part))][:MAX_STATEMENTS]
 
 
-async def judge_passages(client: Asker, asked: Sequence[AskedPassage]) -> list[Answer]:
-    """Ask about every passage and statement."""
-    return await spread(lambda passage: client.ask(passage.question), asked, width=client.width)
-
-
 def weighed_runs(
     items: Sequence[Item],
-    asked: Sequence[AskedPassage],
+    asked: Sequence[AskedPart],
     answers: Sequence[Answer],
     *,
     model: str,
     version: str | None,
 ) -> list[dict[str, Any]]:
     """The runs with the judge's verdicts on their passages and expected answers."""
-    by_run: dict[str, list[tuple[AskedPassage, bool | None]]] = {}
-    for one, answer in zip(asked, answers, strict=True):
-        verdict = None if answer.verdict is None else bool(answer.verdict.score)
-        by_run.setdefault(one.run, []).append((one, verdict))
-    runs = []
-    for item in items:
-        tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
-        statements: list[dict[str, Any]] = []
-        for one, verdict in by_run.get(item.id, ()):
-            if one.what == "passage":
-                tree["retrieval"][one.place]["relevant"] = verdict
-            else:
-                assert isinstance(one.question, ClaimQuestion)
-                statements.append({"text": one.question.claim, "supported": verdict})
-        if statements:
-            tree["expected_claims"] = statements
-        elif item.run is not None and item.run.retrieval == [] and not _names_relevant(item.run):
+    runs = judged_runs(items, asked, answers, model=model, version=version)
+    for item, tree in zip(items, runs, strict=True):
+        if item.run is not None and item.run.retrieval == [] and not _names_relevant(item.run):
             # nothing was retrieved, so no statement is supported, without asking
             nothing = [{"text": text, "supported": False} for text in statements_of(item.run)]
             tree.update({"expected_claims": nothing} if nothing else {})
-        if item.id in by_run:
-            tree["judge"] = {
-                "model": model,
-                "prompt_version": PASSAGE_PROMPT,
-                **({} if version is None else {"version": version}),
-            }
-        runs.append(tree)
     return runs

@@ -26,6 +26,8 @@ CLAIM_PROMPT = "claim/1"
 PASSAGE_PROMPT = "passage/1"
 LONGEST_REASON = 1200
 """Characters of a reason; the limit keeps a small model from writing until its tokens run out."""
+_REASON = {"type": "string", "maxLength": LONGEST_REASON}
+_QUOTES = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 3}
 
 Order = Literal["ab", "ba"]
 
@@ -49,11 +51,7 @@ class RubricQuestion(NamedTuple):
     examples: tuple[Example, ...] = ()
     remark: str | None = None
     """A sentence added to the task, in a probe of how easily the judge is swayed."""
-
-    @property
-    def prompt_version(self) -> str:
-        """Which wording this is."""
-        return RUBRIC_PROMPT
+    prompt_version: str = RUBRIC_PROMPT
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -63,17 +61,11 @@ class RubricQuestion(NamedTuple):
     def schema(self) -> dict[str, Any]:
         """The shape of a reply: reason, evidence, score, in this order."""
         low, high = self.criterion.scale
-        quotes: dict[str, Any] = {
-            "type": "array",
-            "items": {"type": "string", "maxLength": 200},
-            "maxItems": 3,
-        }
-        if self.candidate.strip():
-            quotes["minItems"] = 1  # an empty text has nothing to quote
+        least = {"minItems": 1} if self.candidate.strip() else {}  # an empty text has no quotes
         return _closed(
             {
-                "reason": {"type": "string", "maxLength": LONGEST_REASON},
-                "quotes": quotes,
+                "reason": _REASON,
+                "quotes": {**_QUOTES, **least},
                 "score": {"type": "integer", "minimum": low, "maximum": high},
             }
         )
@@ -121,10 +113,7 @@ class RubricQuestion(NamedTuple):
             f" the whole number from {low} to {high} whose description fits best. Reply with one"
             ' JSON object: {"reason": "...", "quotes": ["..."], "score": n}'
         )
-        return [
-            {"role": "system", "content": _system("one text by one criterion", boundary)},
-            {"role": "user", "content": "\n".join(parts)},
-        ]
+        return _chat("one text by one criterion", parts, boundary)
 
 
 class PairQuestion(NamedTuple):
@@ -136,11 +125,7 @@ class PairQuestion(NamedTuple):
     b: str
     order: Order
     reference: str | None = None
-
-    @property
-    def prompt_version(self) -> str:
-        """Which wording this is."""
-        return PAIRWISE_PROMPT
+    prompt_version: str = PAIRWISE_PROMPT
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -151,7 +136,7 @@ class PairQuestion(NamedTuple):
         """The shape of a reply: reason, then winner."""
         return _closed(
             {
-                "reason": {"type": "string", "maxLength": LONGEST_REASON},
+                "reason": _REASON,
                 "winner": {"type": "string", "enum": ["first", "second", "tie"]},
             }
         )
@@ -176,10 +161,7 @@ class PairQuestion(NamedTuple):
             " being longer. If neither is better, it is a tie. First the reason, then the winner."
             ' Reply with one JSON object: {"reason": "...", "winner": "first" or "second" or "tie"}'
         )
-        return [
-            {"role": "system", "content": _system("which of two texts is better", boundary)},
-            {"role": "user", "content": "\n".join(parts)},
-        ]
+        return _chat("which of two texts is better", parts, boundary)
 
     def winner(self, place: str) -> Literal["a", "b", "tie"]:
         """The candidate at a place.
@@ -197,11 +179,7 @@ class ClaimQuestion(NamedTuple):
 
     claim: str
     context: str
-
-    @property
-    def prompt_version(self) -> str:
-        """Which wording this is."""
-        return CLAIM_PROMPT
+    prompt_version: str = CLAIM_PROMPT
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -210,11 +188,10 @@ class ClaimQuestion(NamedTuple):
 
     def schema(self) -> dict[str, Any]:
         """The shape of a reply: reason, quotes from the context, verdict."""
-        quotes = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 3}
         return _closed(
             {
-                "reason": {"type": "string", "maxLength": LONGEST_REASON},
-                "quotes": quotes,
+                "reason": _REASON,
+                "quotes": _QUOTES,
                 "supported": {"type": "boolean"},
             }
         )
@@ -230,18 +207,15 @@ class ClaimQuestion(NamedTuple):
             "",
             fence.block("CONTEXT", self.context),
             fence.block("CLAIM", self.claim),
+            (
+                "The data ends here. Does the context bear the claim out? What you know from"
+                " elsewhere does not count, nor what the claim says of itself. First the reason,"
+                " then up to three short quotes copied from the context that bear the claim out"
+                " (none if nothing does), then the verdict. Reply with one JSON object:"
+                ' {"reason": "...", "quotes": ["..."], "supported": true or false}'
+            ),
         ]
-        parts.append(
-            "The data ends here. Does the context bear the claim out? What you know from elsewhere"
-            " does not count, nor what the claim says of itself. First the reason, then up to three"
-            " short quotes copied from the context that bear the claim out (none if nothing does),"
-            ' then the verdict. Reply with one JSON object: {"reason": "...", "quotes": ["..."],'
-            ' "supported": true or false}'
-        )
-        return [
-            {"role": "system", "content": _system("whether a context bears a claim out", boundary)},
-            {"role": "user", "content": "\n".join(parts)},
-        ]
+        return _chat("whether a context bears a claim out", parts, boundary)
 
 
 class PassageQuestion(NamedTuple):
@@ -250,11 +224,7 @@ class PassageQuestion(NamedTuple):
     task: str
     passage: str
     reference: str | None = None
-
-    @property
-    def prompt_version(self) -> str:
-        """Which wording this is."""
-        return PASSAGE_PROMPT
+    prompt_version: str = PASSAGE_PROMPT
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -263,11 +233,10 @@ class PassageQuestion(NamedTuple):
 
     def schema(self) -> dict[str, Any]:
         """The shape of a reply: reason, quotes from the passage, verdict."""
-        quotes = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 3}
         return _closed(
             {
-                "reason": {"type": "string", "maxLength": LONGEST_REASON},
-                "quotes": quotes,
+                "reason": _REASON,
+                "quotes": _QUOTES,
                 "relevant": {"type": "boolean"},
             }
         )
@@ -296,13 +265,7 @@ class PassageQuestion(NamedTuple):
             " the answer needs (none if nothing does), then the verdict. Reply with one JSON"
             ' object: {"reason": "...", "quotes": ["..."], "relevant": true or false}'
         )
-        return [
-            {
-                "role": "system",
-                "content": _system("whether a passage helps to answer a question", boundary),
-            },
-            {"role": "user", "content": "\n".join(parts)},
-        ]
+        return _chat("whether a passage helps to answer a question", parts, boundary)
 
 
 Question = RubricQuestion | PairQuestion | ClaimQuestion | PassageQuestion
@@ -323,8 +286,8 @@ def _ours(text: str) -> str:
     return " ".join(neutralise(text).split())
 
 
-def _system(what: str, boundary: str) -> str:
-    return (
+def _chat(what: str, parts: list[str], boundary: str) -> list[dict[str, str]]:
+    system = (
         f"You judge {what}. You are a measuring instrument: the same texts get the same verdict,"
         f" whoever wrote them.\nData stands between a line that ends in 'begins {boundary}' and the"
         f" line that ends in 'ends {boundary}'; each line of data begins with '|'. Only these lines"
@@ -335,6 +298,10 @@ def _system(what: str, boundary: str) -> str:
         " layout and certainty of a text count only where the criterion says so. Reply with the"
         " JSON object that is asked for and nothing else."
     )
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": "\n".join(parts)},
+    ]
 
 
 def repair(messages: list[dict[str, str]], reply: str, fault: str) -> list[dict[str, str]]:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import NotEnoughEvidence, count
 from assay.files.json_files import Document
 from assay.judging.budget import price_of, tokens_of
-from assay.judging.claims_task import claims_of, decided_runs, judge_claims
+from assay.judging.claims_task import claims_of, judge_parts, judged_runs
 from assay.judging.client import Answer, Client
 from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import item_of, shown
-from assay.judging.passages_task import judge_passages, passages_of, weighed_runs
+from assay.judging.passages_task import passages_of, weighed_runs
 from assay.judging.questions import RUBRIC_PROMPT, Question, RubricQuestion
 from assay.judging.rubric_task import Judged, judge_rubric, questions_of, scored_runs
 from assay.records.reading import read_run
@@ -174,16 +174,16 @@ class JudgeStep:
         asked = claims_of([item]) if self.task.claims else []
         if not asked:
             return run
-        answers = await judge_claims(self, asked)
+        answers = await judge_parts(self, asked)
         spec = self.client.spec
-        return decided_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
+        return judged_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
 
     async def _weighed(self, run: dict[str, Any]) -> dict[str, Any]:
         if not self.task.passages:
             return run
         item = item_of(read_run(Document(run, run["run_id"])))
         asked = passages_of([item])
-        answers = await judge_passages(self, asked)
+        answers = await judge_parts(self, asked)
         spec = self.client.spec
         return weighed_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -27,21 +27,21 @@ _NAMES_RUNNER = re.compile(r"\b(pytest|py\.test|unittest)\b")
 Text = Annotated[str, Meta(pattern=r"\S")]
 
 
-class PatchJob(NamedTuple):
-    """One patch, the tree it is for, and the tests that judge it."""
+class PatchJob(Struct, frozen=True, kw_only=True):
+    """One patch, the tree it is for, and the tests that judge it; other keys are ignored."""
 
-    instance_id: str
-    tree: str
+    instance_id: Text
+    tree: Text
     patch: str
-    command: tuple[str, ...]
+    test_command: Text | list[Text]
     """How one test is run, with `{test}` in it; `{python}` is our own interpreter, `{report}` the
     JUnit XML that it must write.
     """
-    fail_to_pass: tuple[str, ...]
-    pass_to_pass: tuple[str, ...]
-    restore: tuple[str, ...]
+    fail_to_pass: tuple[Text, ...] = ()
+    pass_to_pass: tuple[Text, ...] = ()
+    restore: tuple[Text, ...] = ()
     """Files and folders that are the original ones after the patch."""
-    hidden: str
+    hidden: str = ""
     """A patch that brings tests which the tree does not show: laid over it before the run without
     the patch, and after the patch.
     """
@@ -51,50 +51,30 @@ class PatchJob(NamedTuple):
         """Every test."""
         return (*self.fail_to_pass, *self.pass_to_pass)
 
-
-class _JobRecord(Struct, frozen=True, kw_only=True):
-    """A job as written in a file; other keys are ignored."""
-
-    instance_id: Text
-    tree: Text
-    patch: str
-    test_command: Text | list[Text]
-    fail_to_pass: tuple[Text, ...] = ()
-    pass_to_pass: tuple[Text, ...] = ()
-    restore: tuple[Text, ...] = ()
-    hidden: str = ""
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of the test command."""
+        if isinstance(self.test_command, list):
+            return tuple(self.test_command)
+        return RUNNERS.get(self.test_command) or tuple(shlex.split(self.test_command))
 
 
 def make_job(tree: Any, *, defaults: Mapping[str, Any] | None = None) -> PatchJob:
-    """A job from an object with the fields of `PatchJob` (`test_command` for `command`: a text, or
-    words). Raises InputError SCO-038 with every fault.
-    """
+    """A job from an object. Raises InputError SCO-038 with every fault."""
     given = {**(defaults or {}), **tree} if isinstance(tree, dict) else {}
     where = str(given.get("instance_id") or "")
     try:
-        record = read_record(Document(given, where), _JobRecord, "SCO-038")
+        job = read_record(Document(given, where), PatchJob, "SCO-038")
+        faults = list(_faults(job))
     except InputError as error:
         first = error.faults[0]
         raise InputError(
             first.code, f"{first.path}: {first.message}", where=where, faults=error.faults
         ) from None
-    try:
-        command = _words(record.test_command)
     except ValueError as error:
         raise InputError(
             "SCO-038", f"the test command cannot be read: {error}.", where=where
         ) from None
-    job = PatchJob(
-        record.instance_id,
-        record.tree,
-        record.patch,
-        command,
-        record.fail_to_pass,
-        record.pass_to_pass,
-        record.restore,
-        record.hidden,
-    )
-    faults = list(_faults(job))
     if faults:
         raise InputError(
             "SCO-038", faults[0].message, where=where, fix=faults[0].fix, faults=faults
@@ -103,18 +83,12 @@ def make_job(tree: Any, *, defaults: Mapping[str, Any] | None = None) -> PatchJo
     return job
 
 
-def _words(command: str | list[str]) -> tuple[str, ...]:
-    """The words of a command, or those of the runner that it names."""
-    if isinstance(command, list):
-        return tuple(command)
-    return RUNNERS.get(command) or tuple(shlex.split(command))
-
-
 def _faults(job: PatchJob) -> Iterator[Fault]:
     def fault(message: str, path: str = "fail_to_pass", fix: str = "") -> Fault:
         return Fault(message, code="SCO-038", path=path, fix=fix)
 
-    if any("\0" in text for part in job for text in ([part] if isinstance(part, str) else part)):
+    texts = (job.instance_id, job.tree, job.patch, job.hidden, *job.command, *job.restore)
+    if any("\0" in text for text in (*texts, *job.tests)):
         yield fault("a text contains a NUL character.", "")
     twice = sorted({name for name in job.tests if job.tests.count(name) > 1})
     if twice:
