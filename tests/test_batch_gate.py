@@ -414,8 +414,8 @@ def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
         )
         made[side] = {"cards": cards(tmp_path / f"{side}.cards.jsonl", side)}
         for kind, given, more in (
-            ("file", table, ("--keep", "sample,group")),
-            ("folder", parts, ("--keep", "sample,group")),
+            ("file", table, ("--keep", "sample")),
+            ("folder", parts, ("--keep", "sample")),
             ("regraded", tmp_path / f"{side}.file.parquet", ()),
         ):
             if kind == "file" or side == "our outputs":
@@ -447,7 +447,7 @@ def test_batches_on_another_dataset_or_by_another_judge_are_not_compared(
             f" TO '{source}'"
         )
         made[name] = tmp_path / f"{name}.parquet"
-        keep = ("--keep", "sample,group,dataset_version,judge")
+        keep = ("--keep", "sample,dataset_version,judge")
         assert assay("batch", source, "-o", made[name], "--profile", PROFILE, *keep).code == 0
     assert assay("gate", made["old"], "--baseline", made["old"]).code == 0
     bare = batch(tmp_path / "bare.parquet", "good")
@@ -461,38 +461,11 @@ def test_batches_on_another_dataset_or_by_another_judge_are_not_compared(
         assert (done.code, words in done.err) == (3, True), done.err
 
 
-def test_columns_that_a_batch_left_out_open_no_gate(tmp_path: Path, assay: Any) -> None:
-    """Without groups the interval narrows, and another column may have kinder scores."""
-
-    def grade(name: str, select: str, *more: str) -> Path:
-        rows = evidence(tmp_path / "in.parquet", SIDES["good"])
-        duckdb.sql(f"COPY (SELECT {select} FROM '{rows}') TO '{tmp_path / name}.in.parquet'")
-        words = ("batch", f"{name}.in.parquet", "-o", f"{name}.parquet", "--profile", PROFILE)
-        assert assay(*words, *more).code == 0
-        return tmp_path / f"{name}.parquet"
-
-    bare = '* EXCLUDE ("group")'
-    keep = ("--keep", "sample")
-    theirs = grade("theirs", f"{bare}, 'm-1' AS judge", *keep)
-    for name, select in (("forgot", "*"), ("Group", f'{bare}, "group" AS Group')):
-        done = assay("gate", theirs, "--baseline", grade(name, select, *keep))
-        assert (done.code, "didn't keep the column 'group' of its input" in done.err) == (3, True)
-        assert assay("gate", tmp_path / f"{name}.parquet", "--baseline", theirs).code == 0
-    kinder = grade("kinder", f"{bare}, run AS nice", *keep, "--map", "run=nice")
-    done = assay("gate", kinder, "--baseline", theirs)
-    assert (done.code, "'run' from the column 'nice' and left out 'run'" in done.err) == (3, True)
-    renamed = grade("renamed", f"{bare} RENAME (run AS nice)", *keep, "--map", "run=nice")
-    done = assay("gate", renamed, "--baseline", theirs, "--json")
-    assert done.code == 0
-    assert any("--map of the candidate's batch: run=nice" in one for one in done.json()["notes"])
-    assert any(one.startswith("Not compared: judge.") for one in done.json()["notes"])
-
-
 @pytest.mark.req("W-033")
 def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> None:
     theirs, ours = batch(tmp_path / "theirs.parquet", "good"), tmp_path / "ours.parquet"
     source = evidence(tmp_path / "in.parquet", SIDES["invalid"])
-    done = assay("batch", source, "-o", ours, "--profile", PROFILE, "--keep", "sample,group")
+    done = assay("batch", source, "-o", ours, "--profile", PROFILE, "--keep", "sample")
     assert done.code == 3, done.err
     for pair in ((ours, theirs), (theirs, ours)):
         done = assay("gate", pair[0], "--baseline", pair[1])
@@ -508,7 +481,7 @@ def test_batches_under_a_policy_with_terms_for_judges_are_never_promoted(
     for name in ("ours", "theirs"):
         table = evidence(tmp_path / f"{name}.in.parquet", runs(1, drop=0.0))
         given.append(tmp_path / f"{name}.parquet")
-        keep = ("--profile", PROFILE, "--policy", "workflow-judged", "--keep", "sample,group")
+        keep = ("--profile", PROFILE, "--policy", "workflow-judged", "--keep", "sample")
         assert assay("batch", table, "-o", given[-1], *keep).code == 1
     (tmp_path / "assay.yaml").write_text("release: {margin: 20}\n")  # 40 equal scores show this
     by = ("--profile", PROFILE, "--grading-policy", "workflow-judged", "--json")

@@ -142,7 +142,6 @@ def run_batch(
             sql=old.sql if old is not None and not fresh else grading.sql_digest,
             columns=dict(task.names),
             keep=list(task.keep),
-            unused=sorted({*grading.unused, *(old.unused if kept and old is not None else ())}),
             sample=options.sample,
             inputs=_inputs(sources, parts),
             outputs=_written(work, outputs),

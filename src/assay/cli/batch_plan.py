@@ -16,7 +16,7 @@ from assay.pipeline.grading import DEFAULT_POLICY
 if TYPE_CHECKING:
     from assay.cli.parsing import Options
     from assay.library.shelf import Shelf
-    from assay.pipeline.batch_side import BatchSide
+    from assay.pipeline.batch_gate import BatchSide
     from assay.scoring.profile import ScoringPlan
 
 

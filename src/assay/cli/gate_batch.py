@@ -8,8 +8,7 @@ from assay.cli.gate_worst import CandidateWorst
 from assay.cli.parsing import Options
 from assay.errors import UsageError
 from assay.files.own_files import is_batch_output
-from assay.pipeline.batch_gate import decide_batches
-from assay.pipeline.batch_side import read_batch_side
+from assay.pipeline.batch_gate import decide_batches, read_batch_side
 from assay.records.decision import Decision
 from assay.release.attestation import Subject
 from assay.release.policy import ReleaseRules

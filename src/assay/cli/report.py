@@ -150,8 +150,7 @@ def _summed_in_engine(options: Options) -> int:
     """The summary of one output of `assay batch`."""
     from assay.cli.batch_engine import reading_engine
     from assay.cli.batch_plan import asks_to_store, graded_by
-    from assay.pipeline.batch_gate import summarise_batch
-    from assay.pipeline.batch_side import read_batch_side
+    from assay.pipeline.batch_gate import read_batch_side, summarise_batch
 
     if len(options.files) > 1:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")

@@ -7,8 +7,9 @@ refused.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -17,29 +18,19 @@ from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
-from assay.batch.run_query import (
-    BatchRunQuery,
-    BatchView,
-    count_if,
-    extra_gate_names,
-)
+from assay.batch.run_query import BatchRunQuery, BatchView, count_if, extra_gate_names
 from assay.batch.side_sums import SideSums, side_sums
 from assay.batch.slice_sums import slice_pairs, slice_sums
+from assay.batch.targets import BatchTarget
 from assay.canon import digest
-from assay.errors import InputError, UsageError, count
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count
+from assay.files.json_files import file_digest, read_json
 from assay.grading.policy import Rules
-from assay.pipeline.batch_side import (
-    BatchSide,
-    check_columns,
-    check_groups,
-    check_plan,
-    check_slices,
-    fingerprint_of,
-)
 from assay.pipeline.deciding import declared, shared_groups
-from assay.records.batch import BatchRecord
+from assay.records.batch import BatchRecord, read_batch_record
 from assay.records.decision import Decision
 from assay.records.summary import SummaryBlock
+from assay.registry import near_miss
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
 from assay.release.decision import decision
 from assay.release.flaky import flaky_records
@@ -51,6 +42,113 @@ from assay.release.sides import Side
 COMPARED = ("dataset_version", "judge")
 """The kept columns that must have the same values on both sides, if the baseline kept them."""
 _MAX_VALUES = 100
+
+
+class BatchSide(NamedTuple):
+    """A batch output whose files match its record."""
+
+    path: str
+    record: BatchRecord
+    files: tuple[tuple[str, str], ...]
+    """Each file and the SHA-256 of its bytes."""
+
+
+def _target(path: str) -> BatchTarget:
+    folder = os.path.isdir(path)
+    form = "parquet" if folder or path.endswith(".parquet") else ""
+    return BatchTarget(path.rstrip("/") if folder else path, form, folder)
+
+
+def read_batch_side(path: str) -> BatchSide:
+    """The batch at a path. Raises an error if a file was changed after the batch wrote it."""
+    target = _target(path)
+    if not os.path.isfile(target.record):
+        raise InputError(
+            "BAT-060",
+            f"has no record {target.record}, so it is unknown what graded it.",
+            where=path,
+            fix="Give an output of `assay batch`, with its record next to it.",
+        )
+    record = read_batch_record(read_json(target.record))
+    if record.family != "workflow":
+        raise InputError(
+            "BAT-060",
+            f"was graded by {record.policy}, and a decision over batches is about workflows.",
+            where=path,
+        )
+    if record.sample is not None:
+        raise InputError(
+            "BAT-060",
+            f"has {record.sample:,} runs that were drawn with --sample; the others are missing.",
+            where=path,
+            fix="Grade all runs: `assay batch` without --sample.",
+        )
+    folder, files = os.path.dirname(target.record), []
+    for output in record.outputs:
+        if not output.is_inside or output.digest is None:
+            raise InputError(
+                "BAT-060",
+                f"the record names {output.name!r}, which isn't a file next to it with a digest.",
+                where=target.record,
+            )
+        file = os.path.join(folder, output.name)
+        sha256 = file_digest(file)
+        if f"sha256:{sha256}" != output.digest:
+            raise InputError(
+                "BAT-060",
+                "isn't the file that the batch wrote: its digest is not the record's.",
+                where=file,
+                fix="Grade again with `assay batch`.",
+            )
+        files.append((file, sha256))
+    if other := target.unrecorded(record):
+        raise InputError(
+            "BAT-060",
+            f"isn't a file of the batch: the record {target.record} names others.",
+            where=other[0],
+            fix="Grade again with `assay batch`.",
+        )
+    if not files or not record.counts.runs:
+        raise NotEnoughEvidence("REL-003", "the batch has no runs.", where=path)
+    return BatchSide(path, record, tuple(files))
+
+
+def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
+    """What two batches must share to be compared."""
+    return {
+        "profile": [record.profile or ""],
+        "profile_digest": [record.digests.get("profile", "")],
+        "rubric_digest": [record.digests.get("rubric", "")],
+        "policy": [record.policy],
+        "policy_digest": [record.digests.get("policy", "")],
+        "plan": [record.plan],
+        "scoringSystem": [record.scoring_system],
+        "gradingSystem": [record.grading_system],
+    }
+
+
+def check_plan(plan: BatchPlan, side: BatchSide) -> None:
+    """Refuse a batch that was graded by a plan with other numbers."""
+    if plan.digest != side.record.plan:
+        raise InputError(
+            "BAT-060",
+            f"was graded by {side.record.profile} and {side.record.policy} with other numbers than"
+            f" {plan.profile} and {plan.policy} have here.",
+            where=side.path,
+            fix="Grade again with `assay batch`, or pass what graded it, such as `--profile FILE`.",
+        )
+
+
+def check_slices(side: BatchSide, columns: Sequence[str]) -> None:
+    """Refuse to slice by a column that the batch didn't keep."""
+    for column in columns:
+        if column not in side.record.keep:
+            kept = ", ".join(side.record.keep) or "none"
+            raise UsageError(
+                "BAT-061",
+                f"{side.path} has no kept column '{column}'.{near_miss(column, side.record.keep)}",
+                fix=f"It kept: {kept}. Grade again with `assay batch ... --keep {column}`.",
+            )
 
 
 def view_of(engine: BatchEngine, side: BatchSide) -> BatchView:
@@ -91,8 +189,6 @@ def decide_batches(
         raise mismatch_error(different)
     check_plan(plan, baseline)
     check_slices(baseline, slices)
-    check_groups(baseline)
-    check_columns(candidate, baseline)
     query = PairQuery(
         plan,
         *views,
@@ -156,10 +252,7 @@ def decide_batches(
             violated=False,
         )
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
-    notes += [
-        _columns_note(candidate.record, baseline.record),
-        _unchecked_note(baseline.record),
-    ]
+    notes.append(_columns_note(candidate.record, baseline.record))
     notes += [
         _rejects_note(bare.name, side.record)
         for bare, side in zip(sides, (candidate, baseline), strict=True)
@@ -216,17 +309,6 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
     return (
         f"{SAME_EVIDENCE}: all {row[0]} shared samples have the same scores and verdicts on both"
         " sides. Is this the candidate, or the baseline again?"
-    )
-
-
-def _unchecked_note(baseline: BatchRecord) -> str | None:
-    """A note that the baseline didn't keep a column that is compared where it is known."""
-    dropped = [name for name in COMPARED if name in baseline.unused]
-    if not dropped:
-        return None
-    return (
-        f"Not compared: {', '.join(dropped)}. The baseline's batch read rows that have it; carry it"
-        f" through both with `--keep {','.join(dropped)}`."
     )
 
 

@@ -104,8 +104,6 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     """The input's column names that `--map` set, by what each column means."""
     keep: list[str] = []
     """The columns that `--keep` copied to the output."""
-    unused: list[str] = []
-    """The input's columns that the batch neither read nor kept."""
     sample: Count | None = None
     """The number of runs that `--sample` asked for; null where all were graded."""
     inputs: list[BatchFile]
