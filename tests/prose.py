@@ -100,6 +100,15 @@ PHRASES = (
 )
 
 
+def _any(edge: bool) -> str:
+    patterns = (phrase.pattern.pattern for phrase in PHRASES)
+    return "|".join(one.removeprefix(EDGE) for one in patterns if one.startswith(EDGE) is edge)
+
+
+EDGE = r"\b"
+ANY = re.compile(rf"{EDGE}(?:{_any(True)})|{_any(False)}", re.MULTILINE)
+"""Every phrase at once, which takes a third of the time; most files have none."""
+
 TOKEN = re.compile(
     r"(?P<comment>\#[^\n]*)|(?P<quotes>\"\"\"|\"|')(?P<string>(?:\\[\s\S]|(?!(?P=quotes))[^\\])*)(?P=quotes)"
 )
@@ -126,7 +135,7 @@ def hits(path: Path) -> Iterator[Hit]:
     texts = list(_texts(path))
     whole = "\n".join(text for _, text in texts)  # one search for each phrase; none crosses a line
     starts = list(accumulate((len(text) + 1 for _, text in texts), initial=0))
-    for phrase in PHRASES:
+    for phrase in PHRASES if ANY.search(whole) else ():
         for match in phrase.pattern.finditer(whole):
             place = bisect(starts, match.start()) - 1
             line, text = texts[place]

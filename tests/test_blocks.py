@@ -101,10 +101,15 @@ def _unknown(command: str) -> str:
         if words[1] not in verb.actions:
             return words[1]
         name, module = f"{words[0]} {words[1]}", verb.actions[words[1]][0]
-    commands = import_module(f"assay.cli.{module}").COMMANDS
-    known = commands.get(name, commands.get(name.split()[-1])).parser(name)._option_string_actions
     options = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-    return next((option for option in options if option not in known), "")
+    return next((option for option in options if option not in _options(name, module)), "")
+
+
+@cache
+def _options(name: str, module: str) -> frozenset[str]:
+    commands = import_module(f"assay.cli.{module}").COMMANDS
+    command = commands.get(name, commands.get(name.split()[-1]))
+    return frozenset(command.parser(name)._option_string_actions)
 
 
 def test_a_command_that_assay_lacks_is_noticed() -> None:

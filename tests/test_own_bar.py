@@ -28,7 +28,7 @@ from documents import FAMILIES, run
 from examples import CAMPAIGN, each
 from sides import GRADER, RULES, STRICT, write
 
-N = 40
+N = 32
 
 
 def card(index: int, *, norm: float = 0.9, **changes: Any) -> dict[str, Any]:
@@ -392,7 +392,7 @@ def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Pa
     again = decision(
         assay, tmp_path, [{**row, "run_id": f"new-{row['run_id']}"} for row in BASELINE]
     ).json()
-    assert again["notes"][0].startswith("SAME EVIDENCE: all 40 shared samples")
+    assert again["notes"][0].startswith(f"SAME EVIDENCE: all {N} shared samples")
     done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl")
     assert "SAME EVIDENCE" in done.out
     assert "SAME EVIDENCE" in done.err
@@ -402,13 +402,13 @@ def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Pa
         [*toolruns({"latency_ms": 5})[:10], *toolruns({"latency_ms": 6})[10:]],
     )
     some = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
-    assert "10 of 40 shared samples have exactly the same evidence" in some["notes"][0]
+    assert f"10 of {N} shared samples have exactly the same evidence" in some["notes"][0]
     write(
         tmp_path / "cand.jsonl",
         [*toolruns({"latency_ms": 5})[:1], *toolruns({"latency_ms": 6})[1:]],
     )
     one = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json").json()
-    assert "1 of 40 shared samples has exactly the same evidence" in one["notes"][0]
+    assert f"1 of {N} shared samples has exactly the same evidence" in one["notes"][0]
 
 
 def test_sides_without_any_gate_are_not_enough_to_decide_on() -> None:
@@ -686,7 +686,7 @@ def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
     )
     assert (
         outcome(
-            [*lower, card(999, norm=1, group=None, tags=[f"t{number}" for number in range(5000)])],
+            [*lower, card(999, norm=1, group=None, tags=[f"t{number}" for number in range(500)])],
             base,
         )
         != "promote"

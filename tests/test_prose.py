@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conftest import ROOT
-from prose import PHRASES, files, hits
+from prose import ANY, PHRASES, files, hits
 
 FROZEN = (
     "src/assay/judging/questions.py",
@@ -16,6 +16,7 @@ FROZEN = (
 def test_each_rule_finds_its_example_and_leaves_plain_english_alone() -> None:
     for phrase in PHRASES:
         assert phrase.pattern.search(phrase.example), phrase.example
+        assert ANY.search(phrase.example), phrase.example
     plain = (
         "There is no key. It has not been read. What is a gate? PASS stands for passed."
         " Nobody can tell the sides apart. A gate holds. It is no longer used."
