@@ -193,6 +193,26 @@ def test_a_module_that_ends_the_process_never_ends_the_gate_with_0(
     assert "ends the process when it is loaded" in done.err
 
 
+@pytest.mark.parametrize("ending", ["os._exit(0)", "os.execvp('true', ['true'])"])
+def test_a_workflow_that_ends_or_replaces_the_process_fails_its_run(
+    assay: Any, tmp_path: Path, ending: str
+) -> None:
+    project(tmp_path, [sample("a", "one"), sample("b", "boom")])
+    forks = "pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
+    when = f"    if inputs['question'] == 'boom': {ending}\n    return start(inputs, record)\n"
+    flow = FLOW.replace("def answer", "def start")
+    (tmp_path / "flow.py").write_text(
+        f"import os\n{flow}def answer(inputs, record):\n    {forks}{when}"
+    )
+    done = assay("run", "workflow.yaml", "--dataset", "samples.jsonl", "--work", "w", "--json")
+    assert done.code == 1, done.err
+    kept = map(json.loads, (tmp_path / "w" / "runs.jsonl").read_text().splitlines())
+    assert {one["dataset"]["sample_id"]: one["status"] for one in kept} == {
+        "a": "success",
+        "b": "error",
+    }
+
+
 def test_a_family_that_no_profile_serves_is_found_before_anything_runs(
     assay: Any, tmp_path: Path
 ) -> None:

@@ -48,6 +48,13 @@ if TYPE_CHECKING:
 
 def run(options: Options) -> int:
     """Run the verb."""
+    from assay.running.adapters.loading import exits_as_errors
+
+    with exits_as_errors():
+        return _run(options)
+
+
+def _run(options: Options) -> int:
     recall(options)
     pass_bar(options)  # a slip in it must not cost a run
     sinks = opt.outputs(options)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
+from contextlib import contextmanager
 from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +15,39 @@ from assay.registry import near_miss
 from assay.tracing.failures import describe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import ModuleType
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_ENDINGS = ("_exit", "execv", "execve")
+"""Functions of `os` that end or replace a process without another word."""
 _lock = threading.Lock()
 _loaded: dict[Path, ModuleType] = {}
+
+
+@contextmanager
+def exits_as_errors() -> Iterator[None]:
+    """Fail the run whose code ends or replaces this process, as `sys.exit` does: `os._exit(0)` in a
+    workflow would open the gate. Processes that the code forks end as they like.
+    """
+    own, before = os.getpid(), {name: getattr(os, name) for name in _ENDINGS}
+
+    def guarded(name: str, end: Callable[..., Any]) -> Callable[..., Any]:
+        def raise_or_end(*arguments: Any) -> Any:
+            if os.getpid() == own:
+                raise SystemExit(f"os.{name} was called")
+            return end(*arguments)
+
+        return raise_or_end
+
+    for name, end in before.items():
+        setattr(os, name, guarded(name, end))
+    try:
+        yield
+    finally:
+        for name, end in before.items():
+            setattr(os, name, end)
 
 
 def load(target: Any, folder: Path, where: str) -> Any:
