@@ -260,20 +260,11 @@ def load_exam_policy(document: Document) -> ExamPolicy:
     """A policy of this family from its file, or an error with every fault and its line."""
     faults = Faults(document)
     policy = read_shelf_record(document, ExamPolicy, faults)
-
     for path, most in LIMITS.items():
         value: Any = policy
         for part in path.split("."):
             value = getattr(value, part)
-        at: Path = tuple(path.split("."))
-        try:
-            number = fraction(value)
-        except ValueError as error:
-            faults.add(at, f"must be a number; {error}.")
-            continue
-        if number < 0 or (most is not None and number > most):
-            limits = "must be at least 0" if most is None else f"must be from 0 to {most}"
-            faults.add(at, f"is {text(number)}; it {limits}.")
+        faults.number(tuple(path.split(".")), value, high=most)
     hard, target = policy.hard_gate, policy.production_target
     if exact.is_number(hard) and exact.is_number(target):
         if fraction(hard) > fraction(target):
@@ -296,8 +287,7 @@ def _check_axis_limits(limits: AxisLimits | UnsetType, faults: Faults) -> None:
         named[("max_lost",)] = limits.max_lost
     named |= {("axes", axis): value for axis, value in (limits.axes or {}).items()}
     for path, value in named.items():
-        if not exact.is_amount(value) or fraction(value) > 1:
-            faults.add(("regression_axes", *path), "must be a number from 0 to 1.")
+        faults.number(("regression_axes", *path), value, high=1)
 
 
 def _check_qualities(sm2: Sm2, faults: Faults) -> None:

@@ -6,15 +6,13 @@ field here; none is in code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, structs
 
 from assay import exact
 from assay.canon import digest
-from assay.files.json_files import Document
+from assay.files.json_files import Document, Path
 from assay.records.evidence import Number
 from assay.records.grade import GRADING_SYSTEM, LETTERS, Band
 from assay.records.scorecard import ROLES
@@ -206,35 +204,25 @@ def load_policy(document: Document) -> Policy:
     """A policy from its file. Raises an error that lists every fault with its line."""
     faults = Faults(document)
     policy = read_shelf_record(document, Policy, faults)
-
-    def number(value: Any, high: int | None, *path: str | int) -> exact.Ratio | None:
-        try:
-            ratio = exact.ratio(value)
-        except ValueError as error:
-            faults.add(path, f"must be a number; {error}.")
-            return None
-        if ratio.num < 0 or (high is not None and ratio.num > high * ratio.den):
-            limits = "below 0" if high is None else f"outside 0..{high}"
-            faults.add(path, f"is {value}, {limits}.")
-            return None
-        return ratio
-
-    number(policy.pass_threshold, 100, "pass_threshold")
-    number(policy.shrinkage.prior, 1, "shrinkage", "prior")
-    k = number(policy.shrinkage.k, None, "shrinkage", "k")
-    if k is not None and k.num == 0:
+    limits: dict[Path, tuple[Any, int]] = {
+        ("pass_threshold",): (policy.pass_threshold, 100),
+        ("shrinkage", "prior"): (policy.shrinkage.prior, 1),
+        ("placement", "comfortable_margin"): (policy.placement.comfortable_margin, 1),
+        ("ranking", "tie_window"): (policy.ranking.tie_window, 100),
+        ("judge", "inconsistency_warning"): (policy.judge.inconsistency_warning, 1),
+        **{("role_floors", role): (floor, 1) for role, floor in policy.role_floors.items()},
+    }
+    for path, (value, high) in limits.items():
+        faults.number(path, value, high=high)
+    if faults.number(("shrinkage", "k"), policy.shrinkage.k) == 0:
         faults.add(("shrinkage", "k"), "must be greater than 0.")
-    number(policy.placement.comfortable_margin, 1, "placement", "comfortable_margin")
-    number(policy.ranking.tie_window, 100, "ranking", "tie_window")
-    number(policy.judge.inconsistency_warning, 1, "judge", "inconsistency_warning")
     terms = {} if policy.judge.gate is None else structs.asdict(policy.judge.gate)
     for name, value in terms.items():
-        number(value, None if name in _COUNTS else 1, "judge", "gate", name)
-    for role, floor in policy.role_floors.items():
+        faults.number(("judge", "gate", name), value, high=None if name in _COUNTS else 1)
+    for role in policy.role_floors:
         if role not in ROLES and near_miss(role, ROLES):
             faults.add(("role_floors", role), f"there is no role '{role}'.{near_miss(role, ROLES)}")
-        number(floor, 1, "role_floors", role)
-    _check_bands(policy, faults, number)
+    _check_bands(policy, faults)
     faults.raise_if_any()
     return policy
 
@@ -243,9 +231,10 @@ _COUNTS = ("max_age_days", "min_labels", "min_items")
 """The terms for judges that are not shares."""
 
 
-def _check_bands(policy: Policy, faults: Faults, number: Callable[..., exact.Ratio | None]) -> None:
+def _check_bands(policy: Policy, faults: Faults) -> None:
     edges = [
-        number(band.min, 100, "bands", index, "min") for index, band in enumerate(policy.bands)
+        faults.number(("bands", index, "min"), band.min, high=100)
+        for index, band in enumerate(policy.bands)
     ]
     letters = [band.grade for band in policy.bands]
     if letters != [letter for letter in LETTERS if letter in letters] or letters[-1] != LETTERS[-1]:
@@ -254,10 +243,8 @@ def _check_bands(policy: Policy, faults: Faults, number: Callable[..., exact.Rat
             f"the bands go from the best letter of {', '.join(LETTERS)} down to F, not"
             f" {', '.join(letters)}.",
         )
-    for index, (upper, lower) in enumerate(pairwise(edges), 1):
-        if upper and lower and lower.num * upper.den >= upper.num * lower.den:
-            faults.add(("bands", index, "min"), "each band begins below the one before it.")
-    if edges[-1] is not None and edges[-1].num != 0:
+    faults.check_edges(edges)
+    if edges[-1] is not None and edges[-1] != 0:
         faults.add(
             ("bands", len(edges) - 1, "min"),
             "the last band begins at 0, so that every score has a letter.",

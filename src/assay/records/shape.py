@@ -5,6 +5,8 @@ with its line.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
@@ -93,6 +95,35 @@ class Faults:
         """Add a fault for a misspelt role that has a floor: the floor would silently be lost."""
         if role is not None and role not in ROLES and near_miss(role, ROLES):
             self.add((*path, "role"), f"there is no role '{role}'.{near_miss(role, ROLES)}")
+
+    def number(
+        self,
+        path: Path,
+        value: Any,
+        *,
+        low: float = 0,
+        high: float | None = None,
+        open_ends: bool = False,
+    ) -> Fraction | None:
+        """The exact value of a number; a fault and None if it is something else or out of range."""
+        try:
+            number = Fraction(*exact.ratio(value))
+        except ValueError as error:
+            self.add(path, f"must be a number; {error}.")
+            return None
+        is_end = open_ends and number in (low, high)
+        if number >= low and (high is None or number <= high) and not is_end:
+            return number
+        limits = f"at least {low}" if high is None else f"from {low} to {high}"
+        limits = f"between {low} and {high}" if open_ends else limits
+        self.add(path, f"is {value}; it must be {limits}.")
+        return None
+
+    def check_edges(self, edges: Iterable[Fraction | None]) -> None:
+        """Add a fault for each band that doesn't begin below the one before it."""
+        for index, (upper, lower) in enumerate(pairwise(edges), 1):
+            if upper is not None and lower is not None and lower >= upper:
+                self.add(("bands", index, "min"), "each band begins below the one before it.")
 
     def raise_if_any(self) -> None:
         """Raise one error with all the faults."""

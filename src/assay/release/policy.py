@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from assay import exact
 from assay.canon import digest
 from assay.errors import UsageError
-from assay.files.json_files import Document, Path
+from assay.files.json_files import Document
 from assay.records.decision import PolicyOverride
 from assay.records.evidence import ClosedRecord, Count, Number, OptionalNumber
 from assay.records.shape import Faults, Text, read_shelf_record
@@ -230,27 +230,19 @@ def load_release_policy(document: Document) -> ReleasePolicy:
     """A release policy from its file, or an error with every fault and its line."""
     faults = Faults(document)
     policy = read_shelf_record(document, ReleasePolicy, faults)
-
-    def number(path: Path, value: Any, low: float, high: float, *, open_ends: bool = False) -> None:
-        if not exact.is_number(value):
-            faults.add(path, f"is {value!r}; it must be a number.")
-        elif not (low < value < high if open_ends else low <= value <= high):
-            faults.add(
-                path,
-                f"is {value}; it must be"
-                f" {'between' if open_ends else 'from'} {low} {'and' if open_ends else 'to'} {high}.",  # noqa: E501
-            )
-
-    number(("gate_failure_increase",), policy.gate_failure_increase, 0, 1)
-    number(("scores", "margin"), policy.scores.margin, 0, 100)
-    number(("scores", "level"), policy.scores.level, 0.5, 1, open_ends=True)
-    number(("scores", "power"), policy.scores.power, 0.5, 1, open_ends=True)
-    number(("baseline", "max_age_days"), policy.baseline.max_age_days, 0, 36500)
-    number(("min_overlap",), policy.min_overlap, 0, 1)
-    if policy.min_pass_rate is not None:
-        number(("min_pass_rate",), policy.min_pass_rate, 0, 1, open_ends=policy.min_pass_rate != 1)
-    if policy.confidence is not None:
-        number(("confidence",), policy.confidence, 0.5, 1, open_ends=policy.confidence != 0.5)
+    faults.number(("gate_failure_increase",), policy.gate_failure_increase, high=1)
+    faults.number(("scores", "margin"), policy.scores.margin, high=100)
+    for name in ("level", "power"):
+        value = getattr(policy.scores, name)
+        faults.number(("scores", name), value, low=0.5, high=1, open_ends=True)
+    faults.number(("baseline", "max_age_days"), policy.baseline.max_age_days, high=36500)
+    faults.number(("min_overlap",), policy.min_overlap, high=1)
+    rate, confidence = policy.min_pass_rate, policy.confidence
+    if rate is not None:
+        faults.number(("min_pass_rate",), rate, high=1, open_ends=rate != 1)
+    if confidence is not None:
+        is_open = confidence != 0.5
+        faults.number(("confidence",), confidence, low=0.5, high=1, open_ends=is_open)
         if policy.min_pass_rate is None:
             faults.add(("confidence",), "it needs `min_pass_rate`.")
     faults.raise_if_any()

@@ -4,17 +4,15 @@ number is a field; none is hard-coded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from fractions import Fraction
-from itertools import pairwise
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from assay import exact
 from assay.canon import digest
-from assay.files.json_files import Document, Path
+from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
@@ -140,46 +138,28 @@ def load_schema_policy(document: Document) -> SchemaPolicy:
     """A policy of this family from its file, or an error with every fault and its line."""
     faults = Faults(document)
     policy = read_shelf_record(document, SchemaPolicy, faults)
-    for path, message in _policy_faults(policy):
-        faults.add(path, message)
-    faults.raise_if_any()
-    return policy
-
-
-def _policy_faults(policy: SchemaPolicy) -> Iterator[tuple[Path, str]]:
-    """What the types of the fields allow and the rules do not."""
-    numbers: dict[Path, object] = {
-        ("worth", "passed"): policy.worth.passed,
-        ("worth", "failed"): policy.worth.failed,
-        ("reproducible_within",): policy.reproducible_within,
-        **{("bands", index, "min"): band.min for index, band in enumerate(policy.bands)},
-    }
-    exactly: dict[Path, Fraction] = {}
-    for path, value in numbers.items():
-        try:
-            exactly[path] = _fraction(value)
-        except ValueError as error:
-            yield path, f"must be a number; {error}."
-    for path, number in exactly.items():
-        if path[0] == "worth" and not 1 <= number <= 5:
-            yield path, "is outside 1 to 5."
+    faults.number(("worth", "passed"), policy.worth.passed, low=1, high=5)
+    faults.number(("worth", "failed"), policy.worth.failed, low=1, high=5)
+    faults.number(("reproducible_within",), policy.reproducible_within)
     letters = [band.grade for band in policy.bands]
     if letters != list(LETTERS):
-        yield (
+        faults.add(
             ("bands",),
             f"the bands are {', '.join(LETTERS)} in this order, not {', '.join(letters)}.",
         )
-    edges = [exactly.get(("bands", index, "min")) for index in range(len(letters))]
-    for index, (upper, lower) in enumerate(pairwise(edges), 1):
-        if upper is not None and lower is not None and lower >= upper:
-            yield ("bands", index, "min"), "each band begins below the one before it."
+    edges = [
+        faults.number(("bands", index, "min"), band.min) for index, band in enumerate(policy.bands)
+    ]
+    faults.check_edges(edges)
     if edges[-1] is not None and edges[-1] > 1:
-        yield (
+        faults.add(
             ("bands", len(edges) - 1, "min"),
             "the last band begins at 1 or below, so that every mean has a letter.",
         )
     if not 0 < policy.selection.graded_from <= policy.selection.uncapped_from:
-        yield (
+        faults.add(
             ("selection",),
             "`graded_from` is at least 1, and `uncapped_from` is at least `graded_from`.",
         )
+    faults.raise_if_any()
+    return policy
