@@ -14,8 +14,7 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.files.json_files import open_input
-from assay.files.json_stream import stream_json, stream_lines
+from assay.files.tables import table_rows
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
@@ -38,14 +37,7 @@ def _fits(head: Head) -> bool:
 
 def _records(path: str) -> Iterator[dict[str, Any]]:
     """The records of a file."""
-    with open_input(path) as stream:
-        listed = stream.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
-    found = (
-        ((f"[{place[0]}]", one) for place, one in stream_json(path, [()]))
-        if listed
-        else ((f"line {number}", one) for number, one in stream_lines(path))
-    )
-    for place, one in found:
+    for one, place in table_rows(path):
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             raise InputError(
                 "SCO-011",
@@ -55,25 +47,14 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
         yield one
 
 
-class _Answers:
-    """Which scores belong to the same answer."""
-
-    def __init__(self) -> None:
-        self.seen: Counter[tuple[str, str]] = Counter()
-
-    def of(self, record: dict[str, Any]) -> Answer:
-        content = digest({key: record.get(key) for key in _CONTENT})[7:23]
-        mark = (content, record["name"])
-        self.seen[mark] += 1
-        return content, self.seen[mark]
-
-
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with Spool(path) as spool:
-            answers, scores = _Answers(), dict[Answer, dict[str, Any]]()
+            seen, scores = Counter[tuple[str, str]](), dict[Answer, dict[str, Any]]()
             for record in _records(path):
-                answer = answers.of(record)
+                content = digest({key: record.get(key) for key in _CONTENT})[7:23]
+                seen[content, record["name"]] += 1
+                answer = (content, seen[content, record["name"]])
                 if answer not in scores:
                     spool.add([answer, {key: record[key] for key in _KEPT if key in record}])
                 scores.setdefault(answer, {})[record["name"]] = (

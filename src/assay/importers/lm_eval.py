@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from assay.canon import digest
-from assay.files.json_stream import stream_json, stream_lines
+from assay.files.tables import table_rows
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.lm_eval_results import Results, dataset_version, read_results
@@ -305,9 +305,7 @@ def _sample_runs(
 
 def _first_labels(path: str, tally: ImportTally) -> list[str]:
     """The metrics that the first row of a samples file has."""
-    is_list = head_of(path).text.startswith("[")
-    found = stream_json(path, [()]) if is_list else stream_lines(path)
-    for _, row in found:
+    for row, _ in table_rows(path):
         return list(_scores(shaped(row, dict, "a sample", path), None, "", tally, path))
     return []
 
