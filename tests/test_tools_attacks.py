@@ -502,6 +502,48 @@ def test_the_gate_shows_the_graded_tools_that_a_schema_no_longer_has(
     )
 
 
+@pytest.mark.req("F-011")
+def test_the_gate_shows_that_a_tool_was_scored_under_another_version(
+    quick: Run, tmp_path: Path
+) -> None:
+    grow(quick, tmp_path)
+    path = next(gradings(tmp_path).iterdir())
+    path.write_text(path.read_text().replace("scoringSystem/1.0.0", "scoringSystem/0.9.0"))
+    (home(tmp_path) / "index.json").unlink()  # as another program's tree comes
+    done = quick("tools", "gate", "beewatch.scales", "--json")
+    assert rule(done, "beewatch.scales", "stable") == (
+        True,
+        "status stable; getWeight scored under scoringSystem/0.9.0",
+    )
+
+
+@pytest.mark.parametrize("name", ["get\0Weight", "w" * 5000, "..", "\x1b[2K"])
+def test_an_index_edited_to_name_what_cannot_be_is_not_an_internal_error(
+    quick: Run, tmp_path: Path, name: str
+) -> None:
+    grow(quick, tmp_path)
+    path = home(tmp_path) / "index.json"
+    index = json.loads(path.read_bytes())
+    index["summary"]["entries"][f"scales/tools/{name}/single-test/x"] = {"digest": "d"}
+    path.write_text(json.dumps(index))
+    done = quick("tools", "gate", "beewatch")
+    assert (done.code, "\x1b" in done.out, "is gone" in done.out) == (4, False, True)
+
+
+def test_half_a_surrogate_pair_is_refused_where_a_document_is_written(
+    quick: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "scales.json").write_text(json.dumps(schema(description="Weights \ud800")))
+    done = quick("tools", "grade", "scales.json", "--emit-prompts")
+    assert (done.code, "Remove lone surrogates" in done.err) == (3, True)
+    put(tmp_path / "scales.json", schema())
+    found = scores()
+    found["scores"][0]["reasoning"] = "\ud800"
+    (tmp_path / "scores.json").write_text(json.dumps(found))
+    done = quick("tools", "grade", "scales.json", "--consume-scores", "scores.json")
+    assert (done.code, "Remove lone surrogates" in done.err) == (3, True)
+
+
 @pytest.mark.req("X-39")
 def test_a_source_in_the_tree_that_was_changed_does_not_pass(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)

@@ -71,7 +71,7 @@ def _lines(result: ToolGateResult) -> Iterator[str]:
     yield f"{opt.paint(word, 'green' if result.passed else 'red')}  {result.subject}"
     for rule in result.rules:
         mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
-        yield f"  {mark} {rule.id}: {rule.reason}"
+        yield f"  {mark} {rule.id}: {printable(rule.reason)}"
 
 
 def _evidence(
@@ -213,7 +213,9 @@ def _tree_lines(index: NamespaceIndex | SelectionIndex) -> Iterator[str]:
         stem = "" if depth == 1 else "│  " if 1 in depths else "   "
         inside = depths[: depths.index(1)] if depth == 2 and 1 in depths else depths
         yield _node_line(f"{stem}{'├─' if depth in inside else '└─'}", name, node)
-    yield from (f"   blocked: {blocker.node}: {blocker.reason}" for blocker in index.blockers)
+    yield from (
+        printable(f"   blocked: {blocker.node}: {blocker.reason}") for blocker in index.blockers
+    )
     if (following := next_ungraded(index)) is not None:
         yield f"   next to grade: {following}"
 

@@ -215,17 +215,29 @@ def document_bytes(document: Any) -> bytes:
     another grade when it is read back.
     """
     try:
-        text = _encode(document)
-    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
-        text = stringify(msgspec.to_builtins(document, builtin_types=(Decimal,))).encode()
-    return msgspec.json.format(text, indent=2) + b"\n"
+        return _indented(_encode(document))
+    except UnicodeEncodeError:
+        raise _lone_surrogate() from None
 
 
 def script_bytes(document: Any) -> bytes:
     """A document as a JavaScript program would write it: the same bytes, whichever program writes
     it.
     """
-    return msgspec.json.format(stringify(document).encode(), indent=2) + b"\n"
+    try:
+        return _indented(stringify(document).encode())
+    except (
+        msgspec.DecodeError
+    ):  # an escape is all that can write one, and not every reader takes it
+        raise _lone_surrogate() from None
+
+
+def _indented(text: bytes) -> bytes:
+    return msgspec.json.format(text, indent=2) + b"\n"
+
+
+def _lone_surrogate() -> InputError:
+    return InputError("FIL-002", "a text can't be written as UTF-8.", fix="Remove lone surrogates.")
 
 
 # --- hashes

@@ -157,7 +157,7 @@ def _removed(index: NamespaceIndex, schema: str, tools: Collection[str] | None) 
         if tools is not None and parts[:2] == [schema, "tools"] and parts[2] not in tools:
             veto = f" (veto {entry['veto']})" if entry.get("veto") else ""
             found[parts[2]] = found.get(parts[2]) or veto
-    return [f"{name}{veto}" for name, veto in found.items()]
+    return [printable(f"{name}{veto}") for name, veto in found.items()]
 
 
 def gate_document(results: Sequence[ToolGateResult], rules: SchemaRules) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def _standing(
     wanted = rules.policy.production_from
     good = at_least(node.grade, wanted) if node.grade is not None else None
     why = f": {node.reason}" if node.reason else ""
-    why += "".join(f"; {answer}" for answer in stale[:10])
+    why += "".join(f"; {answer}" for answer in (*_other_versions(node, rules), *stale)[:10])
     return (
         GateRule(
             "grade", good, f"{what or 'grade'} {node.grade or 'none'}, needs {wanted} or better"
@@ -246,6 +246,16 @@ def _standing(
             f"{what or 'status'} {node.status}{why}",
         ),
     )
+
+
+def _other_versions(node: SchemaNode | IndexNode, rules: SchemaRules) -> list[str]:
+    """The nodes that were scored under another version than the gate shows."""
+    parts = {"": node} if isinstance(node, IndexNode) else {"": node.tools_aggregate, **node.tools}
+    return [
+        f"{name} scored under {part.scoring_system}".lstrip()
+        for name, part in parts.items()
+        if part.scoring_system not in (None, rules.systems.scoring)
+    ]
 
 
 def _schema_veto(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from errno import ENAMETOOLONG, ENOENT, ENOTDIR
 from typing import Any, NamedTuple
 
 from assay.canon import digest
@@ -78,8 +79,12 @@ def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]
     """
     try:
         names = os.listdir(os.path.join(folder, GRADINGS))
-    except (FileNotFoundError, NotADirectoryError):
+    except ValueError:  # a NUL in the path, as an edited index can name it
         return []
+    except OSError as error:
+        if error.errno in (ENOENT, ENOTDIR, ENAMETOOLONG):
+            return []
+        raise
     return sorted(
         (moment, name)
         for name in names
