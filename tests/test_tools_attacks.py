@@ -517,7 +517,7 @@ def test_the_gate_shows_that_a_tool_was_scored_under_another_version(
     )
 
 
-@pytest.mark.parametrize("name", ["get\0Weight", "w" * 5000, "..", "\x1b[2K"])
+@pytest.mark.parametrize("name", ["get\0Weight", "w" * 5000, "\x1b[2K"])
 def test_an_index_edited_to_name_what_cannot_be_is_not_an_internal_error(
     quick: Run, tmp_path: Path, name: str
 ) -> None:
