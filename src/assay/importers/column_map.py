@@ -52,7 +52,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }
 _ERROR = re.compile(
     r"(?:is_|has_|was_)?(?:errors?|errored|exception|traceback|failed|failure|skipped|timed_out"
-    r"|aborted|cancell?ed|crashed|excluded)(?:_(?:message|msg|text|type|code|class|name|reason))?"
+    r"|aborted|canceled|cancelled|crashed|excluded)(?:_(?:message|msg|text|type|code|class|name|reason))?"
     r"|exit_code|return_?code"
 )
 """Names of columns by which a row reports that it failed, was skipped or has an error."""

@@ -150,5 +150,5 @@ async def form(request: Request) -> Mapping[str, str]:
 
 SENT: Any = Depends(form)
 """The fields of the form. It comes before the principal in a handler, so that a form of another
-site is refused whoever sends it.
+site is refused regardless of its sender.
 """
