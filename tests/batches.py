@@ -145,7 +145,7 @@ def policies(draw: st.DrawFn) -> Rules:
         "version": 1,
         "title": "Drawn",
         "family": "workflow",
-        "pass_threshold": draw(st.one_of(decimals(0, 100, 3), st.sampled_from(edges))),
+        "pass_threshold": draw(st.one_of(decimals(1, 100, 3), st.sampled_from(edges))),
         "bands": bands,
         "role_floors": draw(
             st.dictionaries(

@@ -393,6 +393,20 @@ def test_a_clean_file_has_none_of_them(assay: Any, tmp_path: Path, text: str) ->
     assert (done.code, done.json()) == (0, {"files": ["it.yaml"], "faults": [], "findings": []})
 
 
+@each("line, share", [("pass_threshold: 70", "0.7"), ("min: 90", "0.9")])
+def test_a_share_where_a_policy_needs_points_is_refused(
+    assay: Any, tmp_path: Path, line: str, share: str
+) -> None:
+    """A threshold of 0.7 points lets nearly every score pass."""
+    text = _but("policy: workflow\n", "policy: own\n", POLICY)
+    key = line.partition(" ")[0]
+    (tmp_path / "own.yaml").write_text(text.replace(line, f"{key} {share}", 1))
+    (tmp_path / "card.json").write_text(json.dumps(scorecard()))
+    done = assay("grade", "card.json", "--policy", "own.yaml")
+    assert done.code == 3
+    assert f"is {share} of 100 points. Write points, not a share." in done.err
+
+
 @pytest.mark.req("W-088", "W-089", "W-090", "W-091", "W-092", "W-093")
 def test_the_built_in_shelf_is_clean(assay: Any) -> None:
     done = assay("library", "check", "--json")

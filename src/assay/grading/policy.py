@@ -205,7 +205,6 @@ def load_policy(document: Document) -> Policy:
     faults = Faults(document)
     policy = read_shelf_record(document, Policy, faults)
     limits: dict[Path, tuple[Any, int]] = {
-        ("pass_threshold",): (policy.pass_threshold, 100),
         ("shrinkage", "prior"): (policy.shrinkage.prior, 1),
         ("placement", "comfortable_margin"): (policy.placement.comfortable_margin, 1),
         ("ranking", "tie_window"): (policy.ranking.tie_window, 100),
@@ -214,6 +213,7 @@ def load_policy(document: Document) -> Policy:
     }
     for path, (value, high) in limits.items():
         faults.number(path, value, high=high)
+    _points(faults, ("pass_threshold",), policy.pass_threshold)
     if faults.number(("shrinkage", "k"), policy.shrinkage.k) == 0:
         faults.add(("shrinkage", "k"), "must be greater than 0.")
     terms = {} if policy.judge.gate is None else structs.asdict(policy.judge.gate)
@@ -231,9 +231,17 @@ _COUNTS = ("max_age_days", "min_labels", "min_items")
 """The terms for judges that are not shares."""
 
 
+def _points(faults: Faults, path: Path, value: Any) -> Any:
+    """The points of a threshold or a band. A share is a fault: with 0.7 nearly all would pass."""
+    points = faults.number(path, value, high=100)
+    if points is not None and 0 < points < 1:
+        faults.add(path, f"is {value} of 100 points. Write points, not a share.")
+    return points
+
+
 def _check_bands(policy: Policy, faults: Faults) -> None:
     edges = [
-        faults.number(("bands", index, "min"), band.min, high=100)
+        _points(faults, ("bands", index, "min"), band.min)
         for index, band in enumerate(policy.bands)
     ]
     letters = [band.grade for band in policy.bands]
