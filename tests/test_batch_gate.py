@@ -461,6 +461,26 @@ def test_batches_on_another_dataset_or_by_another_judge_are_not_compared(
         assert (done.code, words in done.err) == (3, True), done.err
 
 
+def test_a_column_that_a_decision_reads_and_a_batch_left_out_is_shown(
+    tmp_path: Path, assay: Any
+) -> None:
+    """Without groups the samples count as independent, and the interval narrows."""
+    source = evidence(tmp_path / "in.parquet", SIDES["good"])
+    made = {}
+    for keep in ("sample", "sample,group,attempt"):
+        made[keep] = tmp_path / f"{keep}.parquet"
+        done = assay("batch", source, "-o", made[keep], "--profile", PROFILE, "--keep", keep)
+        line = "not kept    attempt, group; `assay gate` reads it: --keep attempt,group\n"
+        shown = [one for one in done.out.splitlines() if one.startswith("not kept")]
+        assert [sorted(one.split()) for one in shown] == (
+            [sorted(line.split())] if keep == "sample" else []
+        ), done.out
+    forgot, whole = made.values()
+    for pair, n in (((whole, forgot), 1), ((forgot, forgot), 0), ((whole, whole), 0)):
+        notes = assay("gate", pair[0], "--baseline", pair[1], "--json").json()["notes"]
+        assert sum("kept `group` and the baseline's didn't" in one for one in notes) == n
+
+
 @pytest.mark.req("W-033")
 def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> None:
     theirs, ours = batch(tmp_path / "theirs.parquet", "good"), tmp_path / "ours.parquet"

@@ -28,6 +28,9 @@ MOST_UNUSED = 12
 
 """Columns that the summary names."""
 
+DECIDED = ("sample", "group", "attempt", "dataset_version", "judge")
+"""Columns that a decision over batches reads where they were kept."""
+
 
 def batch_document(
     result: BatchResult, target: BatchTarget, checked: BarResult | None
@@ -101,6 +104,9 @@ def batch_summary(
             f"not used    {', '.join(result.unused[:MOST_UNUSED])}"
             f"{' and ' + count(more, 'more column') if more > 0 else ''}"
         )
+    decided = [name for name in result.unused if name.lower() in DECIDED]
+    if decided and record.family == "workflow":
+        yield f"not kept    {', '.join(decided)}; `assay gate` reads it: --keep {','.join(decided)}"
     if tally.rejects:
         rejected = sum(one.n for one in tally.rejects)
         yield (

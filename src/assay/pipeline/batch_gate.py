@@ -18,7 +18,13 @@ from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
-from assay.batch.run_query import BatchRunQuery, BatchView, count_if, extra_gate_names
+from assay.batch.run_query import (
+    GROUP,
+    BatchRunQuery,
+    BatchView,
+    count_if,
+    extra_gate_names,
+)
 from assay.batch.side_sums import SideSums, side_sums
 from assay.batch.slice_sums import slice_pairs, slice_sums
 from assay.batch.targets import BatchTarget
@@ -252,7 +258,10 @@ def decide_batches(
             violated=False,
         )
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
-    notes.append(_columns_note(candidate.record, baseline.record))
+    notes += [
+        _columns_note(candidate.record, baseline.record),
+        _groups_note(candidate.record, baseline.record),
+    ]
     notes += [
         _rejects_note(bare.name, side.record)
         for bare, side in zip(sides, (candidate, baseline), strict=True)
@@ -321,6 +330,16 @@ def _columns_note(candidate: BatchRecord, baseline: BatchRecord) -> str | None:
         for record in (candidate, baseline)
     )
     return f"--map of the candidate's batch: {ours}; of the baseline's: {theirs}."
+
+
+def _groups_note(candidate: BatchRecord, baseline: BatchRecord) -> str | None:
+    """A note that samples count as independent although the candidate's have groups."""
+    if GROUP in baseline.keep or GROUP not in candidate.keep:
+        return None
+    return (
+        "The candidate's batch kept `group` and the baseline's didn't, so samples of one group"
+        " count as independent. Grade the baseline again with `--keep group`."
+    )
 
 
 def _rejects_note(name: str, record: BatchRecord) -> str | None:
