@@ -13,12 +13,11 @@ import csv
 import io
 from collections.abc import Mapping
 from datetime import date, timedelta
-from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from assay import exact
 from assay.errors import InputError
@@ -39,21 +38,21 @@ MAX_INTERVAL_DAYS = 36_500
 _Count = Annotated[int, Meta(ge=0, le=MAX_INTERVAL_DAYS)]
 
 
-class Card(NamedTuple):
+class Card(Struct, frozen=True):
     """Where an item is in its schedule after a review."""
 
     item: str
-    quality: int
-    repetitions: int
-    ease: Fraction
-    interval_days: int
+    quality: _Count
+    repetitions: _Count
+    ease: Number
+    interval_days: _Count
     reviewed_on: date
     due: date
 
     def document(self) -> dict[str, Any]:
         """A row of the table."""
         return {
-            **self._asdict(),
+            **asdict(self),
             "ease": shown(self.ease),
             "reviewed_on": self.reviewed_on.isoformat(),
             "due": self.due.isoformat(),
@@ -168,25 +167,17 @@ def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[
     }
 
 
-class _ScheduleRow(Struct, frozen=True, kw_only=True):
-    item: str
-    quality: _Count
-    repetitions: _Count
-    ease: Number
-    interval_days: _Count
-    reviewed_on: date
-    due: date
+class SavedSchedule(Struct, frozen=True):
+    """What an earlier export wrote."""
 
-
-class _Schedule(Struct, frozen=True):
     schema: Literal["assay.sm2/1"]
-    cards: list[_ScheduleRow]
+    cards: list[Card]
 
 
 def read_state(document: Document) -> dict[str, Card]:
     """Where an earlier export left each item."""
     try:
-        rows = convert(document.tree, _Schedule).cards
+        rows = convert(document.tree, SavedSchedule).cards
     except ValidationError as error:
         raise InputError(
             "EXM-016",
@@ -206,5 +197,5 @@ def read_state(document: Document) -> dict[str, Card]:
             raise InputError(
                 "EXM-016", f"the item '{row.item}' appears twice.", where=document.file
             )
-        found[row.item] = Card(**{**asdict(row), "ease": fraction(row.ease)})
+        found[row.item] = replace(row, ease=fraction(row.ease))
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -19,7 +19,7 @@ GUESS = "{boundary_guess}"
 """Marks the place in a text where an attacker would put the boundary if they could guess it."""
 
 
-class Injection(NamedTuple):
+class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One attack, and what it wants: the best score, the first place, a tie, no verdict, or the
     boundary and the key themselves.
     """
@@ -41,14 +41,6 @@ class Injection(NamedTuple):
         return self.text.replace(GUESS, guess)
 
 
-class _InjectionLine(msgspec.Struct, forbid_unknown_fields=True):
-    id: str
-    technique: str
-    language: str
-    text: str
-    wants: Wants
-
-
 @cache
 def load() -> tuple[Injection, ...]:
     """All of them, in the order of the file. Read once.
@@ -57,7 +49,4 @@ def load() -> tuple[Injection, ...]:
     (True, 'high')
     """
     data = files("assay.judging").joinpath("data", "injections.jsonl").read_bytes()
-    return tuple(
-        Injection(*msgspec.structs.astuple(line))
-        for line in msgspec.json.Decoder(_InjectionLine).decode_lines(data)
-    )
+    return tuple(msgspec.json.Decoder(Injection).decode_lines(data))

@@ -19,7 +19,7 @@ from assay.running.patch_trees import lay_out, read_files
 from assay.sandbox import (
     Isolation,
     SandboxLimits,
-    SandboxOutcome,
+    SandboxVerdict,
     TreeEntry,
     run_command,
     run_test,
@@ -30,34 +30,14 @@ from assay.scoring.metrics.outcomes import Instance, Share
 _SETS = ("fail_to_pass", "pass_to_pass")
 
 
-class EndedTest(NamedTuple):
-    """How one run of a test ended."""
-
-    passed: bool
-    outcome: SandboxOutcome
-    reason: str
-    collected: tuple[str, ...] = ()
-    """The tests that the runner found under this name."""
-
-    def document(self) -> dict[str, Any]:
-        """The document for the result."""
-        return {
-            "passed": self.passed,
-            "status": self.outcome.status,
-            "reason": self.reason,
-            "violations": [violation._asdict() for violation in self.outcome.violations],
-            "wall_s": self.outcome.wall_s,
-        }
-
-
 class Repair(NamedTuple):
     """The effect of a patch. There are no runs if it does not apply."""
 
     job: PatchJob
     applies: bool
     reason: str
-    before: dict[str, EndedTest]
-    after: dict[str, EndedTest]
+    before: dict[str, SandboxVerdict]
+    after: dict[str, SandboxVerdict]
     not_there: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
 
@@ -79,9 +59,8 @@ class Repair(NamedTuple):
         # a test of the issue that passed before the patch does not show that it fixed anything
         idle = set(self.invalid_before["fail_to_pass"])
         names = getattr(self.job, which)
-        return Share(
-            sum(self.after[name].passed and name not in idle for name in names), len(names)
-        )
+        passed = [name for name in names if self.after[name].passed and name not in idle]
+        return Share(len(passed), len(names))
 
     def instance(self) -> Instance:
         """The instance in the form that `assay measure tests` reads."""
@@ -107,7 +86,7 @@ class Repair(NamedTuple):
     def document(self) -> dict[str, Any]:
         """What is added to the entry of an instance."""
         ends = {
-            name: {"before": self.before[name].document(), "after": end.document()}
+            name: {"before": _shown(self.before[name]), "after": _shown(end)}
             for name, end in self.after.items()
         }
         return {
@@ -121,6 +100,17 @@ class Repair(NamedTuple):
         }
 
 
+def _shown(ended: SandboxVerdict) -> dict[str, Any]:
+    """How one run of a test ended, for the result."""
+    return {
+        "passed": ended.passed,
+        "status": ended.outcome.status,
+        "reason": ended.reason,
+        "violations": [violation._asdict() for violation in ended.outcome.violations],
+        "wall_s": ended.outcome.wall_s,
+    }
+
+
 def repair(
     job: PatchJob,
     *,
@@ -128,7 +118,7 @@ def repair(
     isolation: Isolation,
     readable: Sequence[str] = (),
     entries: Sequence[TreeEntry] | None = None,
-    known: MutableMapping[str, EndedTest] | None = None,
+    known: MutableMapping[str, SandboxVerdict] | None = None,
     done: Callable[[int], object] = lambda count: None,
 ) -> Repair:
     """Apply the patch to a copy and run every test, without it and with it. `done` is called after
@@ -144,7 +134,7 @@ def repair(
     runner, paths = find_runner(job.command), {entry.path for entry in trees.before}
     common: dict[str, Any] = {"limits": limits, "isolation": isolation, "readable": readable}
 
-    def run(tree: Sequence[TreeEntry], test: str, expected: Sequence[str]) -> EndedTest:
+    def run(tree: Sequence[TreeEntry], test: str, expected: Sequence[str]) -> SandboxVerdict:
         if runner is not None:
             place = find_test(test, runner.kind, paths)
             ended = run_test(tree, test, place, runner=runner, expected=expected, **common)
@@ -156,13 +146,13 @@ def repair(
                 f"the test {test!r} could not be run: {ended.reason}.",
                 where=job.instance_id,
             )
-        return EndedTest(ended.passed, ended.outcome, ended.reason, ended.collected)
+        return ended
 
     def run_all(
         tree: Sequence[TreeEntry],
-        ends: MutableMapping[str, EndedTest],
-        before: Mapping[str, EndedTest],
-    ) -> dict[str, EndedTest]:
+        ends: MutableMapping[str, SandboxVerdict],
+        before: Mapping[str, SandboxVerdict],
+    ) -> dict[str, SandboxVerdict]:
         for test in job.tests:
             if test not in ends:
                 ends[test] = run(tree, test, before[test].collected if before else ())

@@ -23,10 +23,10 @@ from assay.files.json_files import parse_json
 from assay.running.compatibility import PreparedSample, touches
 from assay.running.dataset import lookup
 from assay.running.patch_jobs import RUNNERS, PatchJob, make_job
-from assay.running.patch_tests import EndedTest, Repair, repair
+from assay.running.patch_tests import Repair, repair
 from assay.running.patch_trees import lay_out, read_files
 from assay.running.revisions import is_repository, read_revision
-from assay.sandbox import SandboxLimits, TreeEntry, available
+from assay.sandbox import SandboxLimits, SandboxVerdict, TreeEntry, available
 from assay.sandbox.isolation import INSTALL
 from assay.tracing.recorder import exact_number
 
@@ -246,7 +246,7 @@ def _read(folder: str, base: str | None) -> _Tree:
     return _Tree(entries, f"sha256:{total.hexdigest()}", commit)
 
 
-def _nothing_known(_tree: str, _hidden: str) -> dict[str, EndedTest]:
+def _nothing_known(_tree: str, _hidden: str) -> dict[str, SandboxVerdict]:
     """An empty record of runs without a patch. They are a property of the tree, not of the
     patch.
     """
@@ -331,7 +331,7 @@ def _evidence(run: Mapping[str, Any], judged: Repair, about: Mapping[str, Any]) 
     }
 
 
-def _why(ended: EndedTest) -> str:
+def _why(ended: SandboxVerdict) -> str:
     """Why a test failed, in one line: what it raised first where it ended by itself, else the
     sandbox's reason.
     """
