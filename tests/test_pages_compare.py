@@ -373,8 +373,10 @@ def test_sides_that_bring_less_than_the_profile_of_the_project_are_refused(tmp_p
         assert "the gates, criteria and terms for judges of code-repair@1, the profile of" in found
         sides = {"candidate": {"evaluation": "new"}, "baseline": {"evaluation": "old"}}
         assert api.post("/decisions", sides).status_code == 422
-        broken = {"name": "x", "runs": faq(1, 2), "settings": {"own_profile": {"profile": [1]}}}
-        assert api.post("/evaluations", broken).status_code == 422
+        for profile in ([1], {}, {**LAX, "made_from": "x", "not_graded": 5}):
+            broken = {"own_profile": {"profile": profile}}
+            refused = api.post("/evaluations", {"name": "x", "runs": faq(1, 2), "settings": broken})
+            assert refused.status_code == 422, refused.text
 
 
 def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(

@@ -238,6 +238,15 @@ def test_an_event_that_no_runner_posts_is_refused(api: Api) -> None:
     refused(api.post("/runs/nope/events", {"event": "error"}), 404)
 
 
+def test_a_moment_that_no_calendar_has_in_utc_counts_as_not_stated(api: Api) -> None:
+    edges = {
+        "started_at": "0001-01-01T00:00:00+14:00",
+        "finished_at": "9999-12-31T23:59:59-14:00",
+    }
+    made = api.post("/evaluations", {"name": "edges", "runs": [run(**edges)]})
+    assert made.status_code == 201, made.text
+
+
 def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
     one = runs(1)
     both = {"candidate": one, "baseline": one}

@@ -57,7 +57,8 @@ def moment(text: str | None) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
+        in_utc = found.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise UsageError(
             "CLI-001", f"--now is {text!r}; write a time such as 2026-11-15T10:00:00Z."
         ) from None
@@ -67,7 +68,7 @@ def moment(text: str | None) -> datetime | None:
             f"--now is {text!r}, without a time zone.",
             fix="Write it in UTC, with a Z at the end.",
         )
-    return found.astimezone(UTC)
+    return in_utc
 
 
 def shelf_of(options: Options) -> Shelf:

@@ -15,6 +15,8 @@ from starlette.responses import Response
 from assay.archive.evaluating import MadeEvaluation, evaluate_runs, run_groups
 from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.evaluations import check_name, read_evaluation
+from assay.files.json_files import Document
+from assay.scoring.profile import load_profile
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.graded_by import with_configured
@@ -63,6 +65,8 @@ def _evaluated(
     own = body.settings.get("own_profile")
     if own is not None and not (isinstance(own, dict) and isinstance(own.get("profile"), dict)):
         raise Problem(422, "it must have a `profile`.", where="settings.own_profile")
+    if own is not None:  # decisions will be made by it
+        load_profile(Document(own["profile"], "settings.own_profile"))
     evidence = read_evidence(services, project, body.runs, "runs", None)
     trees = [document.tree for document in evidence.documents]
     wrong = [

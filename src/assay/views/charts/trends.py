@@ -33,9 +33,9 @@ def moment(text: object) -> datetime | None:
     """A moment, or None if the text is none. One without a time zone is read as UTC."""
     try:
         found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-    except ValueError:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def time_axis() -> Spec:
