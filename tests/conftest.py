@@ -18,9 +18,13 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from hypothesis.internal import charmap
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.intervalsets import IntervalSet
 from sqlalchemy import Connection, event
 
 from assay.store import migrating
+from examples import CAMPAIGN
 from forking import Commands, Result, once, run_anew, share_firsts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +34,12 @@ collect_ignore = ["servers"]  # programs that tests start, some of them broken o
 settings.register_profile("suite", deadline=None, max_examples=15, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+if not CAMPAIGN:
+    # Each process would read all our source for literals to draw, try a million characters to learn
+    # which of them UTF-8 has, and draw other examples depending on what it has loaded.
+    providers._get_local_constants = lambda: providers._local_constants
+    utf_8 = IntervalSet([(0, 0xD7FF), (0xE000, sys.maxunicode)])
+    charmap.intervals_from_codec = {"utf-8": (utf_8, IntervalSet([]))}.__getitem__
 
 # The modules and tests that are collected stay until the end: looking for garbage among them, again
 # and again, would only cost time.

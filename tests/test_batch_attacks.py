@@ -150,16 +150,15 @@ def test_a_table_that_assay_wrote_is_never_imported_as_results(assay: Any, tmp_p
             for row in rows
         ]
         write(tmp_path / f"{side}.in.jsonl", rows)
-        for form in ("csv", "jsonl", "parquet"):
+        for form in ("parquet",) if side == "base" else ("csv", "jsonl", "parquet"):
             made = ("-o", f"{side}.{form}", "--profile", PROFILE, "--overwrite")
             assert assay("batch", f"{side}.in.jsonl", *made).code == 0
     done = assay("gate", "worse.parquet", "--baseline", "base.parquet")
     assert (done.code, "shown to be worse" in done.out) == (1, True)
-    for side in ("base", "worse"):
-        (tmp_path / f"{side}.batch.json").unlink()
+    (tmp_path / "worse.batch.json").unlink()
     for form in ("csv", "jsonl", "parquet"):
         for more in (("--profile", PROFILE), ("--map", "passed=passed")):
-            done = assay("gate", f"worse.{form}", "--baseline", f"base.{form}", *more)
+            done = assay("gate", f"worse.{form}", "--baseline", f"worse.{form}", *more)
             assert (done.code, "an output of `assay batch`" in done.err) == (3, True), done.err
     (tmp_path / "grades.csv").write_text(
         "run_id,passed,grade,provisional_grade,weighted_score,pass_threshold\nr,true,A,A,95,70\n"

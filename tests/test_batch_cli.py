@@ -401,11 +401,11 @@ def test_a_sample_is_always_the_same_runs(assay: Any, tmp_path: Path) -> None:
 
 
 def test_the_queries_run_as_they_are_printed(
-    assay_anew: Any, assay: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    assay: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "s.parquet", rows())
-    done = assay_anew("batch", "s.parquet", "--profile", PROFILE, "--explain-sql", "--json")
+    done = assay("batch", "s.parquet", "--profile", PROFILE, "--explain-sql", "--json")
     assert done.code == 0, done.err
     duckdb.sql(f"CREATE OR REPLACE TEMP VIEW batch_input AS FROM '{tmp_path}/s.parquet'")
     assert len(duckdb.sql(done.json()["grades"]).fetchall()) == 5
