@@ -63,7 +63,12 @@ class DuckDBEngine:
             return self._view(views_sql(self.connection, sources))
         except self._error as error:
             names = [one if isinstance(one, str) else one.name for one in sources]
-            raise _unreadable(error, ", ".join(dict.fromkeys(names))) from None
+            raise InputError(
+                "BAT-022",
+                f"DuckDB can't read it: {_first_lines(error)}",
+                where=", ".join(dict.fromkeys(names)),
+                fix="Nothing was written.",
+            ) from None
 
     def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
         """The statements that read sources; none for Arrow files, which pyarrow reads."""
@@ -184,15 +189,6 @@ class DuckDBEngine:
 
 def _failed(error: Exception) -> InputError:
     return InputError("BAT-008", f"DuckDB refused: {_first_lines(error)}")
-
-
-def _unreadable(error: Exception, where: str) -> InputError:
-    return InputError(
-        "BAT-022",
-        f"DuckDB can't read it: {_first_lines(error)}",
-        where=where,
-        fix="Nothing was written.",
-    )
 
 
 def _first_lines(error: Exception) -> str:

@@ -197,7 +197,8 @@ class _Grading:
         view = graded_view(self._task, engine, view)
         columns = engine.columns(view)
         if self._options.sample is not None:
-            drawn = sampled(view, self._run_column(), self._options.sample)
+            run = self._task.names.get(self._task.key, self._task.key)
+            drawn = sampled(view, run, self._options.sample)
             view = engine.define(in_dialect(drawn, engine.dialect))
         self._sql.add(self._task.queries(VIEW, columns, engine.dialect).grades)
         queries = self._task.queries(view, columns, engine.dialect)
@@ -222,9 +223,6 @@ class _Grading:
     def sql_digest(self) -> str:
         """The digest of the queries."""
         return digest(sorted(self._sql))
-
-    def _run_column(self) -> str:
-        return self._task.names.get(self._task.key, self._task.key)
 
     def _progress(self, part: _BatchPart) -> Callable[[float], None] | None:
         report = self._options.progress

@@ -96,12 +96,9 @@ def open_session(source: SparkSource) -> OpenSession:
 
 def _wrong(session: Any) -> dict[str, str]:
     """The settings in which a session differs, with the values they must have."""
-    return {name: value for name, value in SETTINGS.items() if _current(session, name) != value}
-
-
-def _current(session: Any, name: str) -> str:
-    """What a session has set, or Spark's own default: that of ANSI mode differs by version."""
-    return str(session.conf.get(name)).lower()
+    # a session has what was set, or Spark's own default: that of ANSI mode differs by version
+    current = {name: str(session.conf.get(name)).lower() for name in SETTINGS}
+    return {name: value for name, value in SETTINGS.items() if current[name] != value}
 
 
 def _check(session: Any) -> None:

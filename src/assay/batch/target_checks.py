@@ -54,7 +54,8 @@ def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> 
     present = [p for p in (target.path, target.rejects, target.record) if os.path.lexists(p)]
     if not present:
         return
-    if target.is_folder and not _may_replace(target):
+    is_output = os.path.isdir(target.path) and (os.path.exists(target.record) or _is_empty(target))
+    if target.is_folder and not is_output:
         raise UsageError(
             "BAT-021",
             "already exists and isn't the output of a batch, so it is never overwritten.",
@@ -74,10 +75,6 @@ def _identity(path: str) -> str:
     if not database.lower().endswith(DATABASES):
         return os.path.realpath(path)
     return f"{os.path.realpath(database)}#{table.rpartition('.')[2].lower()}"
-
-
-def _may_replace(target: BatchTarget) -> bool:
-    return os.path.isdir(target.path) and (os.path.exists(target.record) or _is_empty(target))
 
 
 def _is_empty(target: BatchTarget) -> bool:

@@ -136,7 +136,7 @@ def _row(value: Any, where: str) -> PromptfooRow:
     row = shaped(value, dict, "a row", where)
     grading = optional(row.get("gradingResult"), dict, "`gradingResult`", where) or {}
     test = optional(row.get("testCase"), dict, "`testCase`", where) or {}
-    variables = row.get("vars", test.get("vars"))
+    variables, title = row.get("vars", test.get("vars")), test.get("description")
     prompt = row.get("prompt")
     provider = row.get("provider")
     response = row.get("response", row.get("providerResponse"))
@@ -169,12 +169,8 @@ def _row(value: Any, where: str) -> PromptfooRow:
         latency_ms=row.get("latencyMs"),
         cost_usd=row.get("cost"),
         tokens=usage.get("total") if isinstance(usage, dict) else None,
-        description=_described(test.get("description")),
+        description=" ".join(title[:MAX_DESCRIPTION].split()) if isinstance(title, str) else "",
     )
-
-
-def _described(value: Any) -> str:
-    return " ".join(value[:MAX_DESCRIPTION].split()) if isinstance(value, str) else ""
 
 
 def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any]) -> str | None:

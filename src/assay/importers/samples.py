@@ -101,7 +101,16 @@ def sample_run(
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
-        raise _merged(tally.results[workflow, dataset], origin.run, workflow, dataset)
+        raise UsageError(
+            "CLI-001",
+            f"{tally.results[workflow, dataset]} and {origin.run} are separate results of"
+            f" {workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}, and would become"
+            " one evaluation.",
+            fix=(
+                "Give one result file at a time. If they are of two versions, import each with"
+                f" `--workflow {workflow.id}@VERSION`."
+            ),
+        )
     attempted = "" if attempt == 1 else f"/{attempt}"
     inputs, outputs = inputs or {}, outputs or {}
     needed = sorted(outputs) if outputs else ["answer"] if origin.answers else []
@@ -158,19 +167,6 @@ def sample_run(
 def is_immense(value: int | Decimal) -> bool:
     """Whether a number is beyond the orders of magnitude that a score may have."""
     return value != 0 and abs(Decimal(value).adjusted()) > MAX_EXPONENT
-
-
-def _merged(first: str, second: str, workflow: NameVersion, dataset: NameVersion) -> UsageError:
-    """The refusal of two result files that would become one evaluation."""
-    return UsageError(
-        "CLI-001",
-        f"{first} and {second} are separate results of {workflow.id}@{workflow.version} on"
-        f" {dataset.id}@{dataset.version}, and would become one evaluation.",
-        fix=(
-            "Give one result file at a time. If they are of two versions, import each with"
-            f" `--workflow {workflow.id}@VERSION`."
-        ),
-    )
 
 
 def _short(run_id: str) -> str:

@@ -124,7 +124,8 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
     tie.
     """
     pool = list(contenders)
-    common = _common_scale(pool)
+    known = (value for one in pool for value in (one.latency, one.cost) if value is not None)
+    common = lcm(*(value.den for value in known))
     listed = sorted(pool, key=lambda one: (one.gate_failures > 0, -one.score, one.id))
     places: list[Place] = []
     group: list[Contender] = []
@@ -153,12 +154,6 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
         group.append(one)
     close()
     return places
-
-
-def _common_scale(pool: list[Contender]) -> int:
-    return lcm(
-        *(value.den for one in pool for value in (one.latency, one.cost) if value is not None)
-    )
 
 
 def _inside(contender: Contender, common: int) -> tuple[Any, ...]:
