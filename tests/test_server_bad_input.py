@@ -226,6 +226,7 @@ def test_an_event_that_no_runner_posts_is_refused(api: Api) -> None:
         *(
             {"event": "workflow_end", "run": {"run_id": "other"}},
             {"event": "workflow_end", "run": {"status": "x"}},
+            {"event": "workflow_end", "run": {"status": "success", "required_outputs": []}},
         ),
         *(
             [{"event": "error"}, {"event": "error"}],

@@ -204,13 +204,16 @@ def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
-    """The finished run without its steps, to check that it is valid; it must say how it ended."""
-    for name in _AT_END:
-        if name in end:
+    """The finished run without its steps, to check that it is valid; it must say how it ended. What
+    the start states stays: a run must not lower its requirements once its outcome is known.
+    """
+    begun = parse_json(head)
+    for name, value in end.items():
+        if name in _AT_END or begun.get(name, value) != value:
             raise Problem(
                 422, f"'{name}' was given before and can't be given again.", where=f"run.{name}"
             )
-    return read_run(bodies.document({**parse_json(head), **end}))
+    return read_run(bodies.document({**begun, **end}))
 
 
 @router.get(
