@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.parsing import Options
 from assay.cli.verbs import VERBS
-from assay.errors import Fault, InputError, UsageError
+from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import show_path
 from assay.files.yaml_files import is_yaml_name
 from assay.registry import is_path, near_miss
@@ -179,10 +179,7 @@ def _configured(parser: argparse.ArgumentParser, verb: str, config: Config) -> d
             continue
         found[option] = Setting(made, config.place(*key))
     faults += _command_faults(actions, verb, config)
-    if faults:
-        raise InputError(
-            "CFG-001", faults[0].message, where=config.path, fix=faults[0].fix, faults=faults
-        )
+    raise_faults(faults, where=config.path)
     return found
 
 

@@ -282,6 +282,15 @@ class FaultList:
         return error
 
 
+def raise_faults(
+    faults: Sequence[Fault], *, where: str = "", kind: type[InputError] = InputError
+) -> None:
+    """Raise one error with all the faults, worded as the first; nothing if there are none."""
+    if faults:
+        first = faults[0]
+        raise kind(first.code, first.message, where=where, fix=first.fix, faults=faults)
+
+
 class EvidenceError(InputError):
     """A run or a scorecard is malformed."""
 

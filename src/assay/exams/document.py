@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from assay import exact
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, raise_faults
 from assay.exams.diagnosis import diagnose
 from assay.exams.exam import exam_digest
 from assay.exams.marking import MarkedExam, Marking, mean
@@ -269,8 +269,7 @@ def check_result(result: ExamResult, marking: Marking, *, where: str) -> Checked
     if not faults:
         for code, path, message in _total_faults(checked):
             add(code, path, message)
-    if faults:
-        raise InputError(faults[0].code, faults[0].message, where=where, faults=faults)
+    raise_faults(faults, where=where)
     removed = tuple(name for name in result.digests.items if name not in bits)
     return checked._replace(bits={**bits, **dict.fromkeys(removed, 0)}, removed=removed)
 

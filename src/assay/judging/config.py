@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from assay import exact
 from assay.canon import digest
-from assay.errors import EvidenceError, Fault, ShelfError, UsageError
+from assay.errors import EvidenceError, Fault, ShelfError, UsageError, raise_faults
 from assay.files.json_files import Document
 from assay.judging.apis import JUDGES
 from assay.records.evidence import ClosedRecord, Number
@@ -124,8 +124,7 @@ def load_judge(document: Document) -> JudgeSpec:
         Fault(message, code="JDG-001", file=document.file, line=lines.get(path), path=path, fix=fix)
         for path, message, fix in spec_faults(spec)
     ]
-    if faults:
-        raise ShelfError("JDG-001", faults[0].message, where=document.file, faults=faults)
+    raise_faults(faults, where=document.file, kind=ShelfError)
     return spec
 
 

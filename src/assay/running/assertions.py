@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from assay.errors import EvidenceError, Fault
+from assay.errors import EvidenceError, Fault, raise_faults
 from assay.files.json_files import Document, parse_json
 from assay.records.contract import contract_of, encode
 from assay.records.evidence import ClosedRecord, Number
@@ -85,8 +85,7 @@ def read_assertions(
             problem = "; ".join(_words(fault) for fault in error.faults)
         if problem:
             faults.append(Fault(f"{place}: {at}: {problem}", code="RUN-002", file=where))
-    if faults:
-        raise EvidenceError("RUN-002", faults[0].message, where=where, faults=faults)
+    raise_faults(faults, where=where, kind=EvidenceError)
     return tuple(assertions)
 
 

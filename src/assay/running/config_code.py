@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.errors import Fault, InputError
+from assay.errors import Fault, raise_faults
 from assay.files.json_files import Path, show_path
 from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.running.config import Config
@@ -31,10 +31,7 @@ def refuse_outside_code(config: Config, workflow: str | None) -> None:
         )
         for key, path in _outside(config, workflow)
     ]
-    if faults:
-        raise InputError(
-            "CFG-002", faults[0].message, where=config.path, fix=faults[0].fix, faults=faults
-        )
+    raise_faults(faults, where=config.path)
 
 
 def _outside(config: Config, workflow: str | None) -> Iterator[tuple[Path, str]]:

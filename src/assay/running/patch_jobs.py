@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, raise_faults
 from assay.files.json_files import Document
 from assay.records.reading import read_record
 from assay.sandbox import REPORT, PythonRunner, check_paths
@@ -75,10 +75,7 @@ def make_job(tree: Any, *, defaults: Mapping[str, Any] | None = None) -> PatchJo
         raise InputError(
             "SCO-038", f"the test command cannot be read: {error}.", where=where
         ) from None
-    if faults:
-        raise InputError(
-            "SCO-038", faults[0].message, where=where, fix=faults[0].fix, faults=faults
-        )
+    raise_faults(faults, where=where)
     check_paths(job.restore)
     return job
 

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from assay import exact
 from assay.canon import canonical
-from assay.errors import EvidenceError, Fault, FormulaError, printable
+from assay.errors import EvidenceError, Fault, FormulaError, printable, raise_faults
 from assay.formulas import floor_norm
 from assay.records.scorecard import Criterion, FloorOverride, Scorecard
 from assay.registry import near_miss
@@ -67,10 +67,7 @@ def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
             continue
         criteria.append(_held(criterion, spec, plan.profile.id, f"criteria[{index}]", faults))
     faults += _weight_faults(card.criteria, specs, plan.profile.id)
-    if faults:
-        raise EvidenceError(
-            faults[0].code, faults[0].message, where=card.run_id, fix=faults[0].fix, faults=faults
-        )
+    raise_faults(faults, where=card.run_id, kind=EvidenceError)
     named = {criterion.name for criterion in criteria}
     criteria += [
         spec.scored(None, n=0, missing=why % "criterion")

@@ -8,7 +8,7 @@ without evidence stays on the card with a null raw score. Nothing here weighs or
 
 from __future__ import annotations
 
-from assay.errors import EvidenceError, Fault, FormulaError
+from assay.errors import EvidenceError, Fault, FormulaError, raise_faults
 from assay.formulas import normalise
 from assay.records.evidence import Run
 from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
@@ -52,8 +52,7 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
         except FormulaError as error:
             path = f"scores.{planned_criterion.spec.id}"
             faults.append(Fault(error.message, code=error.code, path=path, fix=error.fix))
-    if faults:
-        raise EvidenceError(faults[0].code, faults[0].message, fix=faults[0].fix, faults=faults)
+    raise_faults(faults, kind=EvidenceError)
     for name in run.scores:
         if name not in plan.known:
             notes.append(

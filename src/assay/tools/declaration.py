@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 
-from assay.errors import EvidenceError, Fault, InputError
+from assay.errors import EvidenceError, Fault, InputError, raise_faults
 from assay.files.json_files import Document
 from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
@@ -110,10 +110,7 @@ def check_declaration(document: Document) -> Declaration:
             faults=error.faults,
         ) from None
     faults = list(_faults(declaration, document))
-    if faults:
-        raise InputError(
-            CODE, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults
-        )
+    raise_faults(faults, where=document.file)
     return declaration
 
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from assay import exact
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, raise_faults
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import LockedMember, SelectionLock
 from assay.records.typed import convert
@@ -94,8 +94,7 @@ def check_selection(document: object, where: str = "") -> dict[str, Any]:
         Fault(message, code=code, file=where, path=path)
         for code, path, message in _selection_faults(document)
     ]
-    if faults:
-        raise InputError(faults[0].code, faults[0].message, where=where, faults=faults)
+    raise_faults(faults, where=where)
     return document
 
 

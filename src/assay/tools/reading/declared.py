@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from assay.errors import Fault, InputError
+from assay.errors import Fault, raise_faults
 from assay.tools import ecma
 from assay.tools.checks import package_name, same_package
 from assay.tools.declaration import CODE, Declaration
@@ -44,8 +44,7 @@ def declare(
         Fault(message, code=CODE, file=where, path=path, fix=fix)
         for path, message, fix in _contradictions(schema, declaration, launch)
     ]
-    if faults:
-        raise InputError(CODE, faults[0].message, where=where, fix=faults[0].fix, faults=faults)
+    raise_faults(faults, where=where)
     main = schema.main
     page = {
         "serverInfo": {"name": main["name"], "version": main["version"]},
