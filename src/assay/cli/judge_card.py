@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Bounds, Command, Options, arg, policy_option, repeated
-from assay.cli.judge_specs import only, specs_of
+from assay.cli.judge_specs import specs_of
 from assay.errors import ExitCode, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import make_rules
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.archive.store import Store
-    from assay.judging.client import Client
     from assay.judging.config import JudgeSpec
 
 
@@ -167,8 +166,7 @@ def _verdicts(options: Options, calibration: dict[str, Any] | None) -> dict[str,
 
 
 def _audit(options: Options, store: Store | None) -> int:
-    specs = specs_of(options)
-    only(specs, "audit")
+    specs = specs_of(options, only="audit")
     probes = _probes(options.probe)
     known: Sequence[Pair] = read_pairs([options.items]) if options.items else audit_pairs()
     pairs, injections = known[: options.first], load()[: options.first]
@@ -178,8 +176,10 @@ def _audit(options: Options, store: Store | None) -> int:
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "calls_at_most": calls}
         return common.print_plan(options, plan, [most])
 
-    async def ask(clients: list[Client]) -> dict[str, MeasuredBias]:
-        return await audit(
+    found, usages = common.ask(
+        options,
+        specs,
+        lambda clients: audit(
             clients[0],
             pairs=pairs,
             paddings=paddings(),
@@ -188,9 +188,9 @@ def _audit(options: Options, store: Store | None) -> int:
             family=specs[0].family,
             probes=probes,
             repeats=options.repeats,
-        )
-
-    found, usages = common.ask(options, specs, ask, total=calls)
+        ),
+        total=calls,
+    )
     document = audit_document(
         found,
         spec=specs[0],

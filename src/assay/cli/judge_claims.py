@@ -4,11 +4,13 @@ judge.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, Options, arg, flag
-from assay.cli.judge_specs import only, specs_of
+from assay.cli.judge_specs import specs_of
 from assay.errors import NotEnoughEvidence
 from assay.judging.claims_task import claims_of, judge_parts, judged_runs
 from assay.judging.items import read_items
@@ -19,27 +21,66 @@ from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
-    from assay.judging.client import Answer, Client
 
 
-def _claims(options: Options, store: Store | None) -> int:
-    specs = specs_of(options)
-    only(specs, "claims")
+class _Work(NamedTuple):
+    """What one of the two actions asks about, and what it makes of the answers."""
+
+    action: str
+    noun: str
+    collect: Callable[..., list[Any]]
+    prompt: str
+    row: Callable[[Any], dict[str, Any]]
+    verdict: str
+    """The key of the verdict in a row."""
+    decided: Callable[..., Iterable[Any]]
+    sentences: dict[str, str]
+    """For each kind of thing that is asked about, the sentence of those that hold."""
+    hint: str = ""
+
+
+_CLAIMS = _Work(
+    "claims",
+    "claim",
+    claims_of,
+    CLAIM_PROMPT,
+    lambda one: {"claim": one.question.texts[0]},
+    "supported",
+    judged_runs,
+    {"claim": "claims are supported"},
+)
+_PASSAGES = _Work(
+    "passages",
+    "passage",
+    passages_of,
+    PASSAGE_PROMPT,
+    lambda one: {"kind": one.what, "text": one.question.texts[0]},
+    "verdict",
+    weighed_runs,
+    {
+        "passage": "passages are relevant",
+        "statement": "statements of the expected answers are in the passages",
+    },
+    " Runs whose dataset gives `expected.relevant_ids` need no judge for this.",
+)
+
+
+def _decide(work: _Work, options: Options, store: Store | None) -> int:
+    specs = specs_of(options, only=work.action)
     items = read_items(options.files)
-    claims = claims_of(items, again=options.again)
-    if not claims:
+    asked = work.collect(items, again=options.again)
+    if not asked:
         raise NotEnoughEvidence(
             "JDG-010",
-            "there is no undecided claim in these runs.",
-            fix="--again asks about decided ones too.",
+            f"there is no undecided {work.noun} in these runs.",
+            fix=f"--again asks about decided ones too.{work.hint}",
         )
     if options.dry_run:
-        return common.dry_run(options, specs, [(one.question, 0) for one in claims])
+        return common.dry_run(options, specs, [(one.question, 0) for one in asked])
 
-    async def ask(clients: list[Client]) -> list[Answer]:
-        return await judge_parts(clients[0], claims)
-
-    answers, usages = common.ask(options, specs, ask, total=len(claims))
+    answers, usages = common.ask(
+        options, specs, lambda clients: judge_parts(clients[0], asked), total=len(asked)
+    )
     counts = counts_of(answers)
     verdicts = [
         None if answer.verdict is None else bool(answer.verdict.score) for answer in answers
@@ -47,95 +88,32 @@ def _claims(options: Options, store: Store | None) -> int:
     rows = [
         {
             "run": one.run,
-            "claim": one.question.texts[0],
+            **work.row(one),
             "outcome": answer.outcome,
-            "supported": verdict,
+            work.verdict: verdict,
             "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
             "reason": answer.reason,
             "key": answer.key,
         }
-        for one, answer, verdict in zip(claims, answers, verdicts, strict=True)
+        for one, answer, verdict in zip(asked, answers, verdicts, strict=True)
     ]
     document = {
-        "schema": "assay.claims/1",
+        "schema": f"assay.{work.action}/1",
         "judge": common.judge_shown(specs[0]),
         "warnings": common.warnings_in(usages),
-        "prompt_version": CLAIM_PROMPT,
-        "claims": rows,
-        "counts": counts,
-        "usage": usages[0],
-        **ENGINE,
-    }
-    sentence = (
-        f"{verdicts.count(True)} of {len(verdicts)} claims are supported,"
-        f" {verdicts.count(False)} are not, {verdicts.count(None)} have no verdict"
-    )
-    common.note_usage(usages, counts)
-    return common.finish(
-        options,
-        store,
-        document,
-        [sentence],
-        rows=lambda: judged_runs(
-            items, claims, answers, model=specs[0].model, version=specs[0].version
-        ),
-        whole=None not in verdicts,
-    )
-
-
-def _passages(options: Options, store: Store | None) -> int:
-    specs = specs_of(options)
-    only(specs, "passages")
-    items = read_items(options.files)
-    asked = passages_of(items, again=options.again)
-    if not asked:
-        raise NotEnoughEvidence(
-            "JDG-010",
-            "there is no undecided passage in these runs.",
-            fix="--again asks about decided ones too. Runs whose dataset gives"
-            " `expected.relevant_ids` need no judge for this.",
-        )
-    if options.dry_run:
-        return common.dry_run(options, specs, [(one.question, 0) for one in asked])
-
-    async def ask(clients: list[Client]) -> list[Answer]:
-        return await judge_parts(clients[0], asked)
-
-    answers, usages = common.ask(options, specs, ask, total=len(asked))
-    counts = counts_of(answers)
-    rows: list[dict[str, Any]] = [
-        {
-            "run": one.run,
-            "kind": one.what,
-            "text": one.question.texts[0],
-            "outcome": answer.outcome,
-            "verdict": None if answer.verdict is None else bool(answer.verdict.score),
-            "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
-            "reason": answer.reason,
-            "key": answer.key,
-        }
-        for one, answer in zip(asked, answers, strict=True)
-    ]
-    document = {
-        "schema": "assay.passages/1",
-        "judge": common.judge_shown(specs[0]),
-        "warnings": common.warnings_in(usages),
-        "prompt_version": PASSAGE_PROMPT,
-        "passages": rows,
+        "prompt_version": work.prompt,
+        work.action: rows,
         "counts": counts,
         "usage": usages[0],
         **ENGINE,
     }
     lines = []
-    for kind, holds in (
-        ("passage", "passages are relevant"),
-        ("statement", "statements of the expected answers are in the passages"),
-    ):
-        verdicts = [row["verdict"] for row in rows if row["kind"] == kind]
-        if verdicts:
+    for kind, holds in work.sentences.items():
+        own = [row[work.verdict] for row in rows if row.get("kind", kind) == kind]
+        if own:
             lines.append(
-                f"{verdicts.count(True)} of {len(verdicts)} {holds},"
-                f" {verdicts.count(False)} are not, {verdicts.count(None)} have no verdict"
+                f"{own.count(True)} of {len(own)} {holds},"
+                f" {own.count(False)} are not, {own.count(None)} have no verdict"
             )
     common.note_usage(usages, counts)
     return common.finish(
@@ -143,16 +121,16 @@ def _passages(options: Options, store: Store | None) -> int:
         store,
         document,
         lines,
-        rows=lambda: weighed_runs(
+        rows=lambda: work.decided(
             items, asked, answers, model=specs[0].model, version=specs[0].version
         ),
-        whole=all(row["verdict"] is not None for row in rows),
+        whole=None not in verdicts,
     )
 
 
 COMMANDS = {
     "judge claims": Command(
-        common.stored(_claims),
+        common.stored(partial(_decide, _CLAIMS)),
         "Decide whether the retrieved context supports each claim: a yes needs a quote from the"
         " context. Writes the runs with `supported` decided.",
         "assay judge claims runs.jsonl --judge judge.yaml -o grounded.jsonl",
@@ -170,7 +148,7 @@ COMMANDS = {
         formats=(".json", ".jsonl"),
     ),
     "judge passages": Command(
-        common.stored(_passages),
+        common.stored(partial(_decide, _PASSAGES)),
         "Decide whether each retrieved passage helps to answer the question, and which statements"
         " of the expected answer the passages contain. Writes the runs with `relevant` and"
         " `expected_claims` decided, for context precision and recall.",

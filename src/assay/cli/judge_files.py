@@ -16,7 +16,7 @@ from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, Options, arg, flag, repeated
 from assay.cli.judge_pairwise import pairs_of
-from assay.cli.judge_specs import only, specs_of
+from assay.cli.judge_specs import specs_of
 from assay.errors import InputError, UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.judging.client import Client, Errored
@@ -204,8 +204,7 @@ _WORK: tuple[Argument | str, ...] = (
 
 
 def _ask(options: Options) -> int:
-    specs = specs_of(options)
-    only(specs, "ask")
+    specs = specs_of(options, only="ask")
     opt.outputs(options)
     questions = read_questions(options.files)
     if options.dry_run:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Bounds, Command, Options, arg
-from assay.cli.judge_specs import only, specs_of
+from assay.cli.judge_specs import specs_of
 from assay.files.json_files import Document, stream_documents
 from assay.judging.identity import definition_name, scorer_of
 from assay.judging.items import Pair, pair_up, read_items, read_pairs
 from assay.judging.pairwise_task import (
     DEFINITION,
-    Compared,
     compare,
     comparisons_document,
     pair_questions,
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.archive.store import Store
-    from assay.judging.client import Client
 
 
 def _pairwise(options: Options, store: Store | None) -> int:
-    specs = specs_of(options)
-    spec = only(specs, "pairwise")
+    specs = specs_of(options, only="pairwise")
     opt.outputs(options)
     pairs = pairs_of(options.files)
     questions = [
@@ -42,20 +39,24 @@ def _pairwise(options: Options, store: Store | None) -> int:
         more = "Each pair whose orders disagree takes two more calls."
         return common.dry_run(options, specs, questions, more=more)
 
-    async def ask(clients: list[Client]) -> list[Compared]:
-        return await compare(clients[0], pairs, seed=options.seed, definition=options.definition)
-
-    compared, usages = common.ask(options, specs, ask, total=len(questions))
+    compared, usages = common.ask(
+        options,
+        specs,
+        lambda clients: compare(
+            clients[0], pairs, seed=options.seed, definition=options.definition
+        ),
+        total=len(questions),
+    )
     counts = counts_of(look.answer for one in compared for look in one.looks)
     scorer = scorer_of(
-        spec,
+        specs[0],
         prompt_version=PAIRWISE_PROMPT,
         rubric=definition_name(options.definition),
         answered=usages[0]["answered_by"],
     )
     document = comparisons_document(
         compared,
-        judge=common.judge_shown(spec),
+        judge=common.judge_shown(specs[0]),
         scorer=scorer,
         counts=counts,
         usage=usages[0],

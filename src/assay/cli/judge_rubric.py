@@ -9,7 +9,7 @@ from assay.canon import digest
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, Options, arg
-from assay.cli.judge_specs import only, specs_of
+from assay.cli.judge_specs import specs_of
 from assay.errors import UsageError
 from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import Item, read_examples, read_items
@@ -91,20 +91,21 @@ class RubricJob:
 
 
 def _rubric(options: Options, store: Store | None) -> int:
-    specs = specs_of(options)
-    spec = only(specs, "rubric")
+    specs = specs_of(options, only="rubric")
     job = RubricJob(options)
     if options.dry_run:
         more = "An unusable reply is sent back once for repair, which takes one more call."
         return common.dry_run(options, specs, job.asked(), more=more)
 
-    async def ask(clients: list[Client]) -> list[Judged]:
-        return await judge_rubric(clients[0], job.questions, samples=options.samples)
-
-    judged, usages = common.ask(options, specs, ask, total=len(job.asked()))
+    judged, usages = common.ask(
+        options,
+        specs,
+        lambda clients: judge_rubric(clients[0], job.questions, samples=options.samples),
+        total=len(job.asked()),
+    )
     counts = counts_of(answer for one in judged for answer in one.answers)
     scorer = scorer_of(
-        spec,
+        specs[0],
         prompt_version=RUBRIC_PROMPT,
         rubric=rubric_name(job.rubric),
         answered=usages[0]["answered_by"],
@@ -112,7 +113,7 @@ def _rubric(options: Options, store: Store | None) -> int:
     )
     document = {
         "schema": "assay.judgements/1",
-        "judge": common.judge_shown(spec),
+        "judge": common.judge_shown(specs[0]),
         "scorer": scorer,
         "warnings": common.warnings_in(usages),
         "rubric": job.rubric.id,

@@ -13,13 +13,13 @@ from assay.judging.apis import needs_address
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from assay.cli.parsing import Options
 
 
-def specs_of(options: Options) -> list[JudgeSpec]:
-    """The judges that the options describe."""
+def specs_of(options: Options, *, only: str = "") -> list[JudgeSpec]:
+    """The judges that the options describe. `only` names an action that asks one judge: a second
+    one is refused, because it would be ignored.
+    """
     if options.judge:
         if getattr(options, "model", None) or getattr(options, "base_url", None):
             raise UsageError(
@@ -51,6 +51,12 @@ def specs_of(options: Options) -> list[JudgeSpec]:
     else:
         raise UsageError(
             "CLI-001", "no judge is named.", fix="Give --judge FILE, or --model with --base-url."
+        )
+    if only and len(found) > 1:
+        raise UsageError(
+            "CLI-001",
+            f"`assay judge {only}` asks one judge.",
+            fix="Give --judge once. `assay judge panel` asks several about a rubric.",
         )
     return [_limited(spec, options) for spec in found]
 
@@ -96,16 +102,3 @@ def _price(text: str | None) -> Price | None:
         input_per_million=amount("--price", parts[0]),
         output_per_million=amount("--price", parts[1]),
     )
-
-
-def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
-    """The only judge of an action that asks one; a second one is refused, because it would be
-    ignored.
-    """
-    if len(specs) > 1:
-        raise UsageError(
-            "CLI-001",
-            f"`assay judge {action}` asks one judge.",
-            fix="Give --judge once. `assay judge panel` asks several about a rubric.",
-        )
-    return specs[0]
