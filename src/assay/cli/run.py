@@ -16,7 +16,7 @@ from msgspec import structs
 
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
-from assay.cli.frame import BARS, CHOICES, STORE, Command, Options, arg
+from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.run_judge import ARGUMENTS, JOURNAL, RunJudge, calls_of, judge_of, report
 from assay.cli.run_settings import (
@@ -245,6 +245,7 @@ COMMANDS = {
             ),
             arg(
                 "--concurrency",
+                within=Bounds(1, 100_000),
                 type=int,
                 metavar="N",
                 default=8,
@@ -252,12 +253,14 @@ COMMANDS = {
             ),
             arg(
                 "--timeout",
+                within=Bounds(above=0, below=10_000_000),
                 type=float,
                 metavar="S",
                 help="timeout of a call in seconds (default: the workflow's limits.timeout_s)",
             ),
             arg(
                 "--retries",
+                within=Bounds(0, 100_000),
                 type=int,
                 metavar="N",
                 help=(
@@ -267,12 +270,19 @@ COMMANDS = {
             ),
             arg(
                 "--repeat",
+                within=Bounds(1, 100_000),
                 type=int,
                 metavar="K",
                 default=1,
                 help="run each sample K times: pass@k and flakiness (default: 1)",
             ),
-            arg("--limit", type=int, metavar="N", help="only the first N samples"),
+            arg(
+                "--limit",
+                within=Bounds(1, 100_000),
+                type=int,
+                metavar="N",
+                help="only the first N samples",
+            ),
             arg(
                 "--name",
                 metavar="NAME",

@@ -190,15 +190,6 @@ def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
     """The settings of a run, checked."""
     from assay.running.runner import RunSettings
 
-    for name, least in (("concurrency", 1), ("repeat", 1), ("retries", 0), ("limit", 1)):
-        value = getattr(options, name)
-        if value is not None and (value < least or value > 100_000):
-            raise UsageError(
-                "CLI-001",
-                f"--{name} is {value}; it must be a whole number from {least} to 100,000.",
-            )
-    if options.timeout is not None and not 0 < float(options.timeout) < 1e7:
-        raise UsageError("CLI-001", f"--timeout is {options.timeout}; it must be above 0 seconds.")
     now = opt.moment(options.now)
     name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
     if not (options.name or options.now or options.work):
