@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assay.cli import options as opt
@@ -36,13 +36,34 @@ _PART = re.compile(r"/|::")
 
 def run(options: Options) -> int:
     """Explain every run of a file, or one of them; an evaluation as a whole."""
-    if isinstance(options.file, StoredInput) and _as_stored(options, options.file):
-        return _explain_stored(options, options.file)
-    named_by = _named_by(options)
-    grader = choice_of(options).grader()
-    results: list[Any] = []
+    stored = options.file if _as_stored(options) else None
+    if stored is not None and stored.evaluation and options.run is None and not options.json:
+        return _whole(options, stored)
     others = OtherRuns()
+    found = _graded(options, others) if stored is None else _stored(options, stored)
+    named_by = _named_by(options) if stored is None else STORED
+    results: list[Any] = []
     passed = True
+    for result, evidence in found:
+        passed = passed and result["passed"] is True
+        if not options.json:
+            _show(plain(result), first=not results, named_by=named_by, run=evidence)
+        results.append(result if options.json else None)
+    if not results:
+        options.run = _meant(options, others) if stored is None else _meant_stored(options, stored)
+        return run(options)
+    document = {
+        "schema": "assay.grades/1",
+        "results": results,
+        "faults": [],
+        "counts": {"graded": len(results)},
+    }
+    return opt.give(options, document, [], ExitCode.PASSED if passed else ExitCode.FAILED)
+
+
+def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
+    """The grades that are asked for, each with its run where one was; `others` takes the rest."""
+    grader = choice_of(options).grader()
     for document in read_documents(options.file):
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS
@@ -53,32 +74,18 @@ def run(options: Options) -> int:
             payload = graded.payload()
             if options.run is not None and options.run not in names_of(payload):
                 others.add(payload)
-                continue
-            passed = passed and payload["passed"]
-            if not options.json:
-                evidence = tree if known else None
-                _show(plain(payload), first=not results, named_by=named_by, run=evidence)
-            results.append(payload if options.json else None)
-    if others and not results:
-        meant = others.meant(options.run)
-        if meant is None or options.file == "-":
-            raise others.unknown(options.run, options.file)
-        options.run = meant
-        return run(options)
-    if not results:
+            else:
+                yield payload, tree if known else None
+
+
+def _meant(options: Options, others: OtherRuns) -> str:
+    """The run that a name means though no run has exactly that name; else an error."""
+    if not others:
         raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
-    return _give(options, results, passed=passed)
-
-
-def _give(options: Options, results: Sequence[Any], *, passed: bool) -> int:
-    """End the verb: its explanations were printed one by one, unless JSON is asked for."""
-    document = {
-        "schema": "assay.grades/1",
-        "results": results,
-        "faults": [],
-        "counts": {"graded": len(results)},
-    }
-    return opt.give(options, document, [], ExitCode.PASSED if passed else ExitCode.FAILED)
+    meant = others.meant(options.run)
+    if meant is None or options.file == "-":
+        raise others.unknown(options.run, options.file)
+    return meant
 
 
 def _show(
@@ -108,9 +115,10 @@ def _named_by(options: Options) -> dict[str, str]:
     }
 
 
-def _as_stored(options: Options, stored: StoredInput) -> bool:
-    """Whether the stored grades answer: nothing else was chosen to grade by."""
-    if options.judge_card or stored.grades is None:
+def _as_stored(options: Options) -> bool:
+    """Whether stored grades answer: nothing else was chosen to grade by."""
+    stored = options.file
+    if not isinstance(stored, StoredInput) or options.judge_card or stored.grades is None:
         return False
     used = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
     return all(
@@ -122,24 +130,13 @@ def _as_stored(options: Options, stored: StoredInput) -> bool:
 # --- what the ledger has
 
 
-def _explain_stored(options: Options, stored: StoredInput) -> int:
-    """Explain an evaluation, a run of it, or a stored run."""
-    if stored.evaluation is not None and options.run is None and not options.json:
-        return _whole(options, stored)
-    results: list[Mapping[str, Any]] = []
-    passed = True
+def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Any]]:
+    """The stored grades that are asked for; that of one run with the run."""
     for result in _grades(stored):
-        if options.run is not None and options.run not in names_of(result):
-            continue
-        passed = passed and result["passed"] is True
-        if not options.json:
-            evidence = None if options.run is None else _evidence(stored, result["run_id"])
-            _show(result, first=not results, named_by=STORED, run=evidence)
-        results.append(result)
-    if not results:
-        options.run = _meant(options, stored)
-        return _explain_stored(options, stored)
-    return _give(options, results, passed=passed)
+        if options.run is None:
+            yield result, None
+        elif options.run in names_of(result):
+            yield result, None if options.json else _evidence(stored, result["run_id"])
 
 
 def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
@@ -195,8 +192,8 @@ def _whole(options: Options, stored: StoredInput) -> int:
     return ExitCode.PASSED if totals.passed == totals.n else ExitCode.FAILED
 
 
-def _meant(options: Options, stored: StoredInput) -> str:
-    """The run that a name means though no run has exactly that name; else an error."""
+def _meant_stored(options: Options, stored: StoredInput) -> str:
+    """The same among stored runs."""
     if stored.evaluation is None:
         raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
     graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}
