@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
@@ -135,18 +135,26 @@ def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
     return None if before is None else ComparedWith(before.evaluation.runs, before)
 
 
+def newest_evaluations(
+    ledger: Ledger, project: str, limit: int, **only: Any
+) -> list[StoredEvaluation]:
+    """The last evaluations, the newest first, without their runs; `only` narrows them down as
+    `recent.newest` does.
+    """
+    briefs = recent.newest(ledger.database, project, "evaluation", limit=limit, **only)
+    return brief_evaluations(ledger, project, [one.digest for one in briefs])
+
+
 def _before(ledger: Ledger, stored: StoredEvaluation, project: str) -> StoredEvaluation | None:
     """The evaluation before one, with its runs."""
-    briefs = recent.newest(
-        ledger.database,
+    earlier = newest_evaluations(
+        ledger,
         project,
-        "evaluation",
-        limit=EARLIER,
+        EARLIER,
         workflow=key(stored.evaluation.workflow.id),
         dataset=key(stored.evaluation.dataset.id),
         before=stored.seq,
     )
-    earlier = brief_evaluations(ledger, project, [one.digest for one in briefs])
     chosen = earlier_evaluation(ledger, stored, earlier, project=project)
     item = None if chosen is None else ledger.get(chosen.digest, project=project)
     return None if item is None or item.body is None else read_evaluation(item)
@@ -226,8 +234,13 @@ def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> Compared
     stored = evaluation_of_runs(ledger, digests, project=project)
     if stored is not None:
         return ComparedWith(stored.evaluation.runs, stored, named.name)
+    return ComparedWith(baseline_runs(ledger, digests, project=project), None, named.name)
+
+
+def baseline_runs(ledger: Ledger, digests: Sequence[str], *, project: str) -> list[EvaluatedRun]:
+    """The runs of a baseline, each with its newest grade."""
     grades = grades_of(ledger.database, project, digests)
-    runs = [
+    return [
         EvaluatedRun(
             run_id=digest,
             digest=digest,
@@ -235,7 +248,6 @@ def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> Compared
         )
         for digest in digests
     ]
-    return ComparedWith(runs, None, named.name)
 
 
 def evaluations_of(ledger: Ledger, run: str, *, project: str) -> Iterator[StoredEvaluation]:

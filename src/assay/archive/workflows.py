@@ -111,26 +111,6 @@ def workflow_states(
     ]
 
 
-def _last_evaluations(
-    ledger: Ledger, project: str, workflow: str, before: int | None
-) -> tuple[list[StoredEvaluation], list[str]]:
-    """The last evaluations of a workflow (as its column has it), the newest first, without their
-    runs; and the digests of those that can't be trusted.
-    """
-    briefs = recent.newest(
-        ledger.database,
-        project,
-        "evaluation",
-        limit=EVALUATIONS,
-        workflow=workflow,
-        before=before,
-    )
-    digests = [one.digest for one in briefs]
-    evaluations = brief_evaluations(ledger, project, digests)
-    known = {one.digest for one in evaluations}
-    return evaluations, [one for one in digests if one not in known]
-
-
 def evaluations_graded_by(
     ledger: Ledger, project: str, wanted: Callable[[recent.GradedBy, Evaluation], bool]
 ) -> list[StoredEvaluation]:
@@ -146,7 +126,19 @@ def evaluations_graded_by(
 def _with_evaluations(
     ledger: Ledger, project: str, workflow: ActiveWorkflow, before: int | None
 ) -> WorkflowState:
-    evaluations, changed = _last_evaluations(ledger, project, workflow.id, before)
+    """A workflow with its last evaluations, and the digests of those that can't be trusted."""
+    briefs = recent.newest(
+        ledger.database,
+        project,
+        "evaluation",
+        limit=EVALUATIONS,
+        workflow=workflow.id,
+        before=before,
+    )
+    digests = [one.digest for one in briefs]
+    evaluations = brief_evaluations(ledger, project, digests)
+    known = {one.digest for one in evaluations}
+    changed = (one for one in digests if one not in known)
     return WorkflowState(workflow, tuple(evaluations), tuple(changed))
 
 

@@ -75,14 +75,8 @@ def newest(
     """
     columns = [_c[name] for name in Brief._fields]
     query = select(*columns).where(_c.project == project, _c.kind == kind)
-    if status is not None:
-        query = query.where(_c.status == status)
-    if passed is not None:
-        query = query.where(_c.passed == passed)
-    if workflow is not None:
-        query = query.where(_c.workflow == workflow)
-    if dataset is not None:
-        query = query.where(_c.dataset == dataset)
+    wanted = {"status": status, "passed": passed, "workflow": workflow, "dataset": dataset}
+    query = query.where(*(_c[name] == value for name, value in wanted.items() if value is not None))
     if before is not None:
         query = query.where(_c.seq < before)
     ordered = query.order_by(_c.seq.desc()).limit(limit)

@@ -17,6 +17,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from assay.archive.compared import newest_evaluations
 from assay.archive.samples import with_texts
 from assay.archive.sides import decision_drafts
 from assay.errors import AssayError, InputError
@@ -82,22 +83,6 @@ Given = Annotated[str, Query(max_length=500)]
 Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(max_length=20)]
 
 
-class _NamedVersion(msgspec.Struct, frozen=True):
-    id: str = ""
-    version: str | None = None
-
-
-class _Listed(msgspec.Struct):
-    """The fields of an evaluation that the form shows."""
-
-    name: str = ""
-    workflow: _NamedVersion = _NamedVersion()
-    started: str = ""
-
-
-_listed = msgspec.json.Decoder(_Listed).decode
-
-
 @router.get("/compare")
 def compare(
     request: Request,
@@ -153,7 +138,7 @@ def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
     """The evaluations on offer and those selected. An evaluation that is older than those on offer
     stays selected.
     """
-    choices = list(islice(_evaluations(services, project), OFFERED))
+    choices = list(_evaluations(services, project))
     known = [key for key, _ in choices]
     baselines = _baselines(services, project)
     offered = [*known, *(key for key, _ in baselines)]
@@ -175,13 +160,11 @@ def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
     the name.
     """
     names: set[str] = set()
-    # One by one: a record lists all runs of its evaluation.
-    for item in services.ledger.each("evaluation", project=project, at_once=1, newest_first=True):
-        listed = _listed(item.body or b"")
-        key = item.digest if listed.name in names else listed.name
-        names.add(listed.name)
-        version = f"{listed.workflow.id} {listed.workflow.version or ''}".strip()
-        yield key, f"{listed.name} · {version} · {listed.started[:16].replace('T', ' ')} UTC"
+    for digest, _, _, one in newest_evaluations(services.ledger, project, OFFERED):
+        key = digest if one.name in names else one.name
+        names.add(one.name)
+        version = f"{one.workflow.id} {one.workflow.version or ''}".strip()
+        yield key, f"{one.name} · {version} · {one.started[:16].replace('T', ' ')} UTC"
 
 
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:

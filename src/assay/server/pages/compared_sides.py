@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from assay.archive.compared import baseline_runs
 from assay.archive.evaluation_deciding import (
     DecidedSides,
     ReleaseSide,
@@ -18,7 +19,6 @@ from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.regraded import regraded
-from assay.records.evaluation import EvaluatedRun
 from assay.server import lookup
 from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
@@ -116,16 +116,7 @@ def rows_of_side(services: Services, project: str, side: ReleaseSide) -> list[Sa
     ledger = services.ledger
     if side.stored is not None:
         return sample_rows(ledger, side.stored, project=project)
-    digests = side.evidence
-    grades = grades_of(ledger.database, project, digests)
-    runs = [
-        EvaluatedRun(
-            run_id=digest,
-            digest=digest,
-            grade=grades[digest][-1].digest if grades.get(digest) else None,
-        )
-        for digest in digests
-    ]
+    runs = baseline_runs(ledger, side.evidence, project=project)
     return run_rows(ledger, runs, project=project)
 
 

@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from itertools import islice
 
-import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
+from assay.archive.compared import newest_evaluations
 from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.label_results import results_of
 from assay.archive.label_sets import DEFAULT_ITEMS, SetRequest, list_sets, make_set, set_draft
 from assay.archive.labels import labels_of_set
-from assay.archive.sample_versions import RunCount
 from assay.errors import AssayError, ShelfError
 from assay.records.label import LabelSet
 from assay.server.auth import Principal
@@ -30,14 +29,6 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 20
 OFFERED = 20
 LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
-
-
-class _NamedOnly(msgspec.Struct):
-    name: str = ""
-    totals: RunCount = RunCount()
-
-
-_name_of = msgspec.json.Decoder(_NamedOnly).decode
 
 
 @router.get("/label")
@@ -56,8 +47,7 @@ def _page(
         for one in islice(list_sets(ledger, project=project), SHOWN)
     ]
     total = ledger.count("labelset", project=project).n
-    newest = ledger.find("evaluation", project=project, limit=OFFERED, newest_first=True).items
-    known = [_name_of(one.body) for one in newest if one.body is not None]
+    known = [one.evaluation for one in newest_evaluations(ledger, project, OFFERED)]
     names = list(dict.fromkeys(one.name for one in known))
     # an evaluation of one sample was probably only a try
     usual = next((one.name for one in known if one.totals.n > 1), names[0] if names else "")
