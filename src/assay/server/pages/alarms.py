@@ -14,9 +14,9 @@ import msgspec
 
 from assay.archive.workflows import WorkflowBaseline, WorkflowState
 from assay.errors import count
-from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, newest, read_card
 from assay.records.evaluation import Evaluation
+from assay.server.pages.judge_parts import policies
 from assay.server.state import Services
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
@@ -262,18 +262,7 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
     cards = [read_card(tree) for tree in trees]
     if not cards:
         return
-    names = dict.fromkeys(
-        [services.settings.policy, *(entry.id for entry in services.shelf.entries("policies"))]
-    )
-    loaded = (services.shelf.load("policies", name) for name in names)
-    terms = next(
-        (
-            rules.judge_terms
-            for one in loaded
-            if isinstance(one, Policy) and (rules := make_rules(one)).judge_terms is not None
-        ),
-        None,
-    )
+    terms = next(iter(policies(services).values()), None)
     if terms is None:
         return
     current = {card.digest: card for listed in newest(cards).values() for card in listed}

@@ -14,7 +14,6 @@ from assay.archive.evaluation_deciding import (
     decide_stored,
     evaluation_label,
 )
-from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
@@ -67,21 +66,8 @@ def find_sides(services: Services, project: str, names: Sequence[str]) -> list[C
 def _find(services: Services, project: str, name: str, *, first: bool) -> ComparedSide:
     if name.startswith(BASELINE):
         return _baseline(services, project, name, first=first)
-    ledger = services.ledger
-    stored: StoredEvaluation | None
-    if lookup.DIGEST.fullmatch(name):
-        item = lookup.record(services, project, "evaluation", name)
-        stored = None if item.body is None else read_evaluation(item)
-    else:
-        stored = find_evaluation(ledger, name, project=project)
-    if stored is None:
-        raise NotEnoughEvidence(
-            "STO-012",
-            f"there is no evaluation {name[:80]!r} in this project.",
-            where="of",
-            fix="Choose one in the form.",
-        )
-    of, label = stored.evaluation, evaluation_label(ledger, stored, project=project)
+    stored = lookup.evaluation(services, project, name)
+    of, label = stored.evaluation, evaluation_label(services.ledger, stored, project=project)
     return ComparedSide(
         ReleaseSide(label, stored=stored), Version(label, of.name, of, of.started, len(of.runs))
     )

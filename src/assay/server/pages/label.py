@@ -10,12 +10,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.compared import newest_evaluations
-from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.label_results import results_of
 from assay.archive.label_sets import DEFAULT_ITEMS, SetRequest, list_sets, make_set, set_draft
 from assay.archive.labels import labels_of_set
 from assay.errors import AssayError, ShelfError
 from assay.records.label import LabelSet
+from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
@@ -124,8 +124,8 @@ def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> Label
     rubric = fields.get("rubric", "")
     if rubric:
         check_name(rubric)
-    evaluation = _evaluation(services, project, fields.get("evaluation", ""))
-    other = _evaluation(services, project, fields["pairs"]) if fields.get("pairs") else None
+    evaluation = lookup.evaluation(services, project, fields.get("evaluation", ""))
+    other = lookup.evaluation(services, project, fields["pairs"]) if fields.get("pairs") else None
     draw = SetRequest(
         fields.get("draw") or "random",
         int(n),
@@ -137,15 +137,3 @@ def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> Label
         return make_set(services.ledger, services.shelf, evaluation, other, draw, project=project)
     except ShelfError as error:
         raise Problem(422, error.message, where="rubric", fix=error.fix) from None
-
-
-def _evaluation(services: Services, project: str, name: str) -> StoredEvaluation:
-    stored = find_evaluation(services.ledger, name, project=project)
-    if stored is None:
-        raise Problem(
-            404,
-            f"there is no evaluation {name[:100]!r}.",
-            where="evaluation",
-            fix="Choose one from the list.",
-        )
-    return stored

@@ -12,12 +12,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.evaluations import StoredEvaluation, find_evaluation
+from assay.archive.evaluations import StoredEvaluation
 from assay.archive.label_saving import override_label, run_named
 from assay.archive.labels import RunLabels, labels_of_run
 from assay.errors import AssayError, UsageError
+from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.lookup import absent
 from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
@@ -51,13 +51,11 @@ def people_table(labels: RunLabels) -> Table:
 def _run(
     services: Services, project: str, run: str, evaluation: str
 ) -> tuple[Item, StoredEvaluation | None]:
-    within = find_evaluation(services.ledger, evaluation, project=project) if evaluation else None
-    if evaluation and within is None:
-        raise absent("evaluation", evaluation)
+    within = lookup.evaluation(services, project, evaluation) if evaluation else None
     try:
         return run_named(services.ledger, run, within, project=project), within
     except AssayError:
-        raise absent("run", run) from None
+        raise lookup.absent("run", run) from None
 
 
 @router.get("/label/override")
