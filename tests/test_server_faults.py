@@ -32,12 +32,12 @@ from sqlalchemy.exc import DBAPIError
 import postgres
 from assay.errors import UsageError
 from assay.records.contract import OVER_BUDGET
-from assay.server import evaluating, owners
+from assay.server import background, evaluating
 from assay.server import jobs as server_jobs
 from assay.server.app import create_app
+from assay.server.background import is_dead, own_name
 from assay.server.evaluating import take_up
 from assay.server.logs import Log
-from assay.server.owners import is_dead, own_name
 from assay.server.settings import ServerSettings
 from assay.server.writer import MAX_BATCH
 from assay.store import events as stored_events
@@ -329,7 +329,11 @@ def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same
 ) -> None:
     with open_ledger(ledger_url) as ledger:
         dead = subprocess.run(
-            [sys.executable, "-c", "from assay.server.owners import own_name; print(own_name())"],
+            [
+                sys.executable,
+                "-c",
+                "from assay.server.background import own_name; print(own_name())",
+            ],
             capture_output=True,
             text=True,
             check=True,
@@ -688,11 +692,11 @@ if CAMPAIGN:  # the test above has its quick part
         )
         assert made.stdout is not None
         pid, folder = made.stdout.readline().split(maxsplit=1)
-        assert owners._began(int(pid)) is not None or sys.platform != "linux"
+        assert background._began(int(pid)) is not None or sys.platform != "linux"
         made.send_signal(signal.SIGKILL)
         made.communicate()
         until(lambda: not Path(folder.strip()).exists())
-        until(lambda: owners._began(int(pid)) is None)
+        until(lambda: background._began(int(pid)) is None)
 
 
 # --- slow and many clients

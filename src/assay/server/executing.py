@@ -20,11 +20,10 @@ from assay.errors import AssayError, InputError
 from assay.records.evidence import Workflow
 from assay.running.catalogue import Offered
 from assay.running.workflow import read_workflow
-from assay.server.background import Background
+from assay.server.background import Background, is_dead, own_name
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.graded_by import grader_of
-from assay.server.owners import is_dead, own_name
 from assay.server.state import Services
 from assay.store import jobs
 from assay.store.drafts import Draft

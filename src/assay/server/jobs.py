@@ -15,11 +15,10 @@ from typing import Any
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
-from assay.server.background import Background
+from assay.server.background import Background, is_dead, own_name
 from assay.server.evaluating import end_silent, internal_error, take_up
 from assay.server.graded_by import grader_of
 from assay.server.grading import make, make_again
-from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import jobs as stored_jobs

@@ -4,7 +4,8 @@ rows, and `next` is the cursor of the following one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -54,23 +55,14 @@ def run_page(
 ) -> dict[str, Any]:
     """One page. Filters on the grade go through the grades, all others through the runs."""
     span = read_span(run_only)
-    through_grades = bool(of_grade) or gate is not None
-    if not through_grades:
-        page = services.ledger.find(
-            "run",
-            {**base, **run_only},
-            project=project,
-            after=after,
-            limit=limit,
-            newest_first=newest_first,
-            look_at=LOOKED_AT,
-        )
-        runs_here = list(page.items)
-        return briefly(
-            runs_here,
-            grades_of(services.ledger.database, project, [run.digest for run in runs_here]),
-            page.next_cursor,
-        )
+    database = services.ledger.database
+    find = partial(
+        services.ledger.find, project=project, newest_first=newest_first, look_at=LOOKED_AT
+    )
+    if not of_grade and gate is None:
+        page = find("run", {**base, **run_only}, after=after, limit=limit)
+        graded = grades_of(database, project, [run.digest for run in page.items])
+        return briefly(page.items, graded, page.next_cursor)
     fitting_runs: dict[str, Item] = {}
     newest: dict[str, list[GradeOf]] = {}
     looked = 0
@@ -78,15 +70,7 @@ def run_page(
     # With a gate, more at once: few grades have failed it.
     at_once = max(limit, AT_ONCE if gate is None else LOOKED_AT // 4)
     while True:
-        page = services.ledger.find(
-            "grade",
-            {**base, **of_grade},
-            project=project,
-            after=cursor,
-            limit=at_once,
-            newest_first=newest_first,
-            look_at=LOOKED_AT,
-        )
+        page = find("grade", {**base, **of_grade}, after=cursor, limit=at_once)
         looked += max(len(page.items), AT_ONCE)
         fitting = [
             item
@@ -94,13 +78,9 @@ def run_page(
             if gate is None
             or (item.body is not None and gate in _gates(item.body).hard_gate_failures)
         ]
-        behind = (
-            evidence_of(services.ledger.database, project, [item.digest for item in fitting])
-            if fitting
-            else {}
-        )
-        runs = services.ledger.get_many(set(behind.values()), project=project) if behind else {}
-        graded = grades_of(services.ledger.database, project, list(runs)) if runs else {}
+        behind = evidence_of(database, project, [item.digest for item in fitting])
+        runs = services.ledger.get_many(set(behind.values()), project=project)
+        graded = grades_of(database, project, list(runs))
         cursor = page.next_cursor
         for index, item in enumerate(fitting):
             run = runs.get(behind.get(item.digest, ""))
@@ -119,7 +99,7 @@ def run_page(
                 cursor = item.seq
                 break
         if cursor is None or len(fitting_runs) >= limit or looked >= LOOKED_AT:
-            return briefly(list(fitting_runs.values()), newest, cursor)
+            return briefly(fitting_runs.values(), newest, cursor)
 
 
 def _fits(run: Item, wanted: dict[str, Any], span: Mapping[str, str]) -> bool:
@@ -150,7 +130,7 @@ def is_within(started_at: Any, span: Mapping[str, str]) -> bool:
 
 
 def briefly(
-    runs: list[Item], grades: dict[str, list[GradeOf]], cursor: int | None
+    runs: Iterable[Item], grades: dict[str, list[GradeOf]], cursor: int | None
 ) -> dict[str, Any]:
     """Runs as a list shows them, each with its newest grade."""
     rows = []

@@ -17,10 +17,9 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
-from assay.server.background import Background
+from assay.server.background import Background, is_dead, own_name
 from assay.server.graded_by import grader_of
 from assay.server.grading import make
-from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import queue

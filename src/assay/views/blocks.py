@@ -356,3 +356,23 @@ class TryForm(Block, frozen=True):
 
     action: str
     sample: str
+
+
+class ListEntry(NamedTuple):
+    """One thing of a list. The kind is how it looks: `bad` or `open` make it stand out."""
+
+    head: str
+    parts: Sequence[Part] = ()
+    foot: str = ""
+    id: str = ""
+    kind: str = ""
+
+
+class Entries(Block, frozen=True):
+    """Things one below the other that each have a head, a body and links to each other: claims,
+    passages, tool calls, steps, versions.
+    """
+
+    entries: Sequence[ListEntry]
+    label: str
+    kind: str = ""

@@ -156,7 +156,7 @@ EXPORTERS: Registry[Exporter] = Registry(
         "assay.views.parquet:EXPORTER": ("parquet",),
         "assay.views.inspect_log:EXPORTER": ("inspect",),
         "assay.views.mlflow_table:EXPORTER": ("mlflow",),
-        "assay.views.telemetry_file:EXPORTER": ("otel",),
+        "assay.views.telemetry:EXPORTER": ("otel",),
         "assay.views.promptfoo:EXPORTER": ("promptfoo",),
     },
     group="assay.exporters",

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from assay.errors import count
-from assay.views.blocks import Group, Heading, Paragraph, Part, Section, section
-from assay.views.entries import Entries, ListEntry
+from assay.views.blocks import Entries, Group, Heading, ListEntry, Paragraph, Part, Section, section
 from assay.views.pieces import absent, code, link, listed, phrase, strong, verdict
 from assay.views.values import Room, ValueView
 

@@ -18,14 +18,15 @@ from assay.views.blocks import (
     Chips,
     Column,
     Details,
+    Entries,
     Group,
+    ListEntry,
     Paragraph,
     Part,
     Section,
     Table,
     section,
 )
-from assay.views.entries import Entries, ListEntry
 from assay.views.grade import (
     Result,
     criterion_name,

@@ -9,11 +9,13 @@ as. How events are sent: `exporting`.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from assay.canon import encode
 from assay.records.grade import Payload
+from assay.views.exporters import Exporter, Format, ResultSource
 
 EVENT = "gen_ai.evaluation.result"
 ATTRIBUTES = {
@@ -184,3 +186,24 @@ def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, list | tuple):
         return {"arrayValue": {"values": [_value(one) for one in value]}}
     return {"doubleValue": float(value)}
+
+
+class TelemetryFile(Format):
+    """The events in a file: one OTLP log request in JSON on each line, the form of the Collector's
+    file exporter and receiver. Events on the wire: `exporting`.
+    """
+
+    def piece(self, result: Payload) -> bytes:
+        """The events of a result of which nothing else is known."""
+        return self.piece_of(result, ResultSource())
+
+    def piece_of(self, result: Payload, source: ResultSource) -> bytes:
+        """The events of one result, on the trace that its run came from."""
+        origin = origin_of(result if source.run is None else source.run)
+        found = [(event, origin) for event in events(result, origin=origin)]
+        return encode(document(found, now_ns=time.time_ns())) + b"\n"
+
+
+EXPORTER = Exporter(
+    "otel", "OpenTelemetry: evaluation events as lines of OTLP JSON", (".jsonl",), TelemetryFile
+)

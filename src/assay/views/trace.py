@@ -9,9 +9,19 @@ from typing import Any
 
 from assay import exact
 from assay.errors import count
-from assay.views.blocks import Details, Figure, Group, Heading, Paragraph, Part, Section, section
+from assay.views.blocks import (
+    Details,
+    Entries,
+    Figure,
+    Group,
+    Heading,
+    ListEntry,
+    Paragraph,
+    Part,
+    Section,
+    section,
+)
 from assay.views.charts import steps as step_charts
-from assay.views.entries import Entries, ListEntry
 from assay.views.pieces import absent, clip, code, listed, phrase, strong, verdict
 from assay.views.run import agent_table
 from assay.views.times import duration

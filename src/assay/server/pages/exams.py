@@ -13,18 +13,25 @@ from starlette.responses import Response
 
 from assay.errors import AssayError, count
 from assay.exams.answers import Answer
-from assay.exams.document import read_result
-from assay.exams.exam import make_exam
-from assay.exams.gate import opens
+from assay.exams.document import CheckedExam, check_result, read_result
+from assay.exams.exam import CAPSTONE, make_exam
+from assay.exams.gate import decide, drop_check, opens, soft_schema, soft_score
 from assay.exams.lost_marks import lost_marks
+from assay.exams.marking import Marking
 from assay.exams.policy import ExamPolicy, ExamRules, fraction
 from assay.exams.rubric import ExamRubric
 from assay.files.json_files import Document, parse_json
 from assay.records.exam import ExamResult, LostMark
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.exam_gates import gates, on_shelf
-from assay.server.pages.exam_history import ExamBrief, SameExam, baseline_of, brief, history_of
+from assay.server.pages.exam_history import (
+    ExamBrief,
+    SameExam,
+    StoredExam,
+    baseline_of,
+    brief,
+    history_of,
+)
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
@@ -33,7 +40,7 @@ from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Filters, Table
 from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
-from assay.views.exam import axes_of, exam_name, exam_view
+from assay.views.exam import CheckRow, GateView, axes_of, check_row, exam_name, exam_view, gates_of
 from assay.views.exam_page import RAW, PageLinks, exam_parts
 from assay.views.pieces import absent, address, link, moment, number, phrase, shown, verdict
 from assay.views.pieces import digest as short
@@ -163,7 +170,7 @@ def show_exam(
     evidence = _evidence(services, project, digest)
     parts = exam_parts(
         view,
-        gates(services, result, digest, stored),
+        _gates(services, result, digest, stored),
         links=links,
         history=history_of(services, project, same, stored, exam_name(result.exams)),
         answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
@@ -188,7 +195,7 @@ def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> l
     """What was expected and answered where a mark was lost; empty if the shelf doesn't have the
     rubric of the result.
     """
-    marking = on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
+    marking = _on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
     if isinstance(marking, str) or not evidence:
         return []
     try:
@@ -207,6 +214,75 @@ def _parsed(response: Any) -> Any:
     return response
 
 
+# --- its gates, decided again from its marks by what is on the shelf
+
+
+def _on_shelf(services: Services, kind: str, name: Any, digest: Any, record: type) -> Any:
+    """A policy or rubric that a result names, if the shelf has exactly that one; else a sentence.
+    Only names on the shelf are looked up: no file is opened.
+    """
+    known = {entry.id for entry in services.shelf.entries(kind)}
+    loaded = services.shelf.load(kind, name) if name in known else None
+    if not isinstance(loaded, record):
+        return f"{name} is not on the shelf of this server; `assay serve --library DIR` adds yours"
+    made = ExamRules(loaded) if isinstance(loaded, ExamPolicy) else Marking(loaded)  # type: ignore[arg-type]
+    return (
+        made
+        if made.digest == digest
+        else f"{name} on the shelf is not the one that the result was made with"
+    )
+
+
+def _checked(services: Services, result: ExamResult, where: str) -> CheckedExam | str:
+    """A result with every number recomputed from its marks; a sentence if that can't be done."""
+    marking = _on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
+    if isinstance(marking, str):
+        return marking
+    try:
+        return check_result(result, marking, where=where)
+    except AssayError as error:
+        return error.message
+
+
+def _gates(
+    services: Services, result: ExamResult, where: str, stored: StoredExam | None
+) -> GateView:
+    """The gates that a result can be held to by itself, and for a regression set the drop against
+    the stored baseline.
+    """
+    name = "hard gate" if result.set == CAPSTONE else "regression gate"
+    rules = _on_shelf(services, "policies", result.policy, result.digests.policy, ExamPolicy)
+    exam = _checked(services, result, where)
+    if isinstance(rules, str) or isinstance(exam, str):
+        why_not = exam if isinstance(exam, str) else str(rules)
+        return GateView(name, [], None, f"{why_not}.", why_not=why_not)
+    if result.set == CAPSTONE:
+        held = decide(exam, rules)
+        rows = [check_row(one) for one in (held.capstone, held.target, held.soft[0])]
+        return gates_of(name, rows, limit=rules.policy.hard_gate)
+    soft = (soft_schema(exam, rules), soft_score(exam.score, rules))
+    return gates_of(name, [_drop(services, exam, rules, stored), *map(check_row, soft)])
+
+
+def _drop(
+    services: Services, exam: CheckedExam, rules: ExamRules, stored: StoredExam | None
+) -> CheckRow:
+    before = (
+        _checked(services, stored.result, stored.digest)
+        if stored is not None
+        else "no baseline of this exam is stored: assay baseline set NAME result.json --store"
+    )
+    if not isinstance(before, str):
+        try:
+            return check_row(drop_check(exam, before, rules))
+        except AssayError as error:
+            before = error.message
+    return CheckRow("Drop against the baseline", "undetermined", "blocks", before)
+
+
+# --- its charts
+
+
 def exam_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
     """A chart of a graded exam by its name; None if the name is unknown."""
     item = lookup.record(services, project, "exam", digest)
@@ -216,7 +292,7 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
     if name == "exam-history":
         same = SameExam(result.digests.exam, result.set)
         past = history_of(services, project, same, baseline_of(services, project, same))
-        limit = gates(services, result, digest, None).limit
+        limit = _gates(services, result, digest, None).limit
         return exam_history.history(past.points, past.distribution, limit=limit)
     draw = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
     return None if draw is None else draw(result)

@@ -18,8 +18,8 @@ from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server import lookup
 from assay.server.auth import Principal
+from assay.server.background import is_dead
 from assay.server.evaluating import end_unfinished
-from assay.server.owners import is_dead
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
 from assay.server.problems import Problem

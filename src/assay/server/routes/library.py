@@ -38,15 +38,11 @@ def list_shelf(
     request: Request, kind: Kind, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """Names and versions, a team's own before the built-in."""
-    return bodies.answer(
-        request,
-        {
-            "items": [
-                {"id": entry.id, "name": entry.name, "version": entry.version}
-                for entry in services.shelf.entries(kind.value)
-            ]
-        },
-    )
+    items = [
+        {"id": entry.id, "name": entry.name, "version": entry.version}
+        for entry in services.shelf.entries(kind.value)
+    ]
+    return bodies.answer(request, {"items": items})
 
 
 @router.get("/library/{kind}/{name}", summary="One profile, policy or rubric")
@@ -78,15 +74,9 @@ def _plain(value: Any) -> Any:
 
 
 def _names(request: Request, principal: Principal, what: str) -> Response:
-    services: Services = request.app.state.services
-    return bodies.answer(
-        request,
-        {
-            "items": [
-                one._asdict() for one in seen(services.ledger.database, principal.project, what)
-            ]
-        },
-    )
+    database = request.app.state.services.ledger.database
+    names = [one._asdict() for one in seen(database, principal.project, what)]
+    return bodies.answer(request, {"items": names})
 
 
 @router.get("/workflows", summary="The workflows whose runs are here")
