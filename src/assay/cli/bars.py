@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 def exit_code(totals: Totals) -> int:
     """PASSED if all runs pass, or as many samples as the bar requires."""
     result = totals.check_bar()
-    holds = totals.passed == totals.graded if result is None else result.holds
-    if holds is None:
-        return ExitCode.NOT_ENOUGH
-    return ExitCode.PASSED if holds else ExitCode.FAILED
+    return ExitCode.of(totals.passed == totals.graded if result is None else result.holds)
 
 
 def pass_bar(options: Options) -> PassBar | None:

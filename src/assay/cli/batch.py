@@ -89,10 +89,7 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
     tally = result.tally
     if tally.faults:
         return ExitCode.MALFORMED
-    holds = tally.passed == tally.runs if checked is None else checked.holds
-    if holds is None:
-        return ExitCode.NOT_ENOUGH
-    return ExitCode.PASSED if holds else ExitCode.FAILED
+    return ExitCode.of(tally.passed == tally.runs if checked is None else checked.holds)
 
 
 def _engine(options: Options) -> BatchEngine:

@@ -186,8 +186,8 @@ def run_verification(options: Options, engine: BatchEngine, target: BatchTarget)
             for check in checks
         ],
     }
-    code = ExitCode.PASSED if holds else ExitCode.FAILED
-    return opt.give(options, document, map(printable, _lines(checks, target)), code)
+    lines = map(printable, _lines(checks, target))
+    return opt.give(options, document, lines, ExitCode.of(holds))
 
 
 def _lines(checks: Sequence[BatchCheck], target: BatchTarget) -> Iterable[str]:

@@ -50,8 +50,8 @@ def run(options: Options) -> int:
         "checks": checks,
         "jobs": [job._asdict() for job in jobs],
     }
-    code = ExitCode.PASSED if ok else ExitCode.FAILED
-    return opt.give(options, document, _lines(checks, jobs, required=bool(wanted)), code)
+    lines = _lines(checks, jobs, required=bool(wanted))
+    return opt.give(options, document, lines, ExitCode.of(ok))
 
 
 def _lines(

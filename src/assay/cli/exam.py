@@ -205,8 +205,7 @@ def _graded(options: Options, store: Store | None) -> int:
         *map(exam_text.cascade_lines, cascades),
     )
     passed = result.pass_line is UNSET or result.pass_line.holds
-    code = ExitCode.PASSED if passed else ExitCode.FAILED
-    code = ExitCode.MALFORMED if answers.faults else code
+    code = ExitCode.MALFORMED if answers.faults else ExitCode.of(passed)
     return opt.give(options, result, lines, code, forms=forms)
 
 

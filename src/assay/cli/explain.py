@@ -58,7 +58,7 @@ def run(options: Options) -> int:
         "faults": [],
         "counts": {"graded": len(results)},
     }
-    return opt.give(options, document, [], ExitCode.PASSED if passed else ExitCode.FAILED)
+    return opt.give(options, document, [], ExitCode.of(passed))
 
 
 def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
@@ -187,9 +187,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
             commands=commands,
         )
     )
-    if totals.ungraded == totals.n:
-        return ExitCode.NOT_ENOUGH
-    return ExitCode.PASSED if totals.passed == totals.n else ExitCode.FAILED
+    return ExitCode.of(None if totals.ungraded == totals.n else totals.passed == totals.n)
 
 
 def _meant_stored(options: Options, stored: StoredInput) -> str:

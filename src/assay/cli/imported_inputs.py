@@ -8,7 +8,6 @@ lost, and its additional metrics don't count. Results of two tools are never com
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -26,8 +25,9 @@ from assay.archive.evaluation_choice import (
     refuse_other_scale,
     refuse_unknown_scales,
 )
+from assay.cli import options as opt
 from assay.cli.parsing import Options
-from assay.errors import InputError, NotEnoughEvidence, UsageError, count, printable
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import write_file
 from assay.files.json_files import StoredInput, file_digest, stream_documents
 from assay.files.own_files import looks_own, stdin_start
@@ -294,21 +294,21 @@ def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
     has = [name for name, metric in tally.metrics.items() if metric.n]
     for name in names:
         if name not in has:
-            report(f"{one}: lacks {name!r}, which the baseline has, so every sample loses it")
+            opt.note(f"{one}: lacks {name!r}, which the baseline has, so every sample loses it")
     if extra := [name for name in has if name not in names]:
-        report(f"{one}: not graded, because the baseline lacks it: {', '.join(extra)}")
+        opt.note(f"{one}: not graded, because the baseline lacks it: {', '.join(extra)}")
 
 
 def report_import(imported: ImportedRuns) -> None:
     """Print on standard error what was imported and what was left out."""
     tally = imported.tally
     text = f"{', '.join(imported.files)}: {count(imported.n, 'run')} from {imported.importer.title}"
-    report(text + (f", {tally.errors:,} with errors" if tally.errors else ""))
+    opt.note(text + (f", {tally.errors:,} with errors" if tally.errors else ""))
     if tally.mapping:
         columns = ", ".join(f"{key}={column}" for key, column in tally.mapping.items())
-        report(f"  {'columns' if imported.importer.name == 'table' else 'scales'}: {columns}")
+        opt.note(f"  {'columns' if imported.importer.name == 'table' else 'scales'}: {columns}")
     for line in left_out(tally):
-        report(f"  {line}")
+        opt.note(f"  {line}")
 
 
 def left_out(tally: ImportTally) -> list[str]:
@@ -318,8 +318,3 @@ def left_out(tally: ImportTally) -> list[str]:
         for reason, n in sorted(tally.dropped.items())
     ]
     return [*dropped, *(f"note: {note}" for note in tally.notes)]
-
-
-def report(text: str) -> None:
-    """A line on standard error."""
-    sys.stderr.write(f"assay: {printable(text)}\n")

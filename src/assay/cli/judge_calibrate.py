@@ -222,8 +222,7 @@ def _drifted(options: Options, result: Result | None) -> int:
     lines += [
         printable(f"left out: {one['made_at']}, {one['reason']}") for one in document["left_out"]
     ]
-    codes = {True: ExitCode.FAILED, False: ExitCode.PASSED, None: ExitCode.NOT_ENOUGH}
-    return opt.give(options, document, lines, codes[alarm])
+    return opt.give(options, document, lines, ExitCode.of(None if alarm is None else not alarm))
 
 
 COMMANDS = {

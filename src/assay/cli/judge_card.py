@@ -87,8 +87,9 @@ def _card(options: Options, store: Store | None) -> int:
         f"{document['model']} {may} under {rules.policy}.",
         *(f"  {states[term.holds]:<12}  {term.sentence}" for term in admission.terms),
     ]
-    code = ExitCode.PASSED if admission.may_gate else ExitCode.FAILED
-    return opt.give(options, document, lines, code, forms={".html": _html})
+    return opt.give(
+        options, document, lines, ExitCode.of(admission.may_gate), forms={".html": _html}
+    )
 
 
 def _html(card: dict[str, Any]) -> bytes:

@@ -118,8 +118,7 @@ def _replay(options: Options) -> int:
             with tempfile.TemporaryDirectory() as folder:
                 own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
                 found = _made_again(ledger, item, own, options.project)
-    code = ExitCode.PASSED if found.same else ExitCode.FAILED
-    return opt.give(options, _replayed(found), _replayed_lines(found), code)
+    return opt.give(options, _replayed(found), _replayed_lines(found), ExitCode.of(found.same))
 
 
 def _made_again(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:

@@ -45,8 +45,7 @@ def _export(options: Options) -> int:
         document["left_out"][MISSING] = missing
     # what somebody had forgotten before the export is meant to be absent
     whole = not ({*document["left_out"]} - {FORGOTTEN}) and not document["forgotten_since"]
-    code = ExitCode.PASSED if whole else ExitCode.FAILED
-    return opt.give(options, document, _lines(document, options.output), code)
+    return opt.give(options, document, _lines(document, options.output), ExitCode.of(whole))
 
 
 def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str, Any]:

@@ -22,12 +22,12 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
+from assay.cli import options as opt
 from assay.cli.imported_inputs import (
     ImportedInput,
     import_input,
     is_chosen,
     is_importable,
-    report,
     report_import,
     use_made_profile,
 )
@@ -161,7 +161,7 @@ class _Resolver:
                 return text  # it may be a baseline of the ledger
             raise self._names.unknown(ledger, text, known if baseline else None)
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
-            report(
+            opt.note(
                 f"{text} is of the same version as the candidate: this compares"
                 f" {_version(found.evaluation)} with itself. If the workflow changed, give it a new"
                 " version."
@@ -206,7 +206,7 @@ class _Resolver:
             assert run is not None
             same = ledger.count("run", {"run_id": text}, project=self._project).n
             if same > 1:
-                report(f"{text} is the newest of {same:,} stored runs with this id")
+                opt.note(f"{text} is the newest of {same:,} stored runs with this id")
             made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
             _write(made.file, [run])
             if self._wants_grades:
@@ -219,7 +219,7 @@ class _Resolver:
         ).n
         label = evaluation.name if same == 1 else evaluation.id
         if text not in (evaluation.name, evaluation.id) or (same > 1 and text != evaluation.id):
-            report(_taken(text, stored, same))
+            opt.note(_taken(text, stored, same))
         made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
         made.evaluation = stored
         made.graded = _first_grade(ledger, stored, self._project)

@@ -181,8 +181,7 @@ def _consume(
         **rules.systems.document(),
     }
     lines = chain.from_iterable(map(_report_lines, reports, assessed))
-    code = ExitCode.PASSED if passed else ExitCode.FAILED
-    return opt.give(options, document, lines, code, written=outputs)
+    return opt.give(options, document, lines, ExitCode.of(passed), written=outputs)
 
 
 def _report(

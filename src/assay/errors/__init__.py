@@ -36,6 +36,11 @@ class ExitCode(IntEnum):
     NOT_ENOUGH = 4
     FAULT = 5
 
+    @classmethod
+    def of(cls, holds: bool | None) -> ExitCode:
+        """The code for whether something holds; None is not enough evidence to tell."""
+        return {True: cls.PASSED, False: cls.FAILED, None: cls.NOT_ENOUGH}[holds]
+
 
 EXIT_CODES_TEXT = (
     "exit codes: 0 passed · 1 failed · 2 misuse of the command line · 3 malformed input · 4 not"

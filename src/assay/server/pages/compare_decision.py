@@ -13,7 +13,7 @@ from assay.store.drafts import draft
 from assay.views.blocks import Button, Details, Note, Paragraph, Part, Section, Verbatim, section
 from assay.views.compare import decision_parts
 from assay.views.compare_rows import CompareQuery
-from assay.views.pieces import address, link, phrase, strong
+from assay.views.pieces import address, link, phrase, sentence, strong
 
 
 def refused(title: str, error: AssayError | Problem) -> Section:
@@ -22,7 +22,7 @@ def refused(title: str, error: AssayError | Problem) -> Section:
     fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
     return section(
         title,
-        Note(f"{message[:1].upper()}{message[1:]}", "bad"),
+        Note(sentence(message), "bad"),
         *fix,
         Paragraph(f"Error {error.code}.", "hint"),
         id="refused",

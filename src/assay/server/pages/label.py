@@ -24,6 +24,7 @@ from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name
 from assay.views.blocks import Empty, Field, Note, Paragraph, Part
 from assay.views.labels import DRAWN, sets_table
+from assay.views.pieces import sentence
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 20
@@ -53,7 +54,7 @@ def _page(
     usual = next((one.name for one in known if one.totals.n > 1), names[0] if names else "")
     parts: list[Part] = []
     if problem is not None:
-        text = problem.detail[:1].upper() + problem.detail[1:]
+        text = sentence(problem.detail)
         # advice for the terminal doesn't help on a page
         typed = "--" in problem.fix or "`assay" in problem.fix
         fix = "Change the form below." if typed else problem.fix

@@ -23,7 +23,7 @@ from assay import __version__
 from assay.server.problems import Problem
 from assay.views.blocks import Column as Column
 from assay.views.blocks import Group, Heading, Paragraph, Part, Verbatim
-from assay.views.pieces import code, link, phrase, strong
+from assay.views.pieces import code, link, phrase, sentence, strong
 from assay.views.render import TEMPLATES, html
 from assay.views.values import json_text
 
@@ -106,7 +106,7 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
     }
     title = titles.get(problem.status, HTTPStatus(problem.status).phrase)
     fix = problem.fix or _FIXES.get(problem.status, "")
-    parts: list[Part] = [Paragraph(_sentence(problem.detail), "verdict bad")]
+    parts: list[Part] = [Paragraph(sentence(problem.detail), "verdict bad")]
     if fix:
         parts.append(Paragraph(phrase(strong("What to do: "), fix)))
     if problem.where:
@@ -128,10 +128,6 @@ _FIXES = {
     404: "Check the address, or find it in the lists. Records of other projects are hidden here.",
     503: "Wait a moment, then load the page again.",
 }
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def block(title: str, value: Any, whole: str) -> Part:
