@@ -40,12 +40,12 @@ from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import admit
+from assay.server.auth import WRITE, Principal
 from assay.server.graded_by import check_additions, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import BaselineRequest, DecisionRequest, StoredSide
-from assay.server.state import Services
+from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
 from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
@@ -81,12 +81,12 @@ class Evidence(NamedTuple):
     responses=openapi.POSTED,
     openapi_extra=openapi.body(DecisionRequest),
 )
-async def post_decision(request: Request) -> Response:
+async def post_decision(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """The same rules as `assay gate`. The decision is stored with links to the evidence and the
     grades of both sides.
     """
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     body = await bodies.read(request, services.settings, DecisionRequest)
     terms = Terms(body.allow_unpaired, tuple(body.quarantine), body.looks, tuple(body.slices))
     document, drafts = await services.in_turn(
@@ -356,10 +356,10 @@ def _filtered(services: Services, project: str, filters: dict[str, Any], name: s
     responses=openapi.POSTED,
     openapi_extra=openapi.body(BaselineRequest),
 )
-async def post_baseline(request: Request) -> Response:
+async def post_baseline(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """Nothing is overwritten: a name means its newest baseline, and the older ones stay."""
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     asked = await bodies.read(request, services.settings, BaselineRequest)
     record, drafts = await services.in_turn(
         principal.project, lambda: _kept(services, principal.project, principal.author, asked)

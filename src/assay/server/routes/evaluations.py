@@ -18,7 +18,7 @@ from assay.archive.evaluations import check_name, read_evaluation
 from assay.files.json_files import Document
 from assay.scoring.profile import load_profile
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import READ, Principal, admit
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.graded_by import with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
@@ -38,12 +38,12 @@ _BRIEF = ("passed", "grade", "weighted_score", "hard_gate_failures", "sample_id"
     responses=openapi.POSTED,
     openapi_extra=openapi.body(EvaluationRequest),
 )
-async def post_evaluation(request: Request) -> Response:
+async def post_evaluation(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """Runs of one version of a workflow on one version of a dataset, posted here or stored earlier.
     They are graded, and the totals are computed from their grades.
     """
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     body = await bodies.read(request, services.settings, EvaluationRequest)
     evaluated, drafts = await services.in_turn(
         principal.project, lambda: _evaluated(services, principal.project, principal.author, body)

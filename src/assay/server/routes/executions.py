@@ -31,7 +31,7 @@ from assay.running.dataset import LoadedDataset, from_rows
 from assay.running.runner import RunSettings, work_of
 from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import READ, Principal, admit
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
 from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
@@ -316,11 +316,12 @@ def _progress(
     summary="Cancel an execution",
     responses=openapi.problems(409),
 )
-async def cancel_execution(request: Request, execution_id: str) -> Response:
+async def cancel_execution(
+    request: Request, execution_id: str, principal: Principal = WRITE
+) -> Response:
     """Ends its process. Runs that had begun are recorded as cancelled; the others are only counted
     as cancelled.
     """
-    principal = await admit(request, "write")
     job = await cancel(request, principal, execution_id)
     return bodies.answer(
         request, _brief(job), status=202, headers={"Location": f"{ADDRESS}/{job.id}"}

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from assay.canon import encode
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import READ, Principal, admit
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.graded_by import grader_of
 from assay.server.requests import JobRequest
 from assay.server.state import SERVICES, Services
@@ -27,12 +27,12 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], responses=openapi.EVERY)
     responses=openapi.POSTED,
     openapi_extra=openapi.body(JobRequest),
 )
-async def post_job(request: Request) -> Response:
+async def post_job(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """`rescore` goes from the runs, `regrade` from the scorecards. New grades are new records that
     say which ones they supersede.
     """
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     body = await bodies.read(request, services.settings, JobRequest)
     named = {"policy": body.policy, "profile": body.profile, "rubric": body.rubric}
     grader_of(services, principal.project, named)  # refuses other rules than those of assay.yaml

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from assay.errors import InputError, ShelfError
@@ -99,10 +99,22 @@ def get_schema(request: Request, name: str, principal: Principal = READ) -> Resp
     return bodies.answer(request, DOCUMENTS[name].schema)
 
 
+def _root(services: Services = SERVICES) -> str:
+    if services.settings.schemas is None:
+        raise Problem(
+            404,
+            "this server has no tree of tool schemas.",
+            fix="Start it with `assay serve --schemas DIR`.",
+        )
+    return os.path.realpath(services.settings.schemas)
+
+
+TREE: Any = Depends(_root)
+
+
 @router.get("/schemas/index", summary="The tree of graded tool schemas")
-def get_tree(request: Request, principal: Principal = READ) -> Response:
+def get_tree(request: Request, principal: Principal = READ, root: str = TREE) -> Response:
     """Every JSON file of the tree in `assay serve --schemas DIR`; 404 without that option."""
-    root = _root(request)
     paths = []
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -117,9 +129,10 @@ def get_tree(request: Request, principal: Principal = READ) -> Response:
 
 
 @router.get("/schemas/index/{path:path}", summary="One file of the tree")
-def get_tree_file(request: Request, path: str, principal: Principal = READ) -> Response:
+def get_tree_file(
+    request: Request, path: str, principal: Principal = READ, root: str = TREE
+) -> Response:
     """An index or a grading entry, by its path in the tree. A path outside the tree is a 404."""
-    root = _root(request)
     parts = path.split("/")
     plain = (
         "\0" not in path
@@ -141,14 +154,3 @@ def get_tree_file(request: Request, path: str, principal: Principal = READ) -> R
         raise Problem(
             404, "this file of the tree cannot be read as JSON.", code=error.code, where=path
         ) from None
-
-
-def _root(request: Request) -> str:
-    services: Services = request.app.state.services
-    if services.settings.schemas is None:
-        raise Problem(
-            404,
-            "this server has no tree of tool schemas.",
-            fix="Start it with `assay serve --schemas DIR`.",
-        )
-    return os.path.realpath(services.settings.schemas)

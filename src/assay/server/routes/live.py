@@ -19,7 +19,7 @@ from assay.files.json_files import parse_json
 from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import READ, Principal, admit
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.evaluating import evaluate, store_failed
 from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
@@ -57,10 +57,10 @@ _HEAD = {
     responses=openapi.POSTED,
     openapi_extra=openapi.body(_HEAD),
 )
-async def start_live(request: Request) -> Response:
+async def start_live(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """The head of a run: all that is known before its first step. A missing input is a 422."""
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     tree = await bodies.tree(request, services.settings)
     if not isinstance(tree, dict):
         raise Problem(422, "the head of a run is a JSON object.", where="body")
@@ -121,12 +121,12 @@ async def start_live(request: Request) -> Response:
         {"anyOf": [_POSTED, {"type": "array", "items": _POSTED, "minItems": 1}]}
     ),
 )
-async def post_events(request: Request, run_id: str) -> Response:
+async def post_events(
+    request: Request, run_id: str, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """One event or a list of them, in order. `workflow_end` carries the rest of the run under `run`
     and is the last; it is answered with the grade.
     """
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     tree = await bodies.tree(request, services.settings)
     listed = tree if isinstance(tree, list) else [tree]
     if not 0 < len(listed) <= MAX_EVENTS:

@@ -17,7 +17,7 @@ from assay.exams.policy import ExamRules
 from assay.judging.card import check_card
 from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import ADMIN, READ, Principal, admit
+from assay.server.auth import ADMIN, JUDGE, READ, WRITE, Principal
 from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
@@ -53,10 +53,10 @@ Digest = Annotated[str, Path(description="sha256: and 64 hexadecimal digits")]
     responses={200: {"description": "It was already stored."}, **openapi.POSTED},
     openapi_extra={**openapi.body(openapi.SCORECARD), **POSTING},
 )
-async def post_scorecard(request: Request) -> Response:
+async def post_scorecard(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """One scorecard (`assay.scorecard/1`)."""
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     bodies.media_type(request, bodies.JSON)
     data = await bodies.content(request, services.settings)
 
@@ -82,12 +82,12 @@ async def post_scorecard(request: Request) -> Response:
     responses=openapi.POSTED,
     openapi_extra=openapi.body(ExamRequest),
 )
-async def grade_an_exam(request: Request) -> Response:
+async def grade_an_exam(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
     """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam
     stays.
     """
-    services: Services = request.app.state.services
-    principal = await admit(request, "write")
     body = await bodies.read(request, services.settings, ExamRequest)
 
     def work() -> tuple[ExamResult, list[Draft]]:
@@ -125,12 +125,12 @@ async def grade_an_exam(request: Request) -> Response:
     responses=openapi.POSTED,
     openapi_extra=openapi.body({"type": "object"}),
 )
-async def post_card(request: Request) -> Response:
+async def post_card(
+    request: Request, principal: Principal = JUDGE, services: Services = SERVICES
+) -> Response:
     """A card made by `assay judge card`. Policies with terms for judges use the cards of their
     project.
     """
-    services: Services = request.app.state.services
-    principal = await admit(request, "judge")
     card = check_card(await bodies.tree(request, services.settings), where="body")
     stored = (
         await services.writer.put(

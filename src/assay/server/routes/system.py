@@ -25,9 +25,8 @@ async def health(request: Request) -> Response:
 
 
 @router.get("/ready", summary="Check that it can take requests", responses=openapi.problems(503))
-async def ready(request: Request) -> Response:
+async def ready(request: Request, services: Services = SERVICES) -> Response:
     """Needs no token. Checks that the database answers and the server is not shutting down."""
-    services: Services = request.app.state.services
     if services.stopping:
         raise Problem(503, "the server is shutting down.")
     try:
