@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.server import lookup
-from assay.server.auth import Principal
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.auth import READ, Principal
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.views.media import PICTURES, read_media, sniffed
@@ -31,7 +31,7 @@ def get_attachment(
     request: Request,
     digest: str,
     at: str = "",
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
 ) -> Response:
     """The part of a run that a JSON pointer names; without one, the whole record as JSON."""

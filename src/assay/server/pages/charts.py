@@ -15,13 +15,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.bodies import header
 from assay.server.pages.decisions import decision_chart
 from assay.server.pages.exams import exam_chart
 from assay.server.pages.judges import judge_chart
 from assay.server.pages.overview import workflow_chart
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.views import drawing
@@ -80,7 +80,7 @@ def get_grade_chart(
     digest: str,
     name: str,
     ending: Ending,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
 ) -> Response:
     """A chart of one stored grade."""
@@ -100,7 +100,7 @@ def get_record_chart(
     digest: str,
     name: str,
     ending: Ending,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
 ) -> Response:
     """A chart of a stored decision, exam or card."""

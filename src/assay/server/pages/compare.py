@@ -23,7 +23,7 @@ from assay.archive.sides import decision_drafts
 from assay.errors import AssayError, InputError
 from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy
-from assay.server.auth import Principal
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.compare_decision import decision_section, refuse_other_rules, refused
 from assay.server.pages.compared_rules import rules_for
 from assay.server.pages.compared_sides import (
@@ -38,7 +38,7 @@ from assay.server.pages.compared_sides import (
 )
 from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.server.state import SERVICES, Services
@@ -86,7 +86,7 @@ Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(ma
 @router.get("/compare")
 def compare(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     of: Several = None,
     candidate: Given = "",
@@ -275,7 +275,7 @@ def _with_texts(
 async def store_decision(
     request: Request,
     sent: Mapping[str, str] = SENT,
-    principal: Principal = WRITER,
+    principal: Principal = WRITE,
     services: Services = SERVICES,
 ) -> Response:
     """Make the decision again and store it, with the grades and the evidence of both sides. It is

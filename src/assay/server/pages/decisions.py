@@ -18,12 +18,12 @@ from assay.archive.sides import evidence_of_decision
 from assay.errors import count
 from assay.records.decision import Decision, read_decision
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.layout import block, page
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.decided import SIDES, SideWorkflows, sides_of
 from assay.store.drafts import Item
@@ -112,7 +112,7 @@ class Line(NamedTuple):
 @router.get("/decisions")
 def list_decisions(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     outcome: Text = None,
     policy: Text = None,
@@ -243,7 +243,7 @@ def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> 
 
 @router.get("/decisions/{digest}")
 def show_decision(
-    request: Request, digest: str, principal: Principal = READER, services: Services = SERVICES
+    request: Request, digest: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """One decision."""
     item = lookup.record(services, principal.project, "decision", digest)

@@ -15,10 +15,10 @@ from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
 from assay.errors import count
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.compared_sides import BASELINE
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.views.evaluation_page import (
     Reference,
@@ -47,7 +47,7 @@ _outcome = Decoder(_Outcome)
 def get_evaluation(
     request: Request,
     name: str,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     criteria: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> Response:

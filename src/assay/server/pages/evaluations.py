@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from assay.archive.evaluations import read_brief
 from assay.errors import count
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.listing import tags_with
 from assay.store.names import seen
@@ -29,7 +29,7 @@ FIRST = "assay init --example rag && assay run\nassay import results.json"
 @router.get("/evaluations")
 def get_evaluations(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     workflow: Text = None,
     dataset: Text = None,

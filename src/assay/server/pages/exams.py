@@ -23,7 +23,7 @@ from assay.exams.rubric import ExamRubric
 from assay.files.json_files import Document, parse_json
 from assay.records.exam import ExamResult, LostMark
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.exam_history import (
     ExamBrief,
     SameExam,
@@ -34,7 +34,7 @@ from assay.server.pages.exam_history import (
 )
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Filters, Table
@@ -64,7 +64,7 @@ EVIDENCE = "assay.exam-evidence/1"
 @router.get("/exams")
 def list_exams(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     policy: Text = None,
     after: Cursor = None,
@@ -153,7 +153,7 @@ def _gate(exam: ExamBrief, rules: ExamRules | None) -> str:
 def show_exam(
     request: Request,
     digest: str,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     bars: Text = None,
     axis: Text = None,

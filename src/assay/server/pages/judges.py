@@ -15,12 +15,12 @@ from assay.judging.card import read_card
 from assay.records.judge_card import AuditRecord, CalibrationRecord, JudgeCard
 from assay.records.typed import convert
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages import judge_parts as parts
 from assay.server.pages.judge_parts import StoredCard
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, listed, ways
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
@@ -61,7 +61,7 @@ KINDS = ("card", "audit", "calibration")
 @router.get("/judges")
 def list_judges(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     after: Cursor = None,
     before: Cursor = None,
@@ -150,7 +150,7 @@ def _started_with(services: Services, terms: dict[str, JudgeTerms], now: datetim
 
 @router.get("/judges/{digest}")
 def show_judge(
-    request: Request, digest: str, principal: Principal = READER, services: Services = SERVICES
+    request: Request, digest: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """One card, or an audit or calibration by itself."""
     item = _record(services, principal.project, digest)

@@ -16,10 +16,10 @@ from assay.archive.labels import labels_of_set
 from assay.errors import AssayError, ShelfError
 from assay.records.label import LabelSet
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name
 from assay.views.blocks import Empty, Field, Note, Paragraph, Part
@@ -33,7 +33,7 @@ LEAD = "People's own verdicts: blind, stored next to the grades, and used to cal
 
 
 @router.get("/label")
-def show_sets(request: Request, principal: Principal = READER) -> Response:
+def show_sets(request: Request, principal: Principal = READ) -> Response:
     """The sets, and the form for a new one."""
     return _page(request, principal, {}, problem=None)
 
@@ -104,7 +104,7 @@ def _address(label_set: LabelSet) -> str:
 async def make_one(
     request: Request,
     sent: Mapping[str, str] = SENT,
-    principal: Principal = WRITER,
+    principal: Principal = WRITE,
     services: Services = SERVICES,
 ) -> Response:
     """Draw a set and go to it; the same form twice makes one set."""

@@ -21,11 +21,11 @@ from assay.archive.label_sets import find_set, order_for, side_order
 from assay.archive.labels import current, labels_of_set
 from assay.errors import UsageError
 from assay.records.label import LabelItem, Rater
-from assay.server.auth import Principal
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.lookup import absent
 from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import digest_bytes
@@ -94,7 +94,7 @@ def _place(services: Services, project: str, stored: StoredSet, rater: Rater) ->
 def show_item(
     request: Request,
     name: str,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     item: Annotated[int | None, Query(ge=1)] = None,
     saved: str = "",
@@ -198,7 +198,7 @@ async def save_item(
     request: Request,
     name: str,
     sent: Mapping[str, str] = SENT,
-    principal: Principal = WRITER,
+    principal: Principal = WRITE,
     services: Services = SERVICES,
 ) -> Response:
     """Store the label of an item, and go on to the next one without a label."""
@@ -253,7 +253,7 @@ _NEW: StoredLabel = None  # type: ignore[assignment]
 def show_results(
     request: Request,
     name: str,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     done: str = "",
 ) -> Response:

@@ -17,10 +17,10 @@ from assay.archive.label_saving import override_label, run_named
 from assay.archive.labels import RunLabels, labels_of_run
 from assay.errors import AssayError, UsageError
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
@@ -61,7 +61,7 @@ def _run(
 @router.get("/label/override")
 def ask_override(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     run: Given = "",
     within: Annotated[str, Query(alias="in", max_length=200)] = "",
@@ -110,7 +110,7 @@ def _form(
 async def save_override(
     request: Request,
     sent: Mapping[str, str] = SENT,
-    principal: Principal = WRITER,
+    principal: Principal = WRITE,
     services: Services = SERVICES,
 ) -> Response:
     """Store the override, and go back to the run."""

@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from assay.archive.label_saving import saving
 from assay.errors import UsageError
 from assay.records.label import MAX_RATER, HumanLabel, Rater
-from assay.server.auth import Principal, cookie_name
+from assay.server.auth import WRITE, Principal, cookie_name
 from assay.server.pages.layout import page
 from assay.server.pages.login import local
-from assay.server.pages.routing import SENT, WRITER, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import Services
 
@@ -70,7 +70,7 @@ def _tidy(name: str) -> str:
 
 @router.post("/label/rater")
 async def name_rater(
-    request: Request, sent: Mapping[str, str] = SENT, principal: Principal = WRITER
+    request: Request, sent: Mapping[str, str] = SENT, principal: Principal = WRITE
 ) -> Response:
     """Store the name of a person without a token in a cookie of their browser."""
     if principal.token:

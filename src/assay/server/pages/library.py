@@ -27,10 +27,10 @@ from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages import shelf_parts
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, SENT, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.pages.sample import sample_for
 from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
 from assay.server.state import SERVICES, Services, check_name, on_shelf
@@ -81,7 +81,7 @@ def _loaded(services: Services, kind: str, name: str) -> tuple[ShelfFile, Any]:
 
 @router.get("/library")
 def list_library(
-    request: Request, principal: Principal = READER, services: Services = SERVICES
+    request: Request, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """Everything on the shelf."""
     parts = [
@@ -155,7 +155,7 @@ def show_item(
     request: Request,
     kind: str,
     name: str,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
 ) -> Response:
     """One item of the shelf, or a gate, measure or formula that it uses."""
@@ -282,7 +282,7 @@ async def try_item(
     kind: str,
     name: str,
     sent: Mapping[str, str] = SENT,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
 ) -> Response:
     """Score and grade the run in the form. Nothing is stored."""

@@ -14,9 +14,9 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.files.json_files import parse_json
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.pages.run_rows import workflow_of
 from assay.server.state import SERVICES, Services
 from assay.store import events
@@ -50,7 +50,7 @@ COLUMNS = (
 
 @router.get("/runs/{run_id:path}/live")
 async def live_run(
-    request: Request, run_id: str, principal: Principal = READER, services: Services = SERVICES
+    request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """What has happened so far, and what is happening now."""
     database = services.ledger.database

@@ -18,11 +18,11 @@ from assay.archive.workflows import (
 )
 from assay.errors import count
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.alarms import alarms_of, alarms_of_workflows, attention
 from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.state import SERVICES, Services
@@ -52,7 +52,7 @@ GRADES = 200
 @router.get("/")
 def overview(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     start: Annotated[int, Query(alias="from", ge=0, le=100_000)] = 0,
 ) -> Response:

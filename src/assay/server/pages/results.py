@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from assay.errors import count
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.layout import block, page
 from assay.server.pages.lineage import PAGE_OF
 from assay.server.pages.paging import Cursor, listed, mapped, ways
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.store.results import verb_of
@@ -53,7 +53,7 @@ COLUMNS = (Column("Result"), Column("Stored"), Column("By"), Column("Digest"))
 @router.get("/results")
 def list_results(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     after: Cursor = None,
     before: Cursor = None,
@@ -112,7 +112,7 @@ def name_of(item: Item) -> str:
 
 @router.get("/results/{digest}")
 def show_result(
-    request: Request, digest: str, principal: Principal = READER, services: Services = SERVICES
+    request: Request, digest: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """One result."""
     item = lookup.record(services, principal.project, "result", digest)

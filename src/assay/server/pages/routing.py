@@ -1,4 +1,4 @@
-"""Requests for pages: who may send them, what a form may contain, and how errors are shown.
+"""Requests for pages: what a form may contain, and how errors are shown.
 
 Every route of a page is a `PageRoute`: its errors are pages too, and users who aren't logged in are
 sent to `/login` and back. A page that changes or computes something takes a POST from a page of
@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.errors import AssayError
 from assay.server import bodies
-from assay.server.auth import Principal, admit, cookie_name, is_same_origin
+from assay.server.auth import cookie_name, is_same_origin
 from assay.server.bodies import header
 from assay.server.pages.layout import problem_page
 from assay.server.problems import Problem, problem_of
@@ -107,20 +107,6 @@ def _problem(error: Exception) -> Problem:
         words.get(status, "this request can't be answered."),
         fix="Start again from the overview." if status in words else "",
     )
-
-
-async def _read(request: Request) -> Principal:
-    return await admit(request, "read")
-
-
-async def _write(request: Request) -> Principal:
-    return await admit(request, "write")
-
-
-READER: Any = Depends(_read)
-"""A principal who may read in a project."""
-WRITER: Any = Depends(_write)
-"""A principal who may also write in it."""
 
 
 async def form(request: Request) -> Mapping[str, str]:

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
-from assay.server.pages.routing import READER, SENT, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.pages.sample_context import SampleContext, around, elsewhere, opened, placed
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
@@ -52,7 +52,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.post("/runs/{run_id:path}/replay", dependencies=[SENT])
 async def replay_grade(
-    request: Request, run_id: str, principal: Principal = READER, services: Services = SERVICES
+    request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """Recompute the stored grade from its stored evidence, and show whether it is the same, byte
     for byte. Nothing is stored.
@@ -93,7 +93,7 @@ def _replayed(services: Services, project: str, grade: Item) -> Part:
 
 @router.get("/runs/{run_id:path}")
 def show_run(
-    request: Request, run_id: str, principal: Principal = READER, services: Services = SERVICES
+    request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """A run, in the evaluation that `?in=` names or in the newest that has it."""
     graded_run, context = opened(services, principal.project, request, run_id)

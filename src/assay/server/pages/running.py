@@ -17,11 +17,11 @@ from starlette.responses import RedirectResponse, Response
 from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.background import is_dead
 from assay.server.evaluating import end_unfinished
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, SENT, WRITER, PageRoute
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes import executions as execution_routes
 from assay.server.state import SERVICES, Services
@@ -79,7 +79,7 @@ def _section(now: RunningNow) -> Part:
 @router.get("/running")
 def list_running(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     mark: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Response:
@@ -92,7 +92,7 @@ def list_running(
 
 @router.post("/running/evaluations/{execution}/cancel", dependencies=[SENT])
 async def cancel_evaluation(
-    request: Request, execution: str, principal: Principal = WRITER
+    request: Request, execution: str, principal: Principal = WRITE
 ) -> Response:
     """Cancel an evaluation that this server runs, and go back. Cancelling it twice has no further
     effect.
@@ -103,7 +103,7 @@ async def cancel_evaluation(
 
 @router.post("/running/runs/{run_id:path}/cancel", dependencies=[SENT])
 async def cancel_run(
-    request: Request, run_id: str, principal: Principal = WRITER, services: Services = SERVICES
+    request: Request, run_id: str, principal: Principal = WRITE, services: Services = SERVICES
 ) -> Response:
     """Record a run that is posted live as cancelled, with its steps so far: what its runner posts
     afterwards is refused. A finished run stays unchanged.

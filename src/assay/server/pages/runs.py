@@ -11,9 +11,9 @@ from starlette.responses import Response
 from assay.records.grade import LETTERS
 from assay.scoring.gates import GATES
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.pages.run_rows import COLUMNS, rows_of_runs
 from assay.server.pages.run_search import ON_A_PAGE, RunQuery, found_runs
 from assay.server.state import SERVICES, Services
@@ -35,7 +35,7 @@ Text = Annotated[str | None, Query(max_length=500)]
 @router.get("/runs")
 def list_runs(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     q: Text = None,
     workflow: Text = None,

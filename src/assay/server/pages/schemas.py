@@ -17,11 +17,11 @@ from starlette.responses import Response
 
 from assay.records.tool_entry import GradeReport, GradingEntry, StoredIndex
 from assay.server import lookup
-from assay.server.auth import Principal
+from assay.server.auth import READ, Principal
 from assay.server.pages import tool_records as records
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Text
-from assay.server.pages.routing import READER, PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
@@ -40,7 +40,7 @@ Start = Annotated[int, Query(ge=0, le=1_000_000)]
 @router.get("/schemas")
 def list_schemas(
     request: Request,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     q: Text = None,
     of: Text = None,
@@ -87,7 +87,7 @@ def _rows(indexes: Sequence[StoredIndex], checks: Sequence[StoredCheck]) -> list
 def show_schema(
     request: Request,
     name: str,
-    principal: Principal = READER,
+    principal: Principal = READ,
     services: Services = SERVICES,
     kind: Text = None,
     tool: Text = None,
