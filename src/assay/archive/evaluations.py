@@ -12,7 +12,6 @@ from msgspec.json import Decoder
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
-from assay.records.typed import convert
 from assay.registry import is_path
 
 if TYPE_CHECKING:
@@ -67,10 +66,7 @@ class StoredEvaluation(NamedTuple):
 
 def read_evaluation(item: Item) -> StoredEvaluation:
     """A stored evaluation, after checking its content against its digest."""
-    try:
-        evaluation = convert(item.tree(), Evaluation)
-    except ValidationError as error:
-        raise InputError("STO-010", f"is not an evaluation: {error}.", where=item.digest) from None
+    evaluation = item.read_as(Evaluation, "an evaluation")
     return StoredEvaluation(item.digest, item.seq, item.created_at, evaluation)
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import ValidationError, structs
+from msgspec import structs
 
 from assay.archive.evaluations import LATEST, StoredEvaluation, check_name
 from assay.archive.label_draws import LabelPool, draw_items, place
 from assay.canon import digest
-from assay.errors import InputError, NotEnoughEvidence, ShelfError, UsageError
+from assay.errors import NotEnoughEvidence, ShelfError, UsageError
 from assay.judging.identity import rubric_name
 from assay.judging.pairwise_task import DEFINITION
 from assay.records.label import (
@@ -30,7 +30,6 @@ from assay.records.label import (
     Order,
     Rater,
 )
-from assay.records.typed import convert
 from assay.registry import near_miss
 from assay.store.drafts import Draft, Item, Link, draft
 from assay.views.labels import StoredSet
@@ -208,10 +207,7 @@ def set_draft(label_set: LabelSet, *, author: str | None = None) -> Draft:
 
 def read_set(item: Item) -> StoredSet:
     """A stored set, after checking its content against its digest."""
-    try:
-        label_set = convert(item.tree(), LabelSet)
-    except ValidationError as error:
-        raise InputError("STO-010", f"is not a label set: {error}.", where=item.digest) from None
+    label_set = item.read_as(LabelSet, "a label set")
     return StoredSet(item.digest, item.seq, item.created_at, label_set)
 
 

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import ValidationError, structs
+from msgspec import structs
 
-from assay.errors import InputError
 from assay.records.label import HumanLabel, Rater
-from assay.records.typed import convert
 from assay.store.drafts import Draft, Item, Link, draft
 from assay.views.labels import StoredLabel as StoredLabel
 
@@ -75,10 +73,7 @@ def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | 
 
 def read_label(item: Item) -> StoredLabel:
     """A stored label, after checking its content against its digest."""
-    try:
-        label = convert(item.tree(), HumanLabel)
-    except ValidationError as error:
-        raise InputError("STO-010", f"is not a label: {error}.", where=item.digest) from None
+    label = item.read_as(HumanLabel, "a label")
     return StoredLabel(item.digest, item.seq, item.created_at, label)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -19,6 +19,7 @@ from assay.errors import InputError
 from assay.files.json_files import MAX_LINE, parse_json
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
+from assay.records.typed import convert
 from assay.registry import near_miss
 from assay.store.facets import Facets, facets_of
 
@@ -60,6 +61,9 @@ TOMBSTONE_SCHEMA = "assay.tombstone/1"
 DIGEST_BYTES = 32
 TEXT_LIMIT = 2000
 NESTING = 200
+
+
+R = TypeVar("R")
 
 
 class Link(NamedTuple):
@@ -130,6 +134,15 @@ class Item(NamedTuple):
     def tree(self) -> Any:
         """The record, every number exact."""
         return parse_json(self.checked())
+
+    def read_as(self, kind: type[R], what: str) -> R:
+        """The record as its class, after checking its content against its digest. `what` names the
+        class in an error.
+        """
+        try:
+            return convert(self.tree(), kind)
+        except msgspec.ValidationError as error:
+            raise InputError("STO-010", f"is not {what}: {error}.", where=self.digest) from None
 
 
 class Page(NamedTuple):

@@ -11,7 +11,7 @@ from msgspec import structs
 from assay.records.evidence import Run
 from assay.views import grade_line
 from assay.views.run import SYSTEMS
-from assay.views.samples import SampleEvidence, SampleRow, SampleRun, fold_samples, sample_grade
+from assay.views.samples import SampleRow, SampleRun, fold_samples, sample_evidence, sample_grade
 
 Result = dict[str, Any]
 _ROW = (
@@ -56,11 +56,7 @@ read_row = msgspec.json.Decoder(KeptRow).decode
 def kept_row(result: Mapping[str, Any], run: Run | None) -> KeptRow:
     """The row of one run; without the run it has no texts."""
     grade = sample_grade({"weighted_score": 0, **result})
-    evidence = None
-    if run is not None:
-        evidence = SampleEvidence(
-            run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
-        )
+    evidence = None if run is None else sample_evidence(run)
     (row,) = fold_samples([(SampleRun(str(result.get("run_id")), "", grade), evidence)])
     texts = {name: getattr(row, name)[:ROW_TEXT] for name in ("question", "answer", "expected")}
     return KeptRow(structs.replace(row, **texts), workflow_name(result))

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from assay.canon import encode_any
-from assay.records.evidence import DESCRIPTION
+from assay.records.evidence import DESCRIPTION, Run
 from assay.records.grade import ended_by
 from assay.records.typed import convert
 from assay.views.grade_line import GradeLine
@@ -217,9 +217,13 @@ def sample_grade(result: Mapping[str, Any] | bytes) -> SampleGrade:
     return structs.replace(made, cause=cause) if cause else made
 
 
-def sample_evidence(body: bytes) -> SampleEvidence:
-    """A stored run as a row shows it."""
-    return _RUNS.decode(body)
+def sample_evidence(run: Run | bytes) -> SampleEvidence:
+    """A run as a row shows it: a record, or its stored body."""
+    if isinstance(run, bytes):
+        return _RUNS.decode(run)
+    return SampleEvidence(
+        run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
+    )
 
 
 _GRADES = msgspec.json.Decoder(SampleGrade)

@@ -21,6 +21,7 @@ from assay.views.samples import (
     SampleEvidence,
     answer_text,
     main_text,
+    sample_evidence,
     sample_grade,
     sample_title,
 )
@@ -60,15 +61,12 @@ def worst_sample(result: Mapping[str, Any], run: Run | None) -> WorstSample:
 
 def with_texts(one: WorstSample, run: Run) -> WorstSample:
     """A sample with the texts of its run."""
-    evidence = SampleEvidence(
-        run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
-    )
     title = sample_title(run.metadata)
     return structs.replace(
         one,
         sample=f"{title} ({one.sample})" if title else one.sample,
         question=_flat(main_text(run.inputs, QUESTIONS)),
-        answer=_flat(answer_text(evidence)),
+        answer=_flat(answer_text(sample_evidence(run))),
         expected=_flat(main_text(run.expected, ANSWERS)),
     )
 
