@@ -132,7 +132,13 @@ def exported(item: Item) -> ExportedGrade | str:
     body = item.checked()
     try:
         grade = _read(body)
-        cells = [*map(_criterion, grade.criteria), *map(_gate, *_listed(grade.hard_gates))]
+        cells = [
+            *map(_criterion, grade.criteria),
+            *(
+                {"gate": name, "verdict": _VERDICTS[gate.status]}
+                for name, gate in grade.hard_gates.items()
+            ),
+        ]
     except _LeftOut as error:
         return str(error)
     except (msgspec.MsgspecError, KeyError, ArithmeticError):
@@ -162,14 +168,6 @@ def exported(item: Item) -> ExportedGrade | str:
     # the same run may be graded twice, and two projects may share an id: each grade is a run here
     line = {"run": f"{item.project}:{item.seq}", "cells": cells, **head}
     return ExportedGrade(grade.profile, day, line)
-
-
-def _listed(gates: dict[str, _StoredGate]) -> tuple[list[str], list[bool | None]]:
-    return list(gates), [_VERDICTS[gate.status] for gate in gates.values()]
-
-
-def _gate(name: str, verdict: bool | None) -> dict[str, Any]:
-    return {"gate": name, "verdict": verdict}
 
 
 def _criterion(item: _Criterion) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -211,13 +212,12 @@ def _ask(options: Options) -> int:
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)}
         return common.print_plan(options, plan, [f"{count(len(questions), 'question')}."])
 
-    async def ask_all(clients: list[Client]) -> list[dict[str, Any] | None]:
-        async def answer(question: QuestionLine) -> dict[str, Any] | None:
-            return await _answer(clients[0], question)
-
-        return await spread(answer, questions, width=clients[0].width)
-
-    found, usages = common.ask(options, specs, ask_all, total=len(questions))
+    found, usages = common.ask(
+        options,
+        specs,
+        lambda clients: spread(partial(_answer, clients[0]), questions, width=clients[0].width),
+        total=len(questions),
+    )
     answers = [answer for answer in found if answer is not None]
     failed = len(found) - len(answers)
     document = {

@@ -292,7 +292,8 @@ class _Resolver:
             return
         folder = os.path.join(self._folder, "profiles")
         os.makedirs(folder, exist_ok=True)
-        self._options.profile = os.path.join(folder, f"{_profile_id(own['profile'])}.yaml")
+        file = "{profile}@{version}.yaml".format(**own["profile"])
+        self._options.profile = os.path.join(folder, file)
         self._options.rubric = own["rubric"]
         self._options.sources = {**sources, "profile": STORED, "rubric": STORED}
         write_file(self._options.profile, pretty(own["profile"]))
@@ -303,10 +304,6 @@ def _is_bare(baseline: str) -> bool:
     if isinstance(baseline, ImportedInput):
         return False  # it says what its tool scored by
     return baseline.evaluation is None if isinstance(baseline, StoredInput) else is_path(baseline)
-
-
-def _profile_id(profile: Mapping[str, Any]) -> str:
-    return f"{profile['profile']}@{profile['version']}"
 
 
 def _version(stored: StoredEvaluation) -> str:

@@ -228,7 +228,9 @@ def _rows(
     """
     order = {"schemas": 1, "skills": 2, "members": 3}
     rows: list[tuple[int, str, IndexNode | MemberNode | SchemaNode]] = []
-    for path, node in sorted(nodes_of(index), key=lambda pair: order.get(_group(pair[0]), 0)):
+    for path, node in sorted(
+        nodes_of(index), key=lambda pair: order.get(pair[0].partition(".")[0], 0)
+    ):
         group, _, name = path.partition(".")
         if path.count(".") == 2 and path.endswith(".toolsAggregate"):
             continue
@@ -238,10 +240,6 @@ def _rows(
             label = {"skills": f"skill {name}", "schemas": name, "members": name}
             rows.append((1, label.get(group, group), node))
     return rows
-
-
-def _group(path: str) -> str:
-    return path.partition(".")[0]
 
 
 def _node_line(stem: str, name: str, node: IndexNode | MemberNode | SchemaNode) -> str:

@@ -246,7 +246,7 @@ def _key(name: str, baseline: Baseline) -> Callable[[SampleRow], Any]:
         return partial(_change, baseline=baseline)
     if name.startswith(CRITERION):
         return partial(_norm, criterion=name.removeprefix(CRITERION))
-    return _KEYS.get(name, _worst)
+    return _KEYS.get(name, lambda row: (row.passed, row.score))
 
 
 def _norm(row: SampleRow, *, criterion: str) -> float:
@@ -261,10 +261,6 @@ def _change(row: SampleRow, *, baseline: Baseline) -> tuple[int, float]:
     if base is None:
         return 2, 0.0
     return row.passed - base.passed, row.score - base.score
-
-
-def _worst(row: SampleRow) -> tuple[bool, float]:
-    return row.passed, row.score
 
 
 _NUMBERS = re.compile(r"([0-9]{1,18})")

@@ -137,11 +137,8 @@ def _why(criterion: Mapping[str, Any]) -> str:
         if isinstance(floor, dict) and floor.get("norm") is not None
         else ""
     )
-    return f"raw {_brief(criterion['raw_score'])} by {criterion['formula_id']}{limit}; {weight}"
-
-
-def _brief(value: Any) -> str:
-    return encode(value).decode()[:200]
+    raw = encode(criterion["raw_score"]).decode()[:200]
+    return f"raw {raw} by {criterion['formula_id']}{limit}; {weight}"
 
 
 def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
