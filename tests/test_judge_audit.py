@@ -208,6 +208,22 @@ def test_answers_without_a_verdict_leave_their_item_out_and_are_counted(
     assert found["lost"] == 40
 
 
+def test_copies_of_a_pair_count_once_in_an_audit(assay: Any, tmp_path: Path) -> None:
+    pair = {"input": "Say hello.", "a": "Hello.", "b": "No."}
+    lines = [{**pair, "id": str(n)} for n in range(40)]
+    lines += [
+        {**pair, "id": "flipped", "a": "No.", "b": "Hello."},
+        {**pair, "id": "=", "b": "Hello."},
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    plan = ("judge", "audit", "--items", "pairs.jsonl", "--model", "m", "--base-url", "http://x")
+    done = assay(*plan, "--probe", "position", "--dry-run", "--json")
+    assert (done.json()["calls_at_most"], "41 pairs left out" in done.err) == (2, True)
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(lines[-1]))
+    refused = assay(*plan, "--dry-run")
+    assert (refused.code, "no pair of two different texts" in refused.err) == (3, True)
+
+
 def test_both_answers_about_an_injection_that_could_not_be_judged_are_lost(
     assay: Any, tmp_path: Path
 ) -> None:
@@ -427,6 +443,22 @@ def test_a_card_that_was_changed_is_refused() -> None:
         ),
         ({"audit__biases__padding": {**interval(0.0), "lost": -9}}, "counts something"),
         ({"audit__items": {"n": -1}}, "counts something"),
+        (
+            {"calibration__agreement": {"cohen_kappa": {**interval(0.7), "level": "NaN"}}},
+            "level is not a number",
+        ),
+        (
+            {"calibration__agreement": {"cohen_kappa": {**interval(0.7), "low": 10**400}}},
+            "low is not a number",
+        ),
+        (
+            {
+                "calibration__agreement": {
+                    "confusion": {"human": [1, 2], "judge": [1], "counts": [[1]]}
+                }
+            },
+            "other rows or columns than values",
+        ),
     ],
 )
 def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(

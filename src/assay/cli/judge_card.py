@@ -4,6 +4,7 @@ for one judge from its audit and its calibration.
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from assay.judging.injection_probe import MeasuredBias
 from assay.judging.injections import load
 from assay.judging.items import Pair, read_pairs
 from assay.judging.labels import read_labels
-from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
+from assay.judging.probes import audit_pairs, audit_rubric, digest_of, distinct_pairs, paddings
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
 from assay.records.grade import ENGINE
 from assay.registry import near_miss
@@ -169,7 +170,7 @@ def _verdicts(options: Options, calibration: dict[str, Any] | None) -> dict[str,
 def _audit(options: Options, store: Store | None) -> int:
     specs = specs_of(options, only="audit")
     probes = _probes(options.probe)
-    known: Sequence[Pair] = read_pairs([options.items]) if options.items else audit_pairs()
+    known: Sequence[Pair] = _own_pairs(options.items) if options.items else audit_pairs()
     pairs, injections = known[: options.first], load()[: options.first]
     calls = calls_of(probes, len(pairs), len(injections), options.repeats)
     if options.dry_run:
@@ -220,6 +221,17 @@ def _audit(options: Options, store: Store | None) -> int:
         draft=draft,
         whole=all(one.estimate.value is not None for one in known_ones),
     )
+
+
+def _own_pairs(path: str) -> list[Pair]:
+    given = read_pairs([path])
+    pairs = distinct_pairs(given)
+    if len(pairs) < len(given):
+        what = count(len(given) - len(pairs), "pair")
+        sys.stderr.write(f"note: {what} left out: a copy of another, or of two equal texts.\n")
+    if not pairs:
+        raise InputError("JDG-005", "has no pair of two different texts.", where=path)
+    return pairs
 
 
 def _lines(found: dict[str, MeasuredBias]) -> Iterator[str]:
@@ -312,7 +324,10 @@ COMMANDS = {
             arg(
                 "--items",
                 metavar="FILE",
-                help="your own pairs, labelled where you can, instead of the 40 bundled ones",
+                help=(
+                    "your own pairs, labelled where you can, instead of the 40 bundled ones; copies"
+                    " count once"
+                ),
             ),
             repeated("--probe", "NAME", f"only this probe; may be repeated ({', '.join(PROBES)})"),
             arg(

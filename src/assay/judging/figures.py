@@ -77,6 +77,8 @@ def _walk(value: Any, path: str) -> Any:
                 )
             )
             yield from _interval(value, path, low, high)
+            if name == "confusion" and not _is_table(value):
+                yield f"{path} has other rows or columns than values"
             if (
                 exact.is_number(value.get("lost"))
                 and exact.is_number(value.get("answers"))
@@ -108,8 +110,8 @@ def _interval(interval: Mapping[str, Any], path: str, low: int | None, high: int
         for key in ("value", "low", "high")
         if exact.is_number(interval.get(key)) and isfinite(interval[key])
     }
-    for key in ("value", "low", "high"):
-        if isinstance(interval.get(key), str | bool):
+    for key in ("value", "low", "high", "level"):
+        if interval.get(key) is not None and not exact.is_number(interval[key]):
             yield f"{path}.{key} is not a number"
     for key, value in ends.items():
         if (
@@ -131,6 +133,18 @@ def _interval(interval: Mapping[str, Any], path: str, low: int | None, high: int
         and Decimal(str(ends["low"])) > Decimal(str(ends["value"])) + _SLACK
     ):
         yield f"{path}.value is {ends['value']}, below its own lower end {ends['low']}"
+
+
+def _is_table(confusion: Mapping[str, Any]) -> bool:
+    """Whether a confusion matrix has a row for each label and a column for each verdict. One of the
+    wrong type is left to the reader of the record.
+    """
+    rows, columns, counts = (confusion.get(key) for key in ("human", "judge", "counts"))
+    if not (isinstance(rows, list) and isinstance(columns, list) and isinstance(counts, list)):
+        return True
+    return len(counts) == len(rows) and all(
+        len(row) == len(columns) for row in counts if isinstance(row, list)
+    )
 
 
 def _counts(calibration: Mapping[str, Any]) -> str | None:

@@ -67,6 +67,22 @@ def audit_rubric() -> Rubric:
     return load_rubric(parse_yaml(_bytes(RUBRIC), RUBRIC))
 
 
+def distinct_pairs(pairs: Iterable[Pair]) -> list[Pair]:
+    """Each pair of two different texts once, in either order. The judge is asked about a copy only
+    once, so counting copies would make one answer look like many.
+
+    >>> pair = Pair("1", "Add 2 and 2.", "4", "5")
+    >>> flipped, same = pair._replace(id="2", a="5", b="4"), pair._replace(id="3", b="4")
+    >>> [one.id for one in distinct_pairs([pair, flipped, same])]
+    ['1']
+    """
+    found: dict[tuple[str, frozenset[str]], Pair] = {}
+    for pair in pairs:
+        if pair.a != pair.b:
+            found.setdefault((pair.task, frozenset((pair.a, pair.b))), pair)
+    return list(found.values())
+
+
 def digest_of(pairs: Iterable[Pair]) -> str:
     """The digest of a set of pairs: of their texts and labels, whatever their order. A field at its
     default counts as absent.

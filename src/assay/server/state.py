@@ -164,12 +164,9 @@ class Services:
         return kept
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:
-        page = self.ledger.find("card", project=project, limit=1000, newest_first=True)
-        return [
-            check_card(item.tree(), where=item.digest)
-            for item in page.items
-            if item.body is not None
-        ]
+        # all of them: otherwise many new cards of old answers would hide one that the judge failed
+        items = self.ledger.each("card", project=project)
+        return [check_card(item.tree(), where=item.digest) for item in items]
 
     def forget_cards(self, project: str) -> None:
         """Look up the judge cards of a project again at the next request."""
