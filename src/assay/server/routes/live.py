@@ -204,8 +204,8 @@ def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
-    """The finished run without its steps, to check that it is valid; it must say how it ended. What
-    the start states stays: a run must not lower its requirements once its outcome is known.
+    """The finished run without its steps, to check that it is valid; it must have a status. It may
+    not change the start: a run must not lower its requirements once its outcome is known.
     """
     begun = parse_json(head)
     for name, value in end.items():
