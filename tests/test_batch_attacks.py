@@ -68,6 +68,27 @@ def test_a_number_inside_a_nested_value_is_never_the_score(assay: Any, tmp_path:
     assert done.code == 3, "digits that a double doesn't have are rejected, nested value or not"
 
 
+def test_nan_in_parquet_is_never_a_score(assay: Any, tmp_path: Path) -> None:
+    """Statistics of Parquet leave out NaN, and DuckDB took it for the best score by them."""
+    criteria = {"share": "zero_one", "stars": "likert_1_5", "errors": "lower_is_better"}
+    items = "".join(
+        f"  - {{id: {name}, label: {name}, weight: 1, layer: 1, formula: {formula}"
+        f"{', params: {slo_good: 1, slo_bad: 5}' if name == 'errors' else ''}}}\n"
+        for name, formula in criteria.items()
+    )
+    head = OWN.replace("\ncriteria: [{", "\n#")
+    (tmp_path / "own.yaml").write_text(f"{head}criteria:\n{items}")
+    good = {"share": 1.0, "stars": 5.0, "errors": 1.0}
+    bad = [{"run": name, **good, name: float("nan")} for name in criteria]
+    parquet.write_table(
+        pa.Table.from_pylist([{"run": "good", **good}, *bad]), tmp_path / "in.parquet"
+    )
+    done = assay("batch", "in.parquet", "-o", "g.parquet", "--profile", "own.yaml", "--json")
+    assert done.code == 3, done.err
+    assert done.json()["record"]["counts"]["invalid"] == len(criteria)
+    assert done.json()["record"]["counts"]["rejects"] == {"SCO-003": len(criteria)}
+
+
 def test_no_part_of_a_folder_is_left_out_unseen(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "lake/day=1/x.jsonl", evidence("r-1"))
     write(tmp_path / "lake/_day=2/x.jsonl", evidence("r-2", gate=False))
