@@ -5,16 +5,15 @@ and their schedules.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.exams import sm2
 from assay.exams.answers import Answers
 from assay.exams.exam import named_rubric
-from assay.exams.lint import LintFinding, lint_document, lint_exam
+from assay.exams.lint import lint_document, lint_exam
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.exams.reviewing import due_items, hold_review, review_document
 from assay.files.atomic import write_file
@@ -31,16 +30,9 @@ def _lint(options: Options) -> int:
     document = lint_document(findings, options.files)
     errors = any(one.level == "error" for one in findings)
     code = ExitCode.MALFORMED if errors else ExitCode.FAILED if findings else ExitCode.PASSED
-    return opt.give(options, document, _lint_lines(findings, len(options.files)), code)
-
-
-def _lint_lines(findings: list[LintFinding], files: int) -> Iterator[str]:
-    for path in dict.fromkeys(one.file for one in findings):
-        rows = [one for one in findings if one.file == path]
-        yield f"{printable(path)}: {count(len(rows), 'finding')}"
-        yield from (f"  {one.level:<7}  {printable(one.text())}" for one in rows)
-    if not findings:
-        yield f"{count(files, 'file')} checked, nothing found."
+    rows = ((one.file, f"{one.level:<7}  {one.text()}") for one in findings)
+    lines = opt.found_lines(rows, len(options.files), "finding")
+    return opt.give(options, document, lines, code)
 
 
 def _recalibrate(options: Options) -> int:

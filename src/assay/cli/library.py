@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
-from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, count, printable
+from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, printable
 from assay.files.json_files import open_input
 from assay.files.yaml_files import is_yaml_name, parse_yaml
 from assay.library import fingerprint
@@ -198,16 +198,8 @@ def _check(options: Options, shelf: Shelf) -> int:
         "findings": [fault.as_dict() for fault in found],
     }
     code = ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
-    return opt.give(options, report, _fault_lines([*malformed, *found], len(files)), code)
-
-
-def _fault_lines(found: list[Fault], files: int) -> Iterator[str]:
-    for path in dict.fromkeys(fault.file for fault in found):
-        faults = [fault for fault in found if fault.file == path]
-        yield f"{path}: {count(len(faults), 'fault')}"
-        yield from (f"  {fault.text()}" for fault in faults)
-    if not found:
-        yield f"{count(files, 'file')} checked, nothing found."
+    rows = ((fault.file or "", fault.text()) for fault in (*malformed, *found))
+    return opt.give(options, report, opt.found_lines(rows, len(files), "fault"), code)
 
 
 def _publish(options: Options, shelf: Shelf) -> int:

@@ -9,10 +9,10 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import ExitCode, UsageError, count, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.cli.parsing import Options
     from assay.library.shelf import Shelf
@@ -177,6 +177,18 @@ def report_written(options: Options, paths: Iterable[str]) -> None:
 def note(text: str) -> None:
     """Print a line on standard error."""
     sys.stderr.write(f"assay: {printable(text)}\n")
+
+
+def found_lines(found: Iterable[tuple[str, str]], files: int, what: str) -> Iterator[str]:
+    """What a linter found in these files, as a file and a text, one file after another."""
+    texts: dict[str, list[str]] = {}
+    for file, text in found:
+        texts.setdefault(file, []).append(f"  {printable(text)}")
+    for file, lines in texts.items():
+        yield f"{printable(file)}: {count(len(lines), what)}"
+        yield from lines
+    if not texts:
+        yield f"{count(files, 'file')} checked, nothing found."
 
 
 def given_of(options: Options, *names: str) -> list[str]:

@@ -30,10 +30,6 @@ from assay.views.charts.chart import (
 )
 
 
-def _criteria(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in listed(result.get("criteria")) if isinstance(one, dict)]
-
-
 def _named(one: Mapping[str, Any]) -> object:
     return one.get("label") or one.get("name")
 
@@ -58,7 +54,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     them, against the bands and the threshold.
     """
     name, title = "contributions", "Where the points came from and where they went"
-    criteria = _criteria(result)
+    criteria = marks.objects_of(result, "criteria")
     known = [one for one in criteria if number(one.get("contribution")) is not None]
     score = number(result.get("weighted_score"))
     if not known:
@@ -104,7 +100,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     whole = [{"name": row["name"]} for row in [*drawn, *last]]
     y = marks.rows_axis(whole)
     layers: list[dict[str, Any]] = [
-        *marks.band_layers(marks.bands_of(result), result.get("pass_threshold")),
+        *marks.band_layers(marks.objects_of(result, "bands"), result.get("pass_threshold")),
         over(
             drawn,
             {
@@ -183,7 +179,9 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
 def floors(result: Mapping[str, Any]) -> Chart:
     """Each criterion's norm on 0 to 1, its floor, and the margin between them."""
     name, title = "floors", "Norms and their floors"
-    criteria = [one for one in _criteria(result) if number(one.get("norm")) is not None]
+    criteria = [
+        one for one in marks.objects_of(result, "criteria") if number(one.get("norm")) is not None
+    ]
     if not criteria:
         return nothing(
             name, title, "The result names no criterion with a norm, so there is nothing to draw."

@@ -174,6 +174,6 @@ def lamps(rows: Sequence[Mapping[str, str]]) -> Spec:
     )
 
 
-def bands_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The bands that a result carries."""
-    return [band for band in listed(result.get("bands")) if isinstance(band, dict)]
+def objects_of(result: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects in a list that a result carries, such as its bands or its criteria."""
+    return [one for one in listed(result.get(name)) if isinstance(one, dict)]
