@@ -485,6 +485,15 @@ def test_a_failed_answer_does_not_open_the_gate_by_growing_old(quick: Run, tmp_p
     assert quick("tools", "gate", "beewatch.scales", "--now", "2026-06-02T01:00:00Z").code == 1
 
 
+@pytest.mark.req("F-020", "F-078")
+def test_an_api_that_does_not_answer_is_not_recorded_as_stale(quick: Run, tmp_path: Path) -> None:
+    grow(quick, tmp_path)
+    down = seen(503, LATER)
+    down["answers"][1]["score"] = "stale"
+    done = record(quick, tmp_path, down, *WEIGHT, "--trigger", "scheduled", now=LATER)
+    assert (done.code, "HTTP 503 is scored stale" in done.err) == (3, True)
+
+
 def test_the_gate_shows_the_graded_tools_that_a_schema_no_longer_has(
     quick: Run, tmp_path: Path
 ) -> None:

@@ -30,6 +30,8 @@ Catalogue = Mapping[str, Mapping[str, Any]]
 QUESTIONS = "questions.json"
 FIELDS = ("area", "dimension", "weight", "determinism", "scoreType", "naReasons")
 BOOLEAN, SCALE = "boolean", "scale-1-5"
+TERMS = ("tosMatch", "legalAssessment")
+"""What a dead link makes stale; for anything else, a failed request is a failure."""
 
 
 def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
@@ -191,10 +193,8 @@ def _unproven(
         allowed = answer.na_reason in catalogue.get(question, {}).get("naReasons", ())
         return None if allowed else f"{question} is n/a, and no catalogue allows that"
     if answer.score == "stale":
-        dead = isinstance(answer.evidence, dict) and answer.evidence.get("httpStatus") not in (
-            None,
-            200,
-        )
+        status = answer.evidence.get("httpStatus") if isinstance(answer.evidence, dict) else None
+        dead = status not in (None, 200) and dimension(question, catalogue) in TERMS
         known = dead or (question, answer.timestamp) in before
         return None if known else f"{question} is stale, and was never answered before"
     return None if has_evidence(answer) else f"{question} has no evidence"

@@ -15,7 +15,7 @@ import msgspec
 from assay.errors import InputError
 from assay.records.tool_entry import Persona
 from assay.records.typed import convert
-from assay.tools.catalogue import dimension
+from assay.tools.catalogue import TERMS, dimension
 from assay.tools.names import (
     DETERMINISTIC,
     GROUP_BOUND,
@@ -112,11 +112,11 @@ def _complete(
     }
     evidence = whole["evidence"]
     if isinstance(evidence, dict) and "httpStatus" in evidence:
-        of_terms = dimension(question, catalogue) in ("tosMatch", "legalAssessment")
+        of_terms = dimension(question, catalogue) in TERMS
         due = (terms_score if of_terms else http_score)(evidence["httpStatus"])
         if whole["score"] is None:
             whole["score"] = due
-        elif due != "pass" and whole["score"] not in ("fail", "stale", "n/a", 1):
+        elif due != "pass" and whole["score"] not in ("fail", due, "n/a", 1):
             raise InputError(
                 "SCO-021",
                 f"{question}: HTTP {evidence['httpStatus']} is scored {whole['score']}.",
