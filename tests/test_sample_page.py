@@ -160,10 +160,10 @@ def test_hostile_odd_and_huge_content_is_text_and_the_page_stays_small(api: Api)
             "error": odd,
             "metadata": {"result": {odd: odd}},
         }
-        for n in range(1000)
+        for n in range(300)
     ]
-    made["claims"] = [{"text": "<" * 3000, "citations": [odd], "supported": None}] * 500
-    made["retrieval"] = [{"id": f"p{n}", "text": "&" * 9000} for n in range(300)]
+    made["claims"] = [{"text": "<" * 3000, "citations": [odd], "supported": None}] * 100
+    made["retrieval"] = [{"id": f"p{n}", "text": "&" * 9000} for n in range(60)]
     made["handoffs"] = [{"from": odd, "to": odd, "expected": "x"}] * 200
     made["metadata"] = {"error": odd}
     stored = graded(api, made)
