@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from assay.batch.engine import SourceColumn
 from assay.batch.layout import RowLayout, find_layout
@@ -67,19 +66,14 @@ def batch_queries(
     return BatchQueries(RowExpressions(plan, layout, view), dialect)
 
 
-class _Given(NamedTuple):
-    """Where the value of a criterion or gate can come from."""
-
-    long: bool
-    wide: bool
-
-
-def _pivot(given: _Given, index: int, key: str, value: str, wide: str) -> str:
-    """The one value that a run has, out of its rows."""
-    if not given.long:
-        return f"MAX({wide})" if given.wide else "CAST(NULL AS BIGINT)"
-    otherwise = f" ELSE {wide}" if given.wide else ""
-    return f"MAX(CASE WHEN {key} = {index} THEN {value}{otherwise} END)"
+def _pivot(index: int, value: str, wide: str, *, is_long: bool) -> str:
+    """The one value of a criterion that a run has, out of its long rows and its own column; `wide`
+    is empty if it has none.
+    """
+    if not is_long:
+        return f"MAX({wide})" if wide else "CAST(NULL AS BIGINT)"
+    otherwise = f" ELSE {wide}" if wide else ""
+    return f"MAX(CASE WHEN k = {index} THEN {value}{otherwise} END)"
 
 
 def _names(none: str, names: list[str], more: str = "") -> str:
@@ -183,11 +177,13 @@ class _Grades:
         rows, layout = self.rows, self.layout
         columns = ["r"]
         for index, item in enumerate(self.plan.criteria):
-            given = _Given(layout.criterion is not None, item.name in layout.wide)
-            columns.append(f"{_pivot(given, index, 'k', 'c', f'w{index}')} AS c{index}")
+            is_long, is_wide = layout.criterion is not None, item.name in layout.wide
+            code = _pivot(index, "c", f"w{index}" if is_wide else "", is_long=is_long)
+            columns.append(f"{code} AS c{index}")
             if self._has_n(index):
                 size = "CAST(1 AS BIGINT)" if layout.score.n is None else "n"
-                columns.append(f"{_pivot(given, index, 'k', size, f'wn{index}')} AS n{index}")
+                found = _pivot(index, size, f"wn{index}" if is_wide else "", is_long=is_long)
+                columns.append(f"{found} AS n{index}")
         columns += [f"{self._verdict(i)} AS g{i}" for i in range(len(self.plan.gates))]
         times = [f"COUNT(w{index})" for index in rows.wide]
         # a verdict that rows repeat is one; true and false are two

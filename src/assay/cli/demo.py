@@ -156,7 +156,7 @@ def _graded_tools() -> list[dict[str, Any]]:
             started_at=None,
             hash8=hash8(schema.main),
             veto=veto_of(checks, now=moment),
-            checks=[check.document() for check in checks],
+            checks=[check._asdict() for check in checks],
         )
         found.append({**report, "schemaPath": f"examples/tools/{name}"})
     return found

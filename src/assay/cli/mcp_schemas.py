@@ -36,7 +36,7 @@ def _checked(project: ServedProject, source: str) -> ToolAnswer:
     report = legibility_of([item], sources, options.min_score)
     (score,) = report.schemas
     findings = sorted(item.findings, key=lambda one: _ORDER.index(one.level))
-    vetoes = [check.document() for check in item.checks if check.outcome == "veto"]
+    vetoes = [check._asdict() for check in item.checks if check.outcome == "veto"]
     counts = Counter(one.level for one in findings)
     below = report.below()
     document = {

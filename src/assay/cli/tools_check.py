@@ -92,7 +92,7 @@ def _check(options: Options) -> int:
                 "schemaId": item.schema.schema_id,
                 "kind": item.schema.kind,
                 "findings": [finding._asdict() for finding in item.findings],
-                "checks": [check.document() for check in item.checks],
+                "checks": [check._asdict() for check in item.checks],
                 "handlers": list(item.schema.handlers),
                 "legibility": score.document(),
             }

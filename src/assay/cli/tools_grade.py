@@ -115,7 +115,7 @@ def _emit(
                 "schemaHash": schema.file_sha256,
                 "canonicalHash8": _hash8(schema),
                 "findings": [finding._asdict() for finding in findings],
-                "checks": [check.document() for check in checks],
+                "checks": [check._asdict() for check in checks],
             }
             for path, (schema, findings, checks) in zip(paths, assessed, strict=True)
         ],
@@ -204,7 +204,7 @@ def _report(
         started_at=given.started,
         hash8=_hash8(schema),
         veto=veto,
-        checks=[check.document() for check in checks],
+        checks=[check._asdict() for check in checks],
     )
     made: dict[str, Any] = {}
     if tree is not None:  # first, because it may refuse

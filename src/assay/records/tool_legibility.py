@@ -23,10 +23,6 @@ class RuleCost(NamedTuple):
     findings: int
     points: int
 
-    def document(self) -> dict[str, Any]:
-        """As JSON shows it."""
-        return self._asdict()
-
 
 class ToolLegibility(NamedTuple):
     """The score of one tool."""
@@ -45,7 +41,7 @@ class ToolLegibility(NamedTuple):
             "name": self.name,
             "score": self.score,
             "tokens": self.tokens,
-            "costs": [cost.document() for cost in self.costs],
+            "costs": [cost._asdict() for cost in self.costs],
             "unassessed": self.unassessed or None,
         }
 
@@ -85,7 +81,7 @@ class SchemaLegibility(NamedTuple):
             "cap": self.cap,
             "capReason": self.cap_reason or None,
             "tokens": self.tokens,
-            "costs": [cost.document() for cost in self.costs],
+            "costs": [cost._asdict() for cost in self.costs],
             "tools": [tool.document() for tool in self.tools],
             "system": SYSTEM,
         }

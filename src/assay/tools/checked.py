@@ -114,7 +114,7 @@ def tool_check(
 
 
 def _costs(costs: Sequence[RuleCost]) -> list[PointsLost]:
-    return [PointsLost(**cost.document()) for cost in costs]
+    return [PointsLost(**cost._asdict()) for cost in costs]
 
 
 def _tool(tool: ShownTool | None, **scored: Any) -> CheckedTool:

@@ -37,10 +37,6 @@ class VetoCheck(NamedTuple):
     reason: str
     evidence: dict[str, Any]
 
-    def document(self) -> dict[str, Any]:
-        """The check as a report shows it."""
-        return self._asdict()
-
 
 # --- modules
 
