@@ -491,6 +491,28 @@ def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: A
         assert not admit_tree(card, TERMS, now=NOW).may_gate
 
 
+@each(
+    ("option", "part", "value"),
+    [
+        ("--audit", "biases", [1]),
+        ("--audit", "biases", {"position": 5}),
+        ("--audit", "prompt_versions", [1]),
+        ("--audit", "usage", "x"),
+        ("--calibration", "scorer", [1]),
+        ("--calibration", "agreement", {"cohen_kappa": 5}),
+    ],
+)
+def test_a_card_of_a_malformed_audit_or_calibration_is_refused(
+    assay: Any, tmp_path: Path, option: str, part: str, value: Any
+) -> None:
+    audit = {"schema": "assay.judge-audit/1", "judge": {"model": "m-1"}, "biases": {}}
+    calibration = {"n_labelled": 0, "agreement": {}, "judge": {"model": "m-1"}}
+    document = {**(audit if option == "--audit" else calibration), part: value}
+    (tmp_path / "d.json").write_text(json.dumps(document))
+    done = assay("judge", "card", option, "d.json", "-o", "card.html")
+    assert done.code == 3, done.err
+
+
 def test_a_card_from_the_future_is_refused(assay: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in the future"):
         check_card(good_card(), now=datetime(2026, 11, 14, tzinfo=UTC))

@@ -26,6 +26,8 @@ from assay.judging.labels import read_labels
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, distinct_pairs, paddings
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
 from assay.records.grade import ENGINE
+from assay.records.judge_card import AuditRecord, CalibrationRecord
+from assay.records.reading import read_record
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _card(options: Options, store: Store | None) -> int:
-    audited = _document(options.audit, AUDIT_SCHEMA, "audit") if options.audit else None
+    audited = _audited(options.audit) if options.audit else None
     calibration = _calibration(options.calibration) if options.calibration else None
     named = calibration.get("judge") if calibration is not None else None
     model = options.model or (named.get("model") if isinstance(named, dict) else None)
@@ -99,21 +101,20 @@ def _html(card: dict[str, Any]) -> bytes:
     return judge_page(read_card(card)).encode("utf-8", "replace")
 
 
-def _document(path: str, schema: str, what: str) -> dict[str, Any]:
-    tree = read_json(path).tree
-    if (
-        not isinstance(tree, dict)
-        or tree.get("schema") != schema
-        or not isinstance(tree.get("judge"), dict)
-    ):
+def _audited(path: str) -> dict[str, Any]:
+    document = read_json(path)
+    tree = document.tree
+    if not isinstance(tree, dict) or tree.get("schema") != AUDIT_SCHEMA:
         raise InputError(
-            "JDG-009", f"is not the {what} of a judge: its schema is not {schema}.", where=path
+            "JDG-009", f"is not the audit of a judge: its schema is not {AUDIT_SCHEMA}.", where=path
         )
+    read_record(document, AuditRecord, "JDG-009")
     return tree
 
 
 def _calibration(path: str) -> dict[str, Any]:
-    tree = read_json(path).tree
+    document = read_json(path)
+    tree = document.tree
     if (
         not isinstance(tree, dict)
         or not isinstance(tree.get("agreement"), dict)
@@ -128,6 +129,7 @@ def _calibration(path: str) -> dict[str, Any]:
     wrong = impossible(tree)
     if wrong is not None:
         raise InputError("JDG-009", f"has a figure that cannot be: {wrong}.", where=path)
+    read_record(document, CalibrationRecord, "JDG-009")
     return tree
 
 

@@ -174,6 +174,8 @@ class CalibrationRecord(Struct, frozen=True):
     """The true mean, estimated from judge and labels."""
     label_set: LabelSource | None = None
     """Who gave the labels."""
+    scorer: dict[str, Any] | None = None
+    """The source that its scores name; null if that is unknown."""
     selection: Selection | None = None
     """Whether the labelled items look drawn at random; null if all are labelled."""
     answered_at: str | None = None
@@ -198,6 +200,8 @@ class AuditRecord(Struct, frozen=True):
 
     judge: dict[str, Any]
     biases: dict[str, Probe | None]
+    prompt_versions: list[str] = []
+    usage: dict[str, Any] | None = None
 
 
 class CardTerm(Struct, frozen=True):

@@ -297,7 +297,7 @@ def _origin(card: JudgeCard, more: Sequence[tuple[str, str]]) -> Section:
         (
             "Price per million tokens",
             shown(None)
-            if price is None
+            if not price or not {"input_per_million", "output_per_million"} <= price.keys()
             else f"${price['input_per_million']} input, ${price['output_per_million']} output",
         ),
         ("Usage", shown({k: v for k, v in (card.usage or {}).items() if v is not None})),
