@@ -38,8 +38,9 @@ if not CAMPAIGN:
     # Each process would read all our source for literals to draw, try a million characters to learn
     # which of them UTF-8 has, and draw other examples depending on what it has loaded.
     providers._get_local_constants = lambda: providers._local_constants
-    utf_8 = IntervalSet([(0, 0xD7FF), (0xE000, sys.maxunicode)])
-    charmap.intervals_from_codec = {"utf-8": (utf_8, IntervalSet([]))}.__getitem__
+    utf_8 = IntervalSet([(0, 0xD7FF), (0xE000, sys.maxunicode)]), IntervalSet([])
+    tried = charmap.intervals_from_codec
+    charmap.intervals_from_codec = lambda codec: utf_8 if codec == "utf-8" else tried(codec)
 
 # The modules and tests that are collected stay until the end: looking for garbage among them, again
 # and again, would only cost time.
