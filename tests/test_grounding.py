@@ -364,7 +364,7 @@ def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
     ]
     claims = [
         {"text": f'The gate opens "at seven" {index % 20}.', "citations": [f"d{index % 20}"]}
-        for index in range(repeats(100, 500))
+        for index in range(repeats(20, 500))
     ]
     assert taken("lexical_support", claims=claims, retrieval=passages) == 1
     assert taken("quotes_grounded", claims=claims, retrieval=passages) == {
