@@ -37,7 +37,6 @@ from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.registry import is_path
 from assay.release.baseline import names as baseline_names
-from assay.store.baselines import baseline_names as ledger_names
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
@@ -153,8 +152,11 @@ class _Resolver:
             if found is not None:
                 raise ambiguous(text, "a stored baseline", described(found))
             return text
-        if baseline and found is not None and text in ledger_names(ledger, project=self._project):
-            raise ambiguous(text, "a baseline in the ledger", described(found))
+        if baseline and found is not None:
+            from assay.store.baselines import baseline_names as ledger_names  # a database
+
+            if text in ledger_names(ledger, project=self._project):
+                raise ambiguous(text, "a baseline in the ledger", described(found))
         if found is None:
             stores = getattr(self._options, "store", None) is not None
             if baseline and not is_relative(text) and stores:
