@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from examples import CAMPAIGN
 from serving import Process
+
+expect.set_options(timeout=30_000)  # a busy machine can take longer than the usual 5 seconds
 
 RULES_OF_COLOUR = (
     "color-contrast",

@@ -212,6 +212,7 @@ def test_the_filter_is_in_the_address_and_the_back_button_takes_it_back(site: Si
     assert rows.count() <= few
     page.go_back()
     expect(rows).to_have_count(few)
+    page.wait_for_load_state()  # a step back is heard once the page's script has run
     page.go_back()
     expect(rows).to_have_count(50)
     run = rows.first.get_by_role("rowheader")
@@ -244,6 +245,8 @@ def test_the_worst_sample_of_an_evaluation_is_found_by_mouse_and_by_keyboard(
     expect(rows.nth(1)).to_contain_text("q-13")
     page.go_back()
     expect(page.locator("th[aria-sort]")).to_have_count(0)
+    expect(rows).to_have_count(6)
+    page.wait_for_load_state()  # a step back is heard once the page's script has run
     page.go_back()
     expect(rows).to_have_count(50)
     page.get_by_role("link", name="the run ended with status error").click()
