@@ -470,7 +470,7 @@ def test_a_column_that_a_decision_reads_and_a_batch_left_out_is_shown(
     for keep in ("sample", "sample,group,attempt"):
         made[keep] = tmp_path / f"{keep}.parquet"
         done = assay("batch", source, "-o", made[keep], "--profile", PROFILE, "--keep", keep)
-        line = "not kept    attempt, group; `assay gate` reads it: --keep attempt,group\n"
+        line = "not kept    attempt, group, which `assay gate` reads: --keep attempt,group\n"
         shown = [one for one in done.out.splitlines() if one.startswith("not kept")]
         assert [sorted(one.split()) for one in shown] == (
             [sorted(line.split())] if keep == "sample" else []

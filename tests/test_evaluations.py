@@ -241,7 +241,7 @@ def test_totals_that_do_not_follow_from_the_grades_are_found(ledger_url: str) ->
     ("changes", "words"),
     [
         ({"configuration": "sha256:" + "0" * 64}, "the configuration"),
-        ({"workflow": VersionedName(id="w", version="9")}, "is of the workflow w@1"),
+        ({"workflow": VersionedName(id="w", version="9")}, "belongs to the workflow w@1"),
     ],
 )
 def test_an_evaluation_that_contradicts_itself_or_its_runs_is_found(
@@ -392,16 +392,17 @@ def test_a_baseline_of_another_version_is_asked_for_where_there_is_none(
     assert assay("import", "a.jsonl", "--name", "two").code == 0
     refused = assay("gate", "latest", "--baseline", "latest~1")
     assert refused.code == 4
-    assert (
-        "every stored evaluation of w is of the same version as the candidate, w@1" in refused.err
-    )
+    assert "every stored evaluation of w has the candidate's version, w@1" in refused.err
     assert "an evaluation that `assay evals` lists, or a file" in refused.err
     assert "import each with `--workflow w@VERSION`" in refused.err
     for words in (("gate", "a.jsonl"), ("gate", "latest")):
         hinted = assay(*words)
         assert (hinted.code, "no other version of this workflow" in hinted.err) == (2, True)
     newest = assay("gate", "a.jsonl", "--baseline", "latest")
-    assert (newest.code, "every stored evaluation of w is of the same" in newest.err) == (4, True)
+    assert (newest.code, "every stored evaluation of w has the candidate's" in newest.err) == (
+        4,
+        True,
+    )
     write(
         tmp_path / "b.jsonl", [{**one, "workflow": {"id": "w", "version": "2"}} for one in runs(3)]
     )

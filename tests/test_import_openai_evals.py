@@ -89,7 +89,7 @@ def test_metrics_alone_need_no_verdict_and_texts_are_no_scores(tmp_path) -> None
 def test_two_logs_in_one_file_are_refused(tmp_path) -> None:
     for rows, words in (
         ([*LINES, LINES[0]], "second spec or report"),
-        ([*LINES, {**LINES[3], "run_id": "other"}], "is of the run 'other'"),
+        ([*LINES, {**LINES[3], "run_id": "other"}], "belongs to the run 'other'"),
         (LINES[1:], "neither a log of `oaieval`"),
         ([*LINES[:2], {**LINES[3], "data": {"correct": 1}}], "`correct` must be true or false"),
     ):

@@ -218,7 +218,7 @@ def test_copies_of_a_pair_count_once_in_an_audit(assay: Any, tmp_path: Path) -> 
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     plan = ("judge", "audit", "--items", "pairs.jsonl", "--model", "m", "--base-url", "http://x")
     done = assay(*plan, "--probe", "position", "--dry-run", "--json")
-    assert (done.json()["calls_at_most"], "41 pairs left out" in done.err) == (2, True)
+    assert (done.json()["calls_at_most"], "left out 41 pairs" in done.err) == (2, True)
     (tmp_path / "pairs.jsonl").write_text(json.dumps(lines[-1]))
     refused = assay(*plan, "--dry-run")
     assert (refused.code, "no pair of two different texts" in refused.err) == (3, True)
@@ -457,16 +457,16 @@ def test_a_card_that_was_changed_is_refused() -> None:
                     "confusion": {"human": [1, 2], "judge": [1], "counts": [[1]]}
                 }
             },
-            "other rows or columns than values",
+            "a row for each label and a column for each verdict",
         ),
     ],
 )
-def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(
+def test_a_card_with_an_impossible_figure_is_refused_and_admits_nobody(
     changes: dict[str, Any], words: str
 ) -> None:
     assert TERMS is not None
     card = good_card(**changes)
-    with pytest.raises(InputError, match=r"has a figure that cannot be") as refused:
+    with pytest.raises(InputError, match="has an impossible figure") as refused:
         check_card(card)
     assert words in refused.value.message
     assert [
@@ -486,7 +486,7 @@ def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: A
                 "value": value,
             },
         }
-        with pytest.raises(InputError, match=r"has a figure that cannot be"):
+        with pytest.raises(InputError, match="has an impossible figure"):
             check_card(card)
         assert not admit_tree(card, TERMS, now=NOW).may_gate
 

@@ -356,7 +356,7 @@ def test_a_calibration_is_of_one_criterion_and_names_it() -> None:
     for name in verdicts:
         assert calibrated(verdicts[name])["scorer"]["criteria"] == [name]
     mixed = [verdicts["easy" if n % 2 else "hard"][n] for n in range(40)]
-    with pytest.raises(InputError, match="on several criteria of easy, hard"):
+    with pytest.raises(InputError, match="match several of the criteria easy, hard"):
         calibrated(mixed)
     judgements["items"].append({"id": "7", "criterion": "easy", "raw": 0})  # it gave a 1 before
     with pytest.raises(InputError, match=r"the verdict on '7' is 1; the judge gave 0 and 1\."):
@@ -387,7 +387,7 @@ def test_labels_without_verdicts_take_them_from_the_judgements(assay: Any, tmp_p
     several = assay("judge", "calibrate", "--labels", bare, *given)
     assert (several.code, "`judge` is missing" in several.err) == (3, True)
     fitting = assay("judge", "calibrate", "--labels", whole, *given)
-    assert (fitting.code, "on several criteria of easy, hard" in fitting.err) == (3, True)
+    assert (fitting.code, "several of the criteria easy, hard" in fitting.err) == (3, True)
     for labels in (bare, whole):
         chosen = assay("judge", "calibrate", "--labels", labels, *given, "--criterion", "hard")
         assert chosen.json()["scorer"]["criteria"] == ["hard"]

@@ -420,7 +420,7 @@ def test_a_calibration_names_its_judge_and_makes_no_card_of_another(
     assert "does not say which judge gave the verdicts" in nameless["admission"]["reason"]
     carded(here, tmp_path, "m-2")
     other = here("judge", "card", "--audit", "m-2-audit.json", "--calibration", "c.json")
-    assert (other.code, "is of another judge: its model is 'm-1'" in other.err) == (3, True)
+    assert (other.code, "is for another judge: its model is 'm-1'" in other.err) == (3, True)
     assert here("judge", "card", "--model", "m-2", "--calibration", "c.json").code == 3
 
 

@@ -186,8 +186,12 @@ def test_verdicts_of_another_rubric_criterion_or_evaluation_calibrate_nobody(
         ({}, whole[0], "name no rubric"),
         ({"rubric": rubric}, [{**one, "criterion": "other"} for one in whole[0]], "no verdict on"),
         ({"rubric": rubric}, [{"id": one["id"], "raw": 1} for one in whole[0]], "no verdict on"),
-        ({"rubric": rubric}, [{**one, "run": None} for one in whole[0]], "which run they are of"),
-        ({"rubric": rubric}, whole[1], "36 of 36 judgements are of runs that 'first' does not"),
+        (
+            {"rubric": rubric},
+            [{**one, "run": None} for one in whole[0]],
+            "which run they are about",
+        ),
+        ({"rubric": rubric}, whole[1], "36 of 36 judgements are about runs that 'first' does not"),
     ):
         refused = calibrated(scorer, items)
         assert (refused.code, words in refused.err) == (3, True), refused.err

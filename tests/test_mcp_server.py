@@ -183,7 +183,7 @@ def test_a_server_sees_nothing_of_the_environment_but_what_it_is_given(
 # --- servers that do not
 
 
-def test_a_server_that_exits_at_once_is_reported_with_its_code_and_last_words(
+def test_a_server_that_exits_at_once_is_reported_with_its_code_and_last_output(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     text = fails("FMC-010", bad("exits"))

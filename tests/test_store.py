@@ -1057,10 +1057,10 @@ def test_a_ledger_of_a_newer_program_is_refused(empty_url: str) -> None:
     ):
         connection.execute(text(f"UPDATE {t.VERSION_TABLE} SET version_num = 'v9999'"))
     with pytest.raises(
-        UsageError, match=r"tables of version v9999; this version of Assay knows up to v\d+"
+        UsageError, match=r"tables of version v9999; this version of Assay supports up to v\d+"
     ) as told:
         open_ledger(empty_url)
-    assert told.value.fix == "Install a newer assay."
+    assert told.value.fix == "Install a newer version of Assay."
 
 
 # --- verify

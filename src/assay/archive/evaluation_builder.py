@@ -140,8 +140,8 @@ class EvaluationBuilder:
             if (own.id, own.version) != (wanted.id, wanted.version):
                 raise InputError(
                     "STO-018",
-                    f"the run {run.run_id!r} is of the {what} {own.id}@{own.version}, and the"
-                    f" evaluation {self.name!r} is of {wanted.id}@{wanted.version}.",
+                    f"the run {run.run_id!r} belongs to the {what} {own.id}@{own.version}, and the"
+                    f" evaluation {self.name!r} to {wanted.id}@{wanted.version}.",
                     fix="An evaluation is one version of a workflow on one version of a dataset.",
                 )
 

@@ -102,7 +102,7 @@ def _mismatch(
     for what in ("workflow", "dataset"):
         named, own = getattr(evaluation, what), getattr(record, what)
         if (own.id, own.version) != (named.id, named.version):
-            return f"is of the {what} {own.id}@{own.version}"
+            return f"belongs to the {what} {own.id}@{own.version}"
     if grade is not None and grade.tree()["digests"].get("run") != run_digest(record):
         return "has the grade of another run"
     return None

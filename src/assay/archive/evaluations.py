@@ -201,9 +201,9 @@ def no_other_version(
     workflow = min(one.id for one in judged)
     any_other = find_other_version(ledger, LATEST, project=project, judged=judged)
     why = (
-        f"every stored evaluation of {workflow} is of the same version as the candidate, {named}"
+        f"every stored evaluation of {workflow} has the candidate's version, {named}"
         if any_other is None
-        else f"not that many evaluations are of another version than the candidate, {named}"
+        else f"there are too few evaluations of a version other than the candidate's, {named}"
     )
     return NotEnoughEvidence(
         "STO-012",

@@ -122,7 +122,7 @@ def _criterion(results: LabelResults, wanted: str | None) -> str:
     if wanted in known and wanted is not None:
         return wanted
     problem = (
-        f"the set {results.stored.set.name} has {len(known)} criteria; a calibration is of one."
+        f"the set {results.stored.set.name} has {len(known)} criteria; a calibration is about one."
         if wanted is None
         else f"the set has no criterion {wanted[:80]!r}.{near_miss(wanted, known)}"
     )

@@ -140,7 +140,7 @@ def _refuse(label_set: LabelSet, n: int, unnamed: Sequence[str], strange: Sequen
         raise _problem(
             label_set,
             f"{len(unnamed):,} of {n:,} judgements don't say which"
-            f" {'runs' if label_set.other else 'run'} they are of, such as {unnamed[0][:80]!r}.",
+            f" {'runs' if label_set.other else 'run'} they are about, such as {unnamed[0][:80]!r}.",
         )
     if strange:
         names = [
@@ -148,7 +148,7 @@ def _refuse(label_set: LabelSet, n: int, unnamed: Sequence[str], strange: Sequen
         ]
         raise _problem(
             label_set,
-            f"{len(strange):,} of {n:,} judgements are of runs that {' and '.join(names)}"
+            f"{len(strange):,} of {n:,} judgements are about runs that {' and '.join(names)}"
             f" {'do' if label_set.other else 'does'} not have, such as {strange[0][:80]!r}.",
         )
 

@@ -162,7 +162,7 @@ def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int
 
 
 def _tombstones(ledger: Ledger, project: str, *, after: int = 0) -> Iterator[str]:
-    """The digests that records of the chain have forgotten."""
+    """The digests of the records that were forgotten, by the tombstones in the chain."""
     head, _ = ledger.head(project=project)
     for stone in _items(ledger, "tombstone", project, after=after, to=head):
         yield stone.tree()["digest"]

@@ -108,8 +108,8 @@ def _read(cell: Cell) -> _Read:
 
 
 def _is_finite(name: str) -> str:
-    """Whether a double is a number. The statistics of a Parquet file leave out NaN, and DuckDB
-    answers ISNAN and comparisons from them; it has to subtract to know this.
+    """Whether a double is finite. DuckDB answers ISNAN and comparisons from the statistics of a
+    Parquet file, which leave NaN out; a subtraction makes it read the values.
     """
     return f"({name} - {name} = 0)"
 

@@ -96,7 +96,7 @@ def open_session(source: SparkSource) -> OpenSession:
 
 def _wrong(session: Any) -> dict[str, str]:
     """The settings in which a session differs, with the values they must have."""
-    # a session has what was set, or Spark's own default: that of ANSI mode differs by version
+    # unset values are Spark's defaults, and that of ANSI mode differs by version
     current = {name: str(session.conf.get(name)).lower() for name in SETTINGS}
     return {name: value for name, value in SETTINGS.items() if current[name] != value}
 

@@ -106,7 +106,8 @@ def batch_summary(
         )
     decided = [name for name in result.unused if name.lower() in DECIDED]
     if decided and record.family == "workflow":
-        yield f"not kept    {', '.join(decided)}; `assay gate` reads it: --keep {','.join(decided)}"
+        hint = f"which `assay gate` reads: --keep {','.join(decided)}"
+        yield f"not kept    {', '.join(decided)}, {hint}"
     if tally.rejects:
         rejected = sum(one.n for one in tally.rejects)
         yield (

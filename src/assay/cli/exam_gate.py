@@ -158,7 +158,7 @@ def _hold_all(
     if of_regression and of_capstone and regression is None:
         raise UsageError(
             "CLI-001",
-            f"{of_regression[0].file} is of the regression set, and no result of it is given.",
+            f"{of_regression[0].file} belongs to the regression set, whose result is missing.",
             fix="Give it with --regression R.",
         )
     for outcome, files in (

@@ -62,7 +62,7 @@ def run(options: Options) -> int:
 
 
 def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
-    """The grades that are asked for, each with its run where one was; `others` takes the rest."""
+    """The requested grades, each with its run if the file has it; `others` takes the rest."""
     grader = choice_of(options).grader()
     for document in read_documents(options.file):
         tree = document.tree
@@ -79,7 +79,7 @@ def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
 
 
 def _meant(options: Options, others: OtherRuns) -> str:
-    """The run that a name means though no run has exactly that name; else an error."""
+    """The only run whose id ends with the requested name; an error if there is none."""
     if not others:
         raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
     meant = others.meant(options.run)
@@ -116,7 +116,7 @@ def _named_by(options: Options) -> dict[str, str]:
 
 
 def _as_stored(options: Options) -> bool:
-    """Whether stored grades answer: nothing else was chosen to grade by."""
+    """Whether to show the stored grades: the command names nothing else to grade by."""
     stored = options.file
     if not isinstance(stored, StoredInput) or options.judge_card or stored.grades is None:
         return False
@@ -131,7 +131,7 @@ def _as_stored(options: Options) -> bool:
 
 
 def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Any]]:
-    """The stored grades that are asked for; that of one run with the run."""
+    """The requested stored grades; with `--run`, the run comes with its grade."""
     for result in _grades(stored):
         if options.run is None:
             yield result, None

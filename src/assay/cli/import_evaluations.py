@@ -64,8 +64,8 @@ def store_evaluations(
 
 
 def _check_taken(options: Options, store: Store) -> None:
-    """Refuse the name of a baseline, and report an earlier evaluation of the same name: commands
-    that give the name alone take the new one from now on.
+    """Refuse the name of a baseline, and report an earlier evaluation of the same name: from now on
+    the name alone means the new one.
     """
     from assay.archive.evaluations import find_evaluation
     from assay.release.baseline import names

@@ -51,7 +51,7 @@ def _card(options: Options, store: Store | None) -> int:
     if audited is not None and options.model and audited["judge"].get("model") != options.model:
         raise UsageError(
             "CLI-001",
-            f"the audit is of {audited['judge'].get('model')!r}, not of {options.model!r}.",
+            f"the audit is for {audited['judge'].get('model')!r}, not {options.model!r}.",
         )
     rules = make_rules(opt.shelf_of(options).policy(options.policy))
     if rules.judge_terms is None:
@@ -106,7 +106,10 @@ def _audited(path: str) -> dict[str, Any]:
     tree = document.tree
     if not isinstance(tree, dict) or tree.get("schema") != AUDIT_SCHEMA:
         raise InputError(
-            "JDG-009", f"is not the audit of a judge: its schema is not {AUDIT_SCHEMA}.", where=path
+            "JDG-009",
+            f"is not a judge audit: its schema is not {AUDIT_SCHEMA}.",
+            where=path,
+            fix="`assay judge audit --judge judge.yaml -o audit.json` writes one.",
         )
     read_record(document, AuditRecord, "JDG-009")
     return tree
@@ -128,7 +131,7 @@ def _calibration(path: str) -> dict[str, Any]:
         )
     wrong = impossible(tree)
     if wrong is not None:
-        raise InputError("JDG-009", f"has a figure that cannot be: {wrong}.", where=path)
+        raise InputError("JDG-009", f"has an impossible figure: {wrong}.", where=path)
     read_record(document, CalibrationRecord, "JDG-009")
     return tree
 
@@ -148,7 +151,7 @@ def _check_same(
             what = "settings" if key == "digest" else key
             raise InputError(
                 "JDG-009",
-                f"is of another judge: its {what} is {other.get(key)!r}, that of the"
+                f"is for another judge: its {what} is {other.get(key)!r}, that of the"
                 f" {'audit' if audited is not None else 'card'} {judge.get(key)!r}.",
                 where=path,
                 fix="Calibrate and audit the same judge: one description, one prompt, one rubric.",
@@ -158,7 +161,7 @@ def _check_same(
         raise InputError(
             "JDG-009",
             f"was made with the prompt {prompt!r}; the audit has"
-            f" {', '.join(audited.get('prompt_versions', ()))}.",
+            f" {', '.join(audited.get('prompt_versions', ())) or 'none'}.",
             where=path,
         )
 
@@ -230,9 +233,14 @@ def _own_pairs(path: str) -> list[Pair]:
     pairs = distinct_pairs(given)
     if len(pairs) < len(given):
         what = count(len(given) - len(pairs), "pair")
-        sys.stderr.write(f"note: {what} left out: a copy of another, or of two equal texts.\n")
+        sys.stderr.write(f"note: left out {what}: repeated, or with two equal texts.\n")
     if not pairs:
-        raise InputError("JDG-005", "has no pair of two different texts.", where=path)
+        raise InputError(
+            "JDG-005",
+            "has no pair of two different texts.",
+            where=path,
+            fix="Give two different answers to each task.",
+        )
     return pairs
 
 
@@ -305,8 +313,8 @@ COMMANDS = {
                 "--labels",
                 metavar="FILE",
                 help=(
-                    "the labels file of a calibration that has no verdicts, as older ones; they go"
-                    " on the card, so that drift can be seen item by item"
+                    "the labels file of an older calibration, which has no verdicts; they go on the"
+                    " card, so that drift can be seen item by item"
                 ),
             ),
             arg("--model", metavar="M", help="the model the card is for, if neither file names it"),

@@ -164,7 +164,7 @@ class _Resolver:
             raise self._names.unknown(ledger, text, known if baseline else None)
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
             opt.note(
-                f"{text} is of the same version as the candidate: this compares"
+                f"{text} has the same version as the candidate: this compares"
                 f" {_version(found.evaluation)} with itself. If the workflow changed, give it a new"
                 " version."
             )

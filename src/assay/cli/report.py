@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
-    """Grade every document of the files; the first fault and a file without one end it. A run id
-    may appear once. A result that is stored records its inputs.
+    """Grade every document of the files; the first fault or empty file ends it. A run id may appear
+    only once. A result that is stored records its inputs.
     """
     seen: set[bytes] = set()
     for file in files:

@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
 
     @classmethod
     def of(cls, holds: bool | None) -> ExitCode:
-        """The code for whether something holds; None is not enough evidence to tell."""
+        """The code for whether something holds; None means that there is too little evidence."""
         return {True: cls.PASSED, False: cls.FAILED, None: cls.NOT_ENOUGH}[holds]
 
 
@@ -290,7 +290,7 @@ class FaultList:
 def raise_faults(
     faults: Sequence[Fault], *, where: str = "", kind: type[InputError] = InputError
 ) -> None:
-    """Raise one error with all the faults, worded as the first; nothing if there are none."""
+    """Raise all faults as one error with the message of the first; do nothing without faults."""
     if faults:
         first = faults[0]
         raise kind(first.code, first.message, where=where, fix=first.fix, faults=faults)

@@ -131,7 +131,7 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
         lost = len(baseline.bits.keys() - candidate.bits.keys())
         added = len(candidate.bits.keys() - baseline.bits.keys())
         reason = (
-            f"it is of another exam ({lost} of its items are gone, {added} are new, or their"
+            f"it is for another exam ({lost} of its items are gone, {added} are new, or their"
             " expectations changed)"
         )
         fix = "Grade the production tutor on this exam and store that as the baseline."

@@ -47,7 +47,7 @@ def hold_against(checked: CheckedExam, exam: Exam, marking: Marking) -> None:
         }
         reason = (
             "; ".join(f"{what} {', '.join(names[:5])}" for what, names in changes.items() if names)
-            or f"it is of the set '{result.set}', and the exam of the set '{exam.set}'"
+            or f"its set is '{result.set}', and that of the exam is '{exam.set}'"
         )
     elif checked.marking.digest != marking.digest:
         reason = (

@@ -116,7 +116,7 @@ def _counts(raw: Any, formula: str, keys: tuple[str, ...]) -> list[int]:
         if value.num >= 10**30:
             raise FormulaError(
                 "SCO-001",
-                f"{formula}: the count {key!r} is {count}; nobody has counted that far.",
+                f"{formula}: the count {key!r} is {count}, above the limit of 10^30.",
             )
         counts.append(value.num)
     return counts

@@ -232,7 +232,7 @@ _COUNTS = ("max_age_days", "min_labels", "min_items")
 
 
 def _points(faults: Faults, path: Path, value: Any) -> Any:
-    """The points of a threshold or a band. A share is a fault: with 0.7 nearly all would pass."""
+    """The points of a threshold or a band. A share is a fault: nearly every score reaches 0.7."""
     points = faults.number(path, value, high=100)
     if points is not None and 0 < points < 1:
         faults.add(path, f"is {value} of 100 points. Write points, not a share.")

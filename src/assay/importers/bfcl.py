@@ -102,7 +102,7 @@ def _model(paths: Sequence[str]) -> str:
             found |= {name} if isinstance(name, str) and name else set()
     if len(found) > 1:
         words = " and ".join(sorted(found)[:2])
-        raise refused(f"the files are of two models: {words}.", paths[0], "Import one at a time.")
+        raise refused(f"the files are from two models: {words}.", paths[0], "Import one at a time.")
     return found.pop() if found else UNVERSIONED
 
 

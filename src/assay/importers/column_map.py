@@ -4,8 +4,8 @@ A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A 
 0..1 follows the column: `score:quality=stars:1..5`; where less is better, the other way round:
 `score:calm=anger:10..0`. The rest is guessed; `KEY=` without a column maps nothing.
 A guess takes a column only where one name alone fits, and never makes up a verdict. Where several
-may be the verdict, the status or a score, there is no guess: none of them may be left out. Columns
-that may report an error all do: `error`, and `error:NAME` for each further one.
+may be the verdict, the status or a score, there is no guess: none of them may be left out. Every
+column that may report an error counts: `error`, and `error:NAME` for each further one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.registry import near_miss
 
 SCORE = "score:"
 ERROR = "error:"
-"""The prefix of a further column by which a row reports that it has no result."""
+"""The prefix for a further column that reports why a row has no result."""
 KEYS = (
     *("id", "answer", "expected", "input", "passed", "error", "status"),
     *("latency_ms", "latency_s", "cost_usd", "tokens", "attempt", "group"),
@@ -55,7 +55,7 @@ _ERROR = re.compile(
     r"|aborted|canceled|cancelled|crashed|excluded)(?:_(?:message|msg|text|type|code|class|name|reason))?"
     r"|exit_code|return_?code"
 )
-"""Names of columns by which a row reports that it failed, was skipped or has an error."""
+"""Names of columns that report that a row failed, was skipped or has an error."""
 _METRIC = re.compile(
     r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"
     r"|bleu|rouge(?:_?[l12])?|similarity|groundedness|helpfulness|completeness"
@@ -305,5 +305,5 @@ def check_guess(guessed: GuessedMap, where: str) -> None:
         "CLI-001",
         f"{'; '.join(_open(key, names) for key, names in guessed.refused.items())}.",
         where=where,
-        fix=f"Say which with --map, for example --map {shlex.quote(words)}.",
+        fix=f"Choose with --map, for example --map {shlex.quote(words)}.",
     )

@@ -105,7 +105,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         raise refused(
             f"the results have the task {odd!r}, and no samples file of it is given."
             if odd in results.tasks
-            else f"the samples are of the task {odd!r}, which the results don't have.",
+            else f"the samples belong to the task {odd!r}, which the results don't have.",
             results.path,
             "Give the results with the samples of all their tasks, or one of the two kinds alone.",
         )

@@ -1,4 +1,4 @@
-"""The rows of a samples file of lm-evaluation-harness, by the document that they are of."""
+"""The rows of a samples file of lm-evaluation-harness, by the document that they belong to."""
 
 from __future__ import annotations
 

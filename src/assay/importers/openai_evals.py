@@ -133,7 +133,7 @@ def _sample(
         if event.get("run_id") != origin.run:
             raise InputError(
                 "SCO-011",
-                f"the event is of the run {event.get('run_id')!r}; the spec says {origin.run!r}.",
+                f"it belongs to the run {event.get('run_id')!r}; the spec names {origin.run!r}.",
                 where=where,
                 fix="Give one log at a time.",
             )

@@ -72,8 +72,8 @@ def importer_of_all(
         listed = ", ".join(f"{path} from {name}" for name, path in sorted(names.items()))
         raise UsageError(
             "CLI-001",
-            f"the files are of several kinds: {listed}.",
-            fix="Import the files of one kind at a time.",
+            f"the files come from several tools: {listed}.",
+            fix="Import the files of one tool at a time.",
         )
     return found[paths[0]]
 

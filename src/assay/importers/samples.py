@@ -107,7 +107,7 @@ def sample_run(
             f" {workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}, and would become"
             " one evaluation.",
             fix=(
-                "Give one result file at a time. If they are of two versions, import each with"
+                "Give one result file at a time. If they have two versions, import each with"
                 f" `--workflow {workflow.id}@VERSION`."
             ),
         )

@@ -114,9 +114,9 @@ class _Row(NamedTuple):
         return word in _TRUE
 
     def error(self, columns: Mapping[str, str]) -> str:
-        """Why the sample has no result, by the first column that reports it; empty if it has one.
+        """Why the sample has no result, from the first column that reports it; empty if it has one.
 
-        `columns` is by the keys of the mapping.
+        `columns` are the columns that report errors, by their keys in the mapping.
         """
         for key, column in columns.items():
             value = self.text(column)
@@ -308,7 +308,7 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
     mapping = guessed.mapping
     check_guess(guessed, path)
     for text in guessed.open:
-        tally.note(f"{text}; it is not used. Say which with --map")
+        tally.note(f"{text}; it is not used. Choose with --map")
     if not any(key == "passed" or key.startswith(SCORE) for key in mapping):
         raise NotEnoughEvidence(
             "SCO-010",

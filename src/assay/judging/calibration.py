@@ -67,7 +67,7 @@ def calibrate(
     criteria: dict[str, list[str]] = {}
     if judgements is not None:
         criteria, unlabelled = match_verdicts(items, judgements)
-        # otherwise a file without the unlabelled rows would hide that the labels were picked
+        # otherwise a file without the unlabelled rows would hide that labels were hand-picked
         items = labels_of([*items, *unlabelled])
     labelled = [row for row in items if row.human is not None]
     both = [row for row in labelled if row.judge is not None]
@@ -331,7 +331,7 @@ def _selection(human: list[float | None], judge: list[float | None]) -> dict[str
     means = [fsum(side) / len(side) for side in sides]
     every = [*sides[0], *sides[1]]
     middle, share = fsum(every) / len(every), 1 / len(sides[0]) + 1 / len(sides[1])
-    # less half a row, as for counts: one rare verdict on either side does not mean picked
+    # less half a row, as for counts: one rare verdict on either side doesn't look hand-picked
     spread = fsum((score - middle) ** 2 for score in every) / (len(every) - 1)
     apart = abs(means[0] - means[1]) - (max(every) - min(every)) * share / 2
     return {

@@ -47,8 +47,8 @@ def sentences(calibration: Mapping[str, Any]) -> list[str]:
     if calibration["selection"] is not None and not calibration["selection"]["looks_random"]:
         lines.append(
             "The judge rates the labelled rows differently from the rest: if they were not drawn"
-            " at random, no correction is valid. Unless the draw is on record, as that of `assay"
-            " label new` is, no card made from this lets a judge gate."
+            " at random, no correction is valid. Unless `assay label new` drew them at random,"
+            " no card made from this calibration lets the judge gate."
         )
     if calibration["groups"] is not None:
         lines.append(

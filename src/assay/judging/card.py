@@ -152,7 +152,7 @@ def read_card(tree: Any, *, where: str = "") -> JudgeCard:
 
 
 def _impossible(wrong: str, where: str) -> InputError:
-    message = f"has a figure that cannot be: {wrong}."
+    message = f"has an impossible figure: {wrong}."
     return InputError("JDG-009", message, where=where, fix=AGAIN)
 
 
@@ -196,8 +196,8 @@ def _replaces(card: JudgeCard, other: JudgeCard) -> bool:
 def _parts(card: JudgeCard) -> tuple[tuple[str, int], tuple[str, int]]:
     """The day of the answers in a card's audit and in its calibration, and how much each covers.
 
-    The day that the card was made does not count if the answers have one: otherwise a new card of
-    an old calibration would replace a newer calibration that the judge failed.
+    The day that the card was made counts only if that of the answers is unknown: otherwise a new
+    card of an old calibration would replace a newer calibration that the judge failed.
     """
     audit, calibration = card.audit_items, card.calibration
     audited = (card.usage or {}).get("audit_answered_at")
@@ -240,8 +240,8 @@ def admit_tree(tree: Any, terms: JudgeTerms, *, now: datetime) -> Admission:
 
 def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     """Whether a judge may gate under the terms of a policy, now. The lower end of kappa counts, so
-    that few labels are not rewarded; and of the probes the one with the fewest answers, so that no
-    other one makes up for it.
+    that few labels are not rewarded. The worst share of lost answers and the fewest items of any
+    probe count, so that no probe makes up for another.
     """
     position, padding = card.biases.get("position"), card.biases.get("padding")
     leaning = None if position is None or position.value is None else abs(position.value)
@@ -318,7 +318,7 @@ def _identified(card: JudgeCard) -> Term:
             " calibrate with --judgements"
         )
     elif scorer["name"] != card.model:
-        lacks, text = ["name"], f"its calibration is of {scorer['name']}, not of {card.model}"
+        lacks, text = ["name"], f"its calibration is for {scorer['name']}, not {card.model}"
     return Term("identity", not lacks or None, judge_of(card), None, text)
 
 
@@ -328,14 +328,14 @@ def _answered(card: JudgeCard) -> Term:
     text = (
         f"{others[0]} answered its audit, not {card.model}"
         if others
-        else "its audit was answered by no other model"
+        else "no other model answered its audit"
     )
     return Term("answered_by", not others, sorted(answered), card.model, text)
 
 
 def _drawn(card: JudgeCard) -> Term:
-    """Whether the labelled items can be a random sample of those that it judged: a recorded random
-    draw is one; otherwise its verdicts on labelled and other items must be alike.
+    """Whether the labelled items may be a random sample of those that it judged: a random draw is
+    on record, or its verdicts on labelled and other items are alike.
     """
     calibration = card.calibration
     if calibration is None:
@@ -345,8 +345,8 @@ def _drawn(card: JudgeCard) -> Term:
         text = "nothing suggests that its labelled items were hand-picked"
         return Term("selection", True, None, None, text)
     text = (
-        f"its labelled items look hand-picked: its mean is {look.judge_on_labelled:.3f} on them and"
-        f" {look.judge_on_others:.3f} on the others; label items drawn at random"
+        f"its labelled items look hand-picked: its mean verdict is {look.judge_on_labelled:.3f} on"
+        f" them and {look.judge_on_others:.3f} on the others; label items drawn at random"
     )
     return Term("selection", False, None, None, text)
 

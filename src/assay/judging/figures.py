@@ -78,7 +78,7 @@ def _walk(value: Any, path: str) -> Any:
             )
             yield from _interval(value, path, low, high)
             if name == "confusion" and not _is_table(value):
-                yield f"{path} has other rows or columns than values"
+                yield f"{path} lacks a row for each label and a column for each verdict"
             if (
                 exact.is_number(value.get("lost"))
                 and exact.is_number(value.get("answers"))

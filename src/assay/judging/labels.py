@@ -165,12 +165,12 @@ def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
 
 
 class MatchedVerdicts(NamedTuple):
-    """The criterion of a document of judgements that the verdicts of some rows are on."""
+    """The criterion that the verdicts of some rows are on, and the other items judged on it."""
 
     criteria: dict[str, list[str]]
-    """As a card names it; nothing if the judgements name none, as those of pairs."""
+    """As on a card; empty if the judgements name no criterion, as with pairs."""
     unlabelled: list[Label]
-    """What else the judge was asked about on this criterion."""
+    """The other items that the judge was asked about on this criterion."""
 
 
 def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> MatchedVerdicts:
@@ -217,15 +217,15 @@ def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> Matc
         names = ", ".join(sorted(map(str, given)))
         faults.append(
             Fault(
-                f"the verdicts are on several criteria of {names}; a calibration is of one.",
+                f"the verdicts match several of the criteria {names}; a calibration is about one.",
                 code="JDG-008",
                 path="judge",
-                fix="Choose the one that people labelled with --criterion.",
+                fix="Pass --criterion with the one that people labelled.",
             )
         )
     fix = (
-        "Give the judgements that these verdicts come from (`assay judge rubric -o"
-        " judgements.json`)."
+        "Give the judgements that these verdicts come from, as `assay judge rubric` or `assay judge"
+        " pairwise` wrote them with -o."
     )
     refuse(faults, fix=fix)
     return MatchedVerdicts({}, [])

@@ -136,14 +136,14 @@ class Selection(Struct, frozen=True):
     judge_on_others: Measure
     """The judge's mean on the others."""
     looks_random: bool
-    """Whether the labelled items can be a random sample of all."""
+    """Whether the labelled items may be a random sample of all items."""
 
 
 class LabelSource(Struct, frozen=True):
     """Who gave the labels, where they come from a set in a ledger."""
 
     draw: str | None = None
-    """How the labelled items were drawn."""
+    """How the labelled items were drawn, such as `random`."""
     raters: list[str] = []
     """The people who gave the labels."""
     typed_raters: int = 0
@@ -175,11 +175,11 @@ class CalibrationRecord(Struct, frozen=True):
     label_set: LabelSource | None = None
     """Who gave the labels."""
     scorer: dict[str, Any] | None = None
-    """The source that its scores name; null if that is unknown."""
+    """The source that the judge's scores name; null if unknown."""
     selection: Selection | None = None
-    """Whether the labelled items look drawn at random; null if all are labelled."""
+    """The judge on labelled and on other items; null if every item is labelled."""
     answered_at: str | None = None
-    """When the oldest verdict came."""
+    """The time of the oldest verdict; null if unknown."""
 
 
 class AuditItems(Struct, frozen=True):

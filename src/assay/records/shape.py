@@ -123,7 +123,7 @@ class Faults:
         """Add a fault for each band that doesn't begin below the one before it."""
         for index, (upper, lower) in enumerate(pairwise(edges), 1):
             if upper is not None and lower is not None and lower >= upper:
-                self.add(("bands", index, "min"), "each band begins below the one before it.")
+                self.add(("bands", index, "min"), "must be below that of the band before it.")
 
     def raise_if_any(self) -> None:
         """Raise one error with all the faults."""

@@ -218,7 +218,7 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         elif name in seen:
             faults.add(
                 f"{place}: the id {name[:80]!r} was used before, at {seen[name]}.",
-                fix="Ids are unique.",
+                fix="Give each sample its own id.",
             )
         else:
             seen[name] = place

@@ -23,7 +23,7 @@ _TAIL = 4096
 
 
 class NoAnswerError(Exception):
-    """There is no answer; the text says why."""
+    """A command or endpoint gave no answer; the message is the reason."""
 
 
 def split_command(command: str, option: str, writes: str) -> list[str]:
@@ -44,8 +44,8 @@ def split_command(command: str, option: str, writes: str) -> list[str]:
 def ask_command(
     words: list[str], text: str, *, timeout_s: float, max_reply: int, folder: str | None = None
 ) -> bytes:
-    """Run a command once, in `folder`. Raises NoAnswerError if it fails, is late or writes too
-    much.
+    """Run a command once, in `folder`. Raises NoAnswerError if it fails, takes too long or
+    writes too much.
     """
     deadline = time.monotonic() + timeout_s
     with tempfile.TemporaryFile() as question:
@@ -66,50 +66,50 @@ def ask_command(
             raise UsageError("CLI-001", f"there is no command '{words[0]}'.{near}") from None
         except OSError as error:
             raise UsageError(
-                "CLI-001", f"the command '{words[0]}' does not start: {error.strerror}."
+                "CLI-001", f"the command '{words[0]}' cannot be started: {error.strerror}."
             ) from None
     with process:
         try:
-            reply, complaint = _listen(process, deadline, max_reply)
+            reply, errors = _communicate(process, deadline, max_reply)
             _wait(process, deadline)
         except TimeoutError:
             raise NoAnswerError(f"no answer within {timeout_s:g} s") from None
         finally:
             code = _end(process)
     if code:
-        last = complaint.decode("utf-8", "replace").strip().splitlines()
+        last = errors.decode("utf-8", "replace").strip().splitlines()
         raise NoAnswerError(
             f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}"
         )
     return reply
 
 
-def _listen(
+def _communicate(
     process: subprocess.Popen[bytes], deadline: float, max_reply: int
 ) -> tuple[bytes, bytes]:
     """What the command writes until it closes both streams; only the end of its standard error is
     kept.
     """
-    reply, complaint = bytearray(), b""
-    with selectors.DefaultSelector() as ears:
+    reply, errors = bytearray(), b""
+    with selectors.DefaultSelector() as selector:
         for stream in (process.stdout, process.stderr):
             assert stream is not None
-            ears.register(stream, selectors.EVENT_READ)
-        while ears.get_map():
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            for key, _ in ears.select(left):
+            for key, _ in selector.select(left):
                 data = os.read(key.fd, _CHUNK)
                 if not data:
-                    ears.unregister(key.fileobj)
+                    selector.unregister(key.fileobj)
                 elif key.fileobj is process.stdout:
                     reply += data
                     if len(reply) > max_reply:
                         raise NoAnswerError(f"the answer is longer than {max_reply // 2**20} MiB")
                 else:
-                    complaint = (complaint + data)[-_TAIL:]
-    return bytes(reply), complaint
+                    errors = (errors + data)[-_TAIL:]
+    return bytes(reply), errors
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> None:

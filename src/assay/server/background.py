@@ -86,7 +86,7 @@ def _place() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, because process ids are reused. None if it is gone."""
+    """When a process began, since process ids are reused; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()

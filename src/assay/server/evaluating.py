@@ -79,8 +79,8 @@ async def end_unfinished(
     *,
     after: int | None = None,
 ) -> None:
-    """Grade and store a run that won't end by itself, unless it ended first; with `after`, unless
-    it has another number of events.
+    """Grade and store a run that won't end by itself, unless it ended first; with `after`, only
+    if it still has that many events.
     """
     run_id = str(parse_json(live.head)["run_id"])
     update = unfinished(live, run_id, status, reason)

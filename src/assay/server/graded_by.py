@@ -51,7 +51,7 @@ def with_configured(
         if wanted is None or loaded != shelf.load(_KINDS[kind], wanted):
             raise Problem(
                 422,
-                f"{name[:80]!r} is not the {kind} of {own.source}, {wanted!r}."
+                f"the {kind} of {own.source} is {wanted!r}, not {name[:80]!r}."
                 if wanted is not None
                 else f"{own.source} sets the profile {own.profile!r} without a rubric.",
                 where=field,

@@ -200,7 +200,7 @@ def after(
 
 
 def silent(database: Database, *, since_s: float) -> list[tuple[str, str]]:
-    """The projects and ids of runs in progress that had no event for this many seconds."""
+    """The projects and ids of runs in progress without an event for this many seconds."""
     c, before_ms = live_runs.c, queue.now_ms() - int(1000 * since_s)
     # `beat_ms` is 0 for a run that an earlier version began
     query = select(c.project, c.run_id).where(

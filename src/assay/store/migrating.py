@@ -58,10 +58,10 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
     if version is not None and version not in VERSIONS:
         raise UsageError(
             "STO-004",
-            f"this ledger has tables of version {version}; this version of Assay knows up to"
+            f"this ledger has tables of version {version}; this version of Assay supports up to"
             f" {VERSIONS[-1]}.",
             where=where,
-            fix="Install a newer assay.",
+            fix="Install a newer version of Assay.",
         )
     if version is None:
         others = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
@@ -74,12 +74,13 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
                 fix="Give the ledger its own database.",
             )
     if read_only:
-        state = "no ledger" if version is None else f"a ledger of the older version {version}"
         raise InputError(
             "STO-004",
-            f"this is {state}.",
+            "there is no ledger in this database."
+            if version is None
+            else f"this ledger has tables of the older version {version}.",
             where=where,
-            fix="A command that stores something makes or upgrades it; this one only reads.",
+            fix="Run a command that stores something: it creates or upgrades the ledger.",
         )
     return False
 

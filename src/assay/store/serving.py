@@ -184,7 +184,7 @@ are one row.
 
 
 def now_text(*, ago_s: float = 0) -> str:
-    """The current time in UTC, to the millisecond, or a moment before it."""
+    """The time in UTC, to the millisecond: now, or this many seconds ago."""
     moment = datetime.now(UTC) - timedelta(seconds=ago_s)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -65,7 +65,7 @@ class ChainHead(NamedTuple):
         if type(seq) is not int or not isinstance(chain, bytes | memoryview):
             raise InputError(
                 "STO-007",
-                f"the head of the project '{project}' is not a position and a chain.",
+                f"the head of the project '{project}' was overwritten: not a position and a chain.",
                 fix="`assay ledger verify` lists what was changed.",
             )
         return cls(seq, bytes(chain))

@@ -2,9 +2,9 @@
 and what may stay unanswered.
 
 The catalogue decides this, never the entry: `n/a` and `stale` leave the mean, so an entry that
-chose them for itself could leave out every bad answer. A grade that would fall without what nothing
-proves (an answer without evidence, an `n/a` that the catalogue does not allow, weights of the
-entry's own), or with what a stale answer was before, makes no node stable.
+chose them for itself could leave out every bad answer. A node isn't stable if its grade would fall
+below the limit once unproven answers counted as the worst (no evidence, an `n/a` that the catalogue
+doesn't allow), weights that only the entry states as equal, or stale answers as they were before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUESTIONS = "questions.json"
 FIELDS = ("area", "dimension", "weight", "determinism", "scoreType", "naReasons")
 BOOLEAN, SCALE = "boolean", "scale-1-5"
 TERMS = ("tosMatch", "legalAssessment")
-"""What a dead link makes stale; for anything else, a failed request is a failure."""
+"""Dimensions where a dead link is stale; everywhere else, a failed request is a failure."""
 
 
 def read_catalogue(root: str) -> dict[str, dict[str, Any]]:

@@ -226,9 +226,7 @@ def script_bytes(document: Any) -> bytes:
     """
     try:
         return _indented(stringify(document).encode())
-    except (
-        msgspec.DecodeError
-    ):  # an escape is all that can write one, and not every reader takes it
+    except msgspec.DecodeError:  # JSON can only escape one, which not every reader accepts
         raise _lone_surrogate() from None
 
 

@@ -78,7 +78,7 @@ class GateEvidence(NamedTuple):
     modules: ModuleLists
     aliases: Mapping[str, list[str]]
     stale: Mapping[str, Mapping[str, Sequence[str]]]
-    """By namespace and node, the answers that were stale when the gate was asked."""
+    """By namespace and node, the answers that were stale when the gate was decided."""
 
 
 class Inspection(NamedTuple):
@@ -147,8 +147,8 @@ def _stale_below(prefix: str, nodes: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _removed(index: NamespaceIndex, schema: str, tools: Collection[str] | None) -> list[str]:
-    """The graded tools that a schema no longer has, by the memory of its index: one of them may
-    have another name now. A vetoed one is marked.
+    """The graded tools in the index that the schema no longer has: one of them may have another
+    name now. A vetoed one is marked.
     """
     found: dict[str, str] = {}
     entries = index.summary.get(ENTRIES) or {}
@@ -208,7 +208,7 @@ def schema_gate(
     rejected: Sequence[str] = (),
 ) -> ToolGateResult:
     """The gate of one schema, from its node in the index and what its source shows. `rejected`
-    names what else speaks for it and is vetoed; `removed`, the graded tools that it no longer has.
+    names vetoed nodes that describe it; `removed`, the graded tools that it no longer has.
     """
     if node is None:
         return ToolGateResult(name, (GateRule("graded", None, "the tree does not contain it"),))
@@ -302,7 +302,7 @@ def _primitives(
 
 
 def rejected_beside(index: NamespaceIndex, schema: str | None) -> list[str]:
-    """The vetoed nodes of a namespace that speak for a schema, or for the whole: its About page,
+    """The vetoed nodes of a namespace that describe a schema, or the whole: its About page,
     description, skills and aggregate.
     """
     beside = {

@@ -199,7 +199,7 @@ def _dimensions(tree: Tree) -> dict[str, str]:
 
 
 def stale_nodes(tree: Tree, index: NamespaceIndex, *, now: datetime) -> dict[str, list[str]]:
-    """By stable node of a namespace, the answers that it rests on and that are stale by now."""
+    """The stale answers that each stable node of a namespace rests on, by the node's path."""
     home, dimensions = tree.home("providers", index.namespace), _dimensions(tree)
     found = {}
     for path, node in nodes_of(index):

@@ -46,7 +46,7 @@ def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
     except (DecodeError, RecursionError) as error:
         raise InputError(
             "FIL-002",
-            f"can't be read as OTLP protobuf: {str(error)[:120] or 'it cannot be decoded'}.",
+            f"can't be read as OTLP protobuf: {str(error)[:120] or 'decoding failed'}.",
             where=file,
             fix="The file may be cut off.",
         ) from None

@@ -359,7 +359,7 @@ class TryForm(Block, frozen=True):
 
 
 class ListEntry(NamedTuple):
-    """One thing of a list. The kind is how it looks: `bad` or `open` make it stand out."""
+    """One entry of a list. Its kind is how it looks: `bad` and `open` stand out."""
 
     head: str
     parts: Sequence[Part] = ()
@@ -369,7 +369,7 @@ class ListEntry(NamedTuple):
 
 
 class Entries(Block, frozen=True):
-    """Things one below the other that each have a head, a body and links to each other: claims,
+    """Entries one below the other, each with a head, a body and links to others: claims,
     passages, tool calls, steps, versions.
     """
 

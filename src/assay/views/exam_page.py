@@ -175,7 +175,7 @@ def _gates(gates: GateView) -> Section:
 
 
 def gate_table(rows: Sequence[CheckRow]) -> Table:
-    """Gates with their verdicts, what each effects, and what was found."""
+    """Gates with their verdicts, effects and results."""
     cells = [[row.name, STATES[row.state], row.effect, row.text] for row in rows]
     columns = ("Gate", "Verdict", "Effect", Column("Result", "wide"))
     return Table("Gates of the exam", columns, cells, kind="stack")

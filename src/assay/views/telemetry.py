@@ -191,7 +191,7 @@ class TelemetryFile(Format):
     """
 
     def piece(self, result: Payload) -> bytes:
-        """The events of a result of which nothing else is known."""
+        """The events of a result without its run."""
         return self.piece_of(result, ResultSource())
 
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:

@@ -55,7 +55,7 @@ def look_of(text: str) -> str:
 
 
 def _table(table: Table, paint: Callable[[str, str], str]) -> Iterator[str]:
-    """Columns of the width of their longest cell; the last one is as long as it is."""
+    """Columns as wide as their longest cell; the last one is not padded."""
     if not table.rows or table.kind == "drawn":
         return
     rows = [[head.title.lower() for head in table.heads], *table.rows]

@@ -18,8 +18,8 @@ CODES: dict[str, ErrorCode] = {
         "Restore a backup; `assay ledger verify` shows what is damaged.",
     ),
     "STO-004": ErrorCode(
-        "A ledger's tables have a version that this program does not know.",
-        "Update Assay, or migrate the ledger as the message says.",
+        "A database has no ledger yet, or one of a version that this program does not support.",
+        "Update Assay, or let a command that stores something create or upgrade the ledger.",
     ),
     "STO-005": ErrorCode(
         "The URL of a ledger is not valid.",

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _ENDINGS = ("_exit", "execv", "execve")
-"""Functions of `os` that end or replace a process without another word."""
+"""Functions of `os` that end or replace a process without raising."""
 _lock = threading.Lock()
 _loaded: dict[Path, ModuleType] = {}
 
 
 @contextmanager
 def exits_as_errors() -> Iterator[None]:
-    """Fail the run whose code ends or replaces this process, as `sys.exit` does: `os._exit(0)` in a
-    workflow would open the gate. Processes that the code forks end as they like.
+    """Turn calls that end or replace this process into a failed run, as for `sys.exit`: otherwise
+    `os._exit(0)` in a workflow would open the gate. Forked processes may still call them.
     """
     own, before = os.getpid(), {name: getattr(os, name) for name in _ENDINGS}
 

@@ -204,14 +204,14 @@ def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
-    """The finished run without its steps, to check that it is valid; it must have a status. It may
-    not change the start: a run must not lower its requirements once its outcome is known.
+    """The finished run without its steps, to check that it is valid; it must have a status. It must
+    agree with the start: a run can't lower its requirements once its outcome is known.
     """
     begun = parse_json(head)
     for name, value in end.items():
         if name in _AT_END or begun.get(name, value) != value:
             raise Problem(
-                422, f"'{name}' was given before and can't be given again.", where=f"run.{name}"
+                422, f"'{name}' can't be changed at the end of the run.", where=f"run.{name}"
             )
     return read_run(bodies.document({**begun, **end}))
 

@@ -1,5 +1,5 @@
-"""Grades as events, whichever way a run came: behind the requests, within a bound, and to the last
-one at the end.
+"""Grades exported as events, however a run arrived: in the background, within a limit, and all of
+them by the end.
 """
 
 from __future__ import annotations
