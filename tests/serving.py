@@ -119,14 +119,22 @@ def runs(
     return made
 
 
-def until(found: Any, *, seconds: float = 20) -> Any:
-    """What a function comes to say that is true."""
+def until(found: Any, *, seconds: float = 60, pause_s: float = 0.2) -> Any:
+    """What a function returns once that is true. `pause_s` is the longest pause between calls."""
     end, pause = time.monotonic() + seconds, 0.02
     while not (said := found()):
         assert time.monotonic() < end, "it does not come true"
         time.sleep(pause)
-        pause = min(1.3 * pause, 0.2)  # asking costs more than waiting
+        pause = min(1.3 * pause, pause_s)  # asking costs more than waiting
     return said
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and hasn't ended, though its parent may not have noticed yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def free_port() -> int:

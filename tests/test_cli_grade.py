@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from assay.library import shelf
 from documents import FAMILIES, run, scorecard, under_first
 from examples import repeats
 from forking import once
+from serving import is_running, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -1126,23 +1126,6 @@ def workers_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_for(what: Any, seconds: float) -> bool:
-    """Whether it came true in time."""
-    end = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 needs_proc = pytest.mark.skipif(
     not os.path.exists(f"/proc/self/task/{os.getpid()}/children"),
     reason="looks for worker processes where Linux shows them",
@@ -1164,9 +1147,8 @@ def half_way(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:
         try:
-            assert wait_for(
-                lambda: any(part.stat().st_size for part in folder.glob(".out.json.*.part")), 60
-            ), "no output was begun"
+            parts = ".out.json.*.part"
+            until(lambda: any(part.stat().st_size for part in folder.glob(parts)), pause_s=0.01)
             yield process
         finally:
             with suppress(ProcessLookupError):
@@ -1181,9 +1163,7 @@ def test_killed_half_way_it_leaves_no_output_and_no_process(tmp_path: Path) -> N
         process.kill()
         assert process.wait(30) == -signal.SIGKILL
         assert not (tmp_path / "out.json").exists()
-        assert wait_for(lambda: not any(map(is_running, workers)), 10), (
-            "workers outlive the command"
-        )
+        until(lambda: not any(map(is_running, workers)))
 
 
 @needs_proc
@@ -1199,9 +1179,7 @@ def test_interrupted_half_way_it_says_so_in_one_line_and_leaves_nothing(
         assert out == b""
         assert os.listdir(tmp_path) == ["big.jsonl"]
         assert err.decode().split() == ["assay:", "interrupted;", "nothing", "was", "written."]
-        assert wait_for(lambda: not any(map(is_running, workers)), 10), (
-            "workers outlive the command"
-        )
+        until(lambda: not any(map(is_running, workers)))
 
 
 @needs_proc
@@ -1212,9 +1190,7 @@ def test_a_worker_that_dies_ends_the_command_without_a_pass_instead_of_hanging_i
         os.kill(
             workers_of(process.pid)[0], signal.SIGKILL
         )  # as the kernel does when memory runs out
-        assert wait_for(lambda: process.poll() is not None, 15), (
-            "the command waits forever for a worker that is dead"
-        )
+        until(lambda: process.poll() is not None)
         assert process.returncode not in (0, 1)
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()

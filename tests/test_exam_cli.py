@@ -25,6 +25,7 @@ from assay.records.exam import ExamResult
 from assay.records.schemas import schema_faults
 from assay.views.exam_text import bar, raw_bar
 from examples import repeats
+from serving import is_running, until
 
 EXAMS = Path(package.__file__).parent / "cli" / "examples" / "exams"
 RIGHT = {"correction": "She ate.", "gloss": "comió", "explanation": "Irregular."}
@@ -566,12 +567,7 @@ def test_what_a_command_leaves_behind_ends_with_its_turn(assay: Any, tmp_path: P
         == []
     )
     left = int((tmp_path / "pid").read_text())
-    for _ in range(50):
-        state = Path(f"/proc/{left}/stat")
-        if not state.exists() or state.read_text().split()[2] == "Z":
-            return
-        time.sleep(0.05)
-    pytest.fail("the process that the tutor started still runs")
+    until(lambda: not is_running(left))
 
 
 class _Tutor(BaseHTTPRequestHandler):

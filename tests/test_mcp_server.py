@@ -24,6 +24,7 @@ from assay.tools.legibility_score import score_schema
 from assay.tools.reading import child, server
 from examples import CAMPAIGN, repeats
 from forking import Forked
+from serving import is_running, until
 
 SERVERS = Path(__file__).parent / "servers"
 BIN = Path(sys.executable).parent
@@ -49,20 +50,6 @@ def fails(
         server.read_stdio(command, timeout_s=timeout_s, env=env)
     assert error.value.code == code, str(error.value)
     return str(error.value)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-            != "Z"
-        )
-    except OSError:
-        return False
 
 
 # --- servers that work
@@ -202,9 +189,7 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
     text = fails("FMC-010", bad("hangs", str(pids)), timeout_s=2)
     assert "within 2 s" in text
     assert "waiting for the moon" in text
-    assert [
-        pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)
-    ] == []
+    until(lambda: not any(map(is_running, map(int, pids.read_text(encoding="utf-8").split()))))
 
 
 def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
@@ -221,10 +206,7 @@ def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate()
     assert "KeyboardInterrupt" in errors
-    time.sleep(0.2)
-    assert [
-        pid for pid in map(int, pids.read_text(encoding="utf-8").split()) if is_alive(pid)
-    ] == []
+    until(lambda: not any(map(is_running, map(int, pids.read_text(encoding="utf-8").split()))))
 
 
 def test_a_server_that_dies_half_way_is_reported() -> None:

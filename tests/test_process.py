@@ -25,6 +25,7 @@ from examples import CAMPAIGN
 from forking import parent
 from judges import here, put_items
 from servers.scripted_judge import scripted_judge
+from serving import is_running, until
 from test_contract import doubling
 from test_run_cli import project, sample
 
@@ -197,11 +198,7 @@ def ended(process: subprocess.Popen[bytes], number: signal.Signals) -> str:
     children = below(process.pid)
     process.send_signal(number)
     _, err = process.communicate(timeout=120)
-    for _ in range(3000):
-        if not any(map(is_running, children)):
-            break
-        time.sleep(0.01)
-    assert not any(map(is_running, children)), "a process outlives the command"
+    until(lambda: not any(map(is_running, children)))
     assert process.returncode not in (0, 1)
     assert b"Traceback" not in err
     return err.decode()
@@ -213,10 +210,6 @@ def below(pid: int) -> list[int]:
         for child in map(int, path.read_text().split()):
             found += [child, *below(child)]
     return found
-
-
-def is_running(pid: int) -> bool:
-    return computed(pid) >= 0
 
 
 def computed(pid: int) -> int:

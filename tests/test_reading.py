@@ -38,6 +38,7 @@ from assay.tools.reading.walker import HOST, WALKER
 from assay.tools.source import Module, NotData
 from assay.tools.validation import validate
 from examples import CAMPAIGN, repeats
+from serving import is_running, until
 
 SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
 
@@ -1272,13 +1273,6 @@ def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
     assert all(asked == got for asked, got in answers)
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 @pytest.mark.parametrize("busy", [True, False])
 def test_the_process_dies_with_its_parent(busy: bool) -> None:
@@ -1296,14 +1290,11 @@ def test_the_process_dies_with_its_parent(busy: bool) -> None:
     assert parent.stdout is not None
     worker = int(parent.stdout.readline())
     time.sleep(0.3)
-    assert _is_running(worker)
+    assert is_running(worker)
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 60
-    while _is_running(worker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _is_running(worker)
+    until(lambda: not is_running(worker))
 
 
 def test_leaving_the_block_ends_the_process() -> None:

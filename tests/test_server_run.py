@@ -22,7 +22,7 @@ from assay.store.events import RunUpdate
 from assay.store.ledger import open_ledger
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
-from serving import API, Api, Process, description, frames, serving
+from serving import API, Api, Process, description, frames, is_running, serving, until
 from test_server_events import Watcher
 
 if TYPE_CHECKING:
@@ -124,14 +124,6 @@ def asked(*questions: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def until(check: Any, *, timeout: float = 40) -> Any:
-    end = time.monotonic() + timeout
-    while not (found := check()):
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.05)
-    return found
-
-
 def over(call: Any, made: dict[str, Any], *, timeout: float = 60) -> dict[str, Any]:
     """The execution once it is over. `call` gets a path and returns the document there."""
 
@@ -139,20 +131,12 @@ def over(call: Any, made: dict[str, Any], *, timeout: float = 60) -> dict[str, A
         found = call(f"/executions/{made['execution']}?limit=1000&wait=10")
         return found if found["state"] in ("done", "failed", "cancelled") else None
 
-    found: dict[str, Any] = until(check, timeout=timeout)
+    found: dict[str, Any] = until(check, seconds=timeout)
     return found
 
 
 def kinds(text: str) -> list[str]:
     return [kind for _, kind, _ in frames(text)]
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there and no corpse that nobody has buried."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 @contextmanager
@@ -759,7 +743,7 @@ def test_after_a_kill_what_is_finished_is_not_repeated_and_no_stream_tells_two_e
         watcher.until("step_end")
         server.kill()
         assert watcher.ended.wait(10)
-    until(lambda: not any(is_running(one["pid"]) for one in seen(tmp_path)), timeout=10)
+    until(lambda: not any(is_running(one["pid"]) for one in seen(tmp_path)))
     (folder / "review" / "go").touch()
     with Process(ledger_url, "--workflows", str(folder)) as server:
         later = Watcher(server, made["runs"][FINISHED]["run_id"], last=len(watcher.kinds()))
