@@ -18,6 +18,7 @@ import pytest
 
 from assay.archive.sides import evidence_of_decision
 from assay.canon import digest as digest_of
+from assay.errors import InputError
 from assay.judging.card import make_card
 from assay.records.decision import read_decision
 from assay.server.pages import decision_pairs
@@ -1016,6 +1017,20 @@ def test_the_cards_that_the_server_was_started_with_are_shown_too(tmp_path: Path
         found = get(api, "/judges")
         assert "Cards that this server was started with" in found.text
         assert "from a file" in found.text
+
+
+def test_a_card_from_the_future_is_refused_on_every_way_into_the_server(tmp_path: Path) -> None:
+    coming = card(days=-2)
+    with serving(f"{tmp_path}/l.db") as api:
+        refused = api.post("/cards", coming)
+        assert (refused.status_code, "in the future" in refused.text) == (422, True)
+        assert api.get("/cards").json()["items"] == []
+    put(tmp_path / "card.json", coming)
+    with (
+        pytest.raises(InputError, match="in the future"),
+        serving(f"{tmp_path}/l.db", cards=(str(tmp_path / "card.json"),)),
+    ):
+        pass
 
 
 def test_a_card_without_a_calibration_says_what_was_not_measured(empty: Api) -> None:

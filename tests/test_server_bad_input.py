@@ -269,6 +269,9 @@ def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
         assert api.post("/decisions", body).status_code in (404, 422), body
     refused(api.post("/jobs", {"kind": "delete"}), 422)
     refused(api.post("/jobs", {"kind": "rescore", "filters": {"nope": "x"}}), 422)
+    for rules in ("profile", "rubric"):
+        job = api.post("/jobs", {"kind": "regrade", rules: "rag"})
+        assert (job.status_code, job.json().get("where")) == (422, rules), "would be ignored"
     refused(api.post("/cards", {"schema": "assay.judge-card/1"}), 422)
     refused(api.post("/baselines", {"name": "../x", "evidence": one}), 400)
 

@@ -42,7 +42,7 @@ def put_runs(folder: Path) -> None:
 def put_cards(folder: Path) -> None:
     for month in (10, 11):
         (folder / f"card-{month}.json").write_text(
-            json.dumps(card(now=datetime(2026, month, 3, tzinfo=UTC)), default=float)
+            json.dumps(card(now=datetime(2025, month, 3, tzinfo=UTC)), default=float)
         )
 
 

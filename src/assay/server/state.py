@@ -62,7 +62,10 @@ class Services:
         self.shelf = Shelf(held=self._held)
         self.shelf.policy(settings.policy)
         self._named = {settings.policy, *settings.release.graded_by.values()}
-        self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
+        now = datetime.now(UTC)
+        self.cards = [
+            check_card(read_json(path).tree, where=path, now=now) for path in settings.cards
+        ]
         self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
         self.gatekeeper = Gatekeeper(settings, self.ledger.database)
         self.writer = Writer(self.ledger, self.metrics, self.log)

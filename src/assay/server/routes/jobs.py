@@ -12,6 +12,7 @@ from assay.canon import encode
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.graded_by import grader_of
+from assay.server.problems import Problem
 from assay.server.requests import JobRequest
 from assay.server.state import SERVICES, Services
 from assay.store import jobs as stored_jobs
@@ -34,6 +35,13 @@ async def post_job(
     say which ones they supersede.
     """
     body = await bodies.read(request, services.settings, JobRequest)
+    if body.kind == "regrade" and (body.profile or body.rubric):
+        raise Problem(
+            422,
+            "a regrade job takes only a policy: it grades scorecards, which are scored already."
+            " Use rescore for another profile or rubric.",
+            where="profile" if body.profile else "rubric",
+        )
     named = {"policy": body.policy, "profile": body.profile, "rubric": body.rubric}
     grader_of(services, principal.project, named)  # refuses other rules than those of assay.yaml
     # an invalid filter is reported now, not by a job that fails later

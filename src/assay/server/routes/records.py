@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -131,7 +132,8 @@ async def post_card(
     """A card made by `assay judge card`. Policies with terms for judges use the cards of their
     project.
     """
-    card = check_card(await bodies.tree(request, services.settings), where="body")
+    tree = await bodies.tree(request, services.settings)
+    card = check_card(tree, where="body", now=datetime.now(UTC))
     stored = (
         await services.writer.put(
             principal.project, [draft(card, kind="card", author=principal.author)]
