@@ -363,6 +363,32 @@ def test_a_calibration_is_of_one_criterion_and_names_it() -> None:
         calibrated(verdicts["easy"])
 
 
+def test_copies_of_a_text_count_once_whatever_the_order_of_the_rows() -> None:
+    texts = 40  # as many items again are copies of the first ten
+    names = [f"{n:02}" for n in range(texts)] + [f"{n:02}-copy" for n in range(texts)]
+    items = [
+        {"id": name, "raw": int(name[:2]) % 3 % 2, "samples": [{"key": name[:2]}]} for name in names
+    ]
+    for item in items[texts:]:
+        item["samples"] = [{"key": f"{int(item['id'][:2]) % 10:02}"}]
+        item["raw"] = int(item["samples"][0]["key"]) % 3 % 2
+    judgements = {"judge": {"model": "m-1"}, "scorer": {"kind": "llm"}, "items": items}
+    rows = [{"id": item["id"], "human": item["raw"], "judge": item["raw"]} for item in items]
+    rows[0]["human"] = None  # a copy of it has a label, which is not lost
+    found = calibrate(rows, judgements=judgements)
+    assert (found["n_labelled"], found["n_unlabelled"], found["copies"]) == (40, 0, 40)
+    assert "40 more rows left out: copies of another text." in found["sentences"]
+    rows[texts]["human"] = 1 - rows[texts]["human"]
+    again = [calibrate(each, judgements=judgements)["agreement"] for each in (rows, rows[::-1])]
+    assert again[0] == again[1]
+    with pytest.raises(NotEnoughEvidence, match="10 labelled verdicts of 10 rows, 40 copies left"):
+        calibrate(
+            [*rows[:10], *rows[texts:]],
+            judgements={**judgements, "items": [*items[:10], *items[texts:]]},
+        )
+    assert "copies" not in calibrate(rows), "without judgements the texts are unknown"
+
+
 def test_labels_without_verdicts_take_them_from_the_judgements(assay: Any, tmp_path: Path) -> None:
     document = {
         "schema": "assay.judgements/1",

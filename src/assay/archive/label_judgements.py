@@ -62,7 +62,10 @@ def judged_rows(
             rows.append(Label(row_id, people.get(run), verdict, judgement.get("group")))
     _refuse(label_set, len(verdicts), unnamed, strange)
     named = {"criterion": criterion} if label_set.other is None else {}
-    counted = [{"id": row.id, **named, "raw": row.judge} for row in rows]
+    counted = [
+        {**judgement, "id": row.id, **named, "raw": row.judge}
+        for row, judgement in zip(rows, verdicts, strict=True)
+    ]
     seen = {row.id for row in rows}
     for item in label_set.items:
         name = item.run_id if label_set.other is None else item.sample

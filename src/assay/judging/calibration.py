@@ -16,10 +16,18 @@ from math import fsum, sqrt
 from typing import Any
 
 from assay.canon import digest
-from assay.errors import NotEnoughEvidence, UsageError
+from assay.errors import NotEnoughEvidence, UsageError, count
 from assay.judging.answer_times import answered_at
 from assay.judging.calibration_text import sentences
-from assay.judging.labels import Label, Scale, labels_of, match_verdicts, scale_of, value_text
+from assay.judging.labels import (
+    Label,
+    Scale,
+    distinct_labels,
+    labels_of,
+    match_verdicts,
+    scale_of,
+    value_text,
+)
 from assay.records.grade import ENGINE
 from assay.stats.agreement import agreement, krippendorff_alpha
 from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
@@ -69,6 +77,8 @@ def calibrate(
         criteria, unlabelled = match_verdicts(items, judgements)
         # otherwise a file without the unlabelled rows would hide that labels were hand-picked
         items = labels_of([*items, *unlabelled])
+    given, items = len(items), distinct_labels(items, judgements, criteria)
+    copies = given - len(items)
     labelled = [row for row in items if row.human is not None]
     both = [row for row in labelled if row.judge is not None]
     if len(both) < max(1, minimum):
@@ -77,9 +87,10 @@ def calibrate(
             if len(labelled) > len(both)
             else ""
         )
+        once = f", {count(copies, 'copy', 'copies')} left out" if copies else ""
         raise NotEnoughEvidence(
             "JDG-010",
-            f"{len(both)} labelled verdicts of {len(items)} rows{silent}; at least"
+            f"{len(both)} labelled verdicts of {len(items)} rows{silent}{once}; at least"
             f" {max(1, minimum)} are needed.",
             fix="Label more rows, drawn at random, or lower --minimum and trust the result less.",
         )
@@ -124,6 +135,8 @@ def calibrate(
         "seed": seed,
         **ENGINE,
     }
+    if copies:
+        calibration["copies"] = copies
     if len(labelled) > len(both):
         calibration["agreement_of_read"] = agreement_block(
             [row.human for row in both], [row.judge for row in both], scale, level=level

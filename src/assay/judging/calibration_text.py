@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from assay.errors import count
+
 
 def sentences(calibration: Mapping[str, Any]) -> list[str]:
     """The calibration in plain words, with intervals and counts."""
     total = calibration["n_labelled"] + calibration["n_unlabelled"]
     lines = [f"{calibration['n_labelled']:,} of {total:,} rows have a human label."]
+    if copies := calibration.get("copies"):
+        lines.append(f"{count(copies, 'more row')} left out: copies of another text.")
     unread = calibration["unparsable"]
     if unread["total"]:
         lines.append(

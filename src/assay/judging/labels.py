@@ -231,6 +231,35 @@ def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> Matc
     return MatchedVerdicts({}, [])
 
 
+def distinct_labels(
+    rows: Sequence[Label],
+    judgements: Mapping[str, Any] | None,
+    criteria: Mapping[str, list[str]],
+) -> list[Label]:
+    """Each judged text once, as the labelled row with the first id. A copy has questions of the
+    same keys; counting copies would make one answer look like many.
+    """
+    [name] = criteria.get("criteria", [None])
+    questions = {
+        str(one.get("id")): frozenset(_question_keys(one))
+        for one in (judgements["items"] if judgements else ())
+        if one.get("criterion") == name
+    }
+    kept: dict[Any, str] = {}
+    for row in sorted(rows, key=lambda row: (row.human is None, row.id)):
+        kept.setdefault(questions.get(row.id) or row.id, row.id)
+    names = set(kept.values())
+    return [row for row in rows if row.id in names]
+
+
+def _question_keys(judgement: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of the questions behind a judgement of an item or of a pair."""
+    answers = judgement.get("samples") or judgement.get("looks")
+    for answer in answers if isinstance(answers, list) else ():
+        if isinstance(answer, dict) and isinstance(answer.get("key"), str):
+            yield answer["key"]
+
+
 def _verdict_text(verdict: Any) -> str:
     return "null" if verdict is None else value_text(verdict)
 
