@@ -511,6 +511,41 @@ def test_bounds_hold_for_any_tree() -> None:
 # --- its own tools, and real processes
 
 
+def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(tmp_path: Path) -> None:
+    start = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "client", "version": "1"},
+    }
+    half = {"name": "list_evaluations", "arguments": {"workflow": "\ud800"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, method, params in (
+            (1, "initialize", start),
+            (2, "tools/call", half),
+            (3, "ping", {}),
+        )
+    ]
+    lines[2:2] = ["", "no message", '{"id": "\\ud800"}', '{"id": 1']
+    with subprocess.Popen(
+        [*SERVER, "--root", str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("".join(f"{line}\n" for line in lines))
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline())]
+        while answers[-1]["id"] != 3:
+            answers.append(json.loads(server.stdout.readline()))
+        server.stdin.close()
+        assert server.wait(30) == 0
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+    assert "Invalid JSON" in answers[1]["error"]["message"]
+
+
 def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(
     stocked: Path, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ the protocol keeps running; a call in progress is finished even if the client di
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp.server.lowlevel import Server
+    from mcp.shared.message import SessionMessage
 
     from assay.cli.mcp_project import ServedProject
     from assay.cli.mcp_tools import AgentTool
@@ -128,10 +130,44 @@ def make_server(project: ServedProject, tools: Mapping[str, AgentTool]) -> Serve
 
 
 async def _talk(server: Server[Any]) -> None:
+    import anyio  # an optional extra
     from mcp.server.stdio import stdio_server
 
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+        readable, messages = anyio.create_memory_object_stream[Any]()
+
+        async def relay() -> None:
+            async with readable:
+                async for message in incoming:
+                    if isinstance(message, Exception) and (refusal := _refusal(message)):
+                        await outgoing.send(refusal)
+                    else:
+                        await readable.send(message)
+
+        tasks.start_soon(relay)
+        await server.run(messages, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+def _refusal(error: Exception) -> SessionMessage | None:
+    """The answer to a request that the SDK can't read, such as one with half a character: without
+    one, its client would wait forever. None if the line names no request.
+    """
+    import mcp_types as types  # an optional extra
+    from mcp.shared.message import SessionMessage
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return None
+    details = error.errors()[0]
+    try:
+        request = json.loads(details["input"])
+        fault = types.ErrorData(code=types.PARSE_ERROR, message=details["msg"])
+        answer = types.JSONRPCError(jsonrpc="2.0", id=request["id"], error=fault)
+        answer.model_dump_json()  # fails on an id with half a character
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return SessionMessage(answer)
 
 
 COMMANDS = {
