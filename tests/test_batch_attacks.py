@@ -89,6 +89,26 @@ def test_nan_in_parquet_is_never_a_score(assay: Any, tmp_path: Path) -> None:
     assert done.json()["record"]["counts"]["rejects"] == {"SCO-003": len(criteria)}
 
 
+def test_nan_in_parquet_is_neither_a_sample_size_nor_the_value_to_keep(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN.replace("formula: ratio", "formula: zero_one"))
+    nan = float("nan")
+    scores = [
+        {"run": "good", "criterion": "tests", "raw": 1.0, "n": 9.0, "share": 0.5},
+        {"run": "no n", "criterion": "tests", "raw": 1.0, "n": nan, "share": 0.5},
+        {"run": "two", "criterion": "tests", "raw": 1.0, "n": 9.0, "share": 0.5},
+        {"run": "two", "gate": "safe", "verdict": True, "share": nan},
+    ]
+    columns = dict.fromkeys(("run", "criterion", "raw", "n", "share", "gate", "verdict"))
+    table = pa.Table.from_pylist([columns | row for row in scores])
+    parquet.write_table(table, tmp_path / "in.parquet")
+    options = ("--profile", "own.yaml", "--keep", "share", "--json")
+    done = assay("batch", "in.parquet", "-o", "g.parquet", *options)
+    assert done.code == 3, done.err
+    assert done.json()["record"]["counts"]["rejects"] == {"BAT-011": 1, "BAT-015": 1}
+
+
 def test_no_part_of_a_folder_is_left_out_unseen(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "lake/day=1/x.jsonl", evidence("r-1"))
     write(tmp_path / "lake/_day=2/x.jsonl", evidence("r-2", gate=False))

@@ -272,6 +272,9 @@ def test_kept_columns_have_one_value(setting: Setting) -> None:
     found = grade(plan, rows, keep=("team",))
     assert (found["one"]["team"], found["one"]["passed"]) == ("a", True)
     assert (found["two"]["team"], found["two"]["reason"]) == (None, "invalid_evidence")
+    for name in ("score", "Passed", "mean_schema", "faults"):
+        with pytest.raises(InputError, match=f"'{name}' can't be kept: the grades have a column"):
+            grade(plan, [{**row, name: 1.0} for row in rows], keep=(name,))
 
 
 def test_a_plan_needs_the_exam_and_both_halves_of_a_regression(setting: Setting) -> None:

@@ -18,7 +18,7 @@ import pytest
 import assay
 from assay.batch.engine import SourceColumn
 from assay.batch.quoting import in_dialect
-from assay.batch.tool_query import ToolAnswersQuery, folded_question
+from assay.batch.tool_query import GRADE_COLUMNS, ToolAnswersQuery, folded_question
 from assay.errors import AssayError, InputError, ShelfError
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_tools import make_tool_plan
@@ -38,6 +38,7 @@ QUESTIONS = (
     "tosMatch",
     "Q-PARAMETERS",
 )
+NO_NUMBERS = (float("nan"), float("inf"))
 UNBOUND = ("Q-api-availability", "tosMatch", "Q-PARAMETERS")
 
 
@@ -205,9 +206,9 @@ def test_rows_that_do_not_count_are_rejected_and_leave_no_grade(rules: SchemaRul
     cases["SCO-003"] = [
         {"score": text} for text in ("Pass", "4,5", "nan", " 4", "4\n", "", None, "+4", "inf", ".5")
     ]
-    cases["SCO-004"] = [{"weight": weight} for weight in (-1.0, None, float("nan"))]
+    cases["SCO-004"] = [{"weight": weight} for weight in (-1.0, None, *NO_NUMBERS)]
     cases["BAT-010"] = [{"score": text} for text in ("4.0000001", "4e0", "4.00000000000000000001")]
-    cases["BAT-071"] = [{"weight": weight} for weight in (1001.0, 0.1234567, float("inf"))]
+    cases["BAT-071"] = [{"weight": weight} for weight in (1001.0, 0.1234567)]
     cases["NA-001"] = [{"score": "n/a", "na_reason": reason} for reason in (None, "too hard")]
     cases["GRD-011"] = [{"determinism": text} for text in (None, "Deterministic")]
     cases["BAT-072"] = [{"timestamp": text} for text in ("2026-01-01T00:00:00", "yesterday")]
@@ -258,6 +259,28 @@ def test_kept_columns_have_one_value(rules: SchemaRules) -> None:
     found = grade(rows + other, rules, keep=("team",))
     assert (found["s"]["team"], found["s"]["grade"]) == ("a", "A")
     assert (found["t"]["team"], found["t"]["reason"]) == (None, "invalid_evidence")
+    assert set(found["s"]) == {"team", *GRADE_COLUMNS}
+    with pytest.raises(InputError, match="'mean' can't be kept: the grades have a column of"):
+        grade([{**row, "mean": "5"} for row in rows], rules, keep=("mean",))
+
+
+def test_nan_in_parquet_is_rejected_with_a_reason(tmp_path: Path) -> None:
+    """DuckDB took it for a number by the statistics of the file, and then failed to convert it."""
+    path, rows = str(tmp_path / "answers.parquet"), []
+    for subject, change in (("s", {}), ("score", {"score": NO_NUMBERS[0]}), ("weight", {})):
+        known, answer = Answers([("Q-1", 5, 1, None, "non-deterministic")], "group-bound").rows(
+            subject
+        )
+        rows += [known, {**answer, "score": 5.0, **change}]
+    rows[-1]["weight"] = NO_NUMBERS[0]
+    pq.write_table(pa.Table.from_pylist([dict.fromkeys(ALL) | row for row in rows]), path)
+    found = assay.grade_table(path, policy="flowmcp@1").select("subject", "grade").fetchall()
+    assert dict(found) == {"s": "A", "score": None, "weight": None}
+    refused = assay.grade_table(path, policy="flowmcp@1", rejects=True)
+    assert dict(refused.select("subject", "code").fetchall()) == {
+        "score": "SCO-003",
+        "weight": "SCO-004",
+    }
 
 
 def test_numbers_and_json_are_read_as_what_they_are(rules: SchemaRules) -> None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 FORMATS = {"parquet": "FORMAT PARQUET", "csv": "FORMAT CSV, HEADER", "jsonl": "FORMAT JSON"}
 FILE_ENDS = tuple(f".{kind}" for kind in FORMATS)
 """A path with another ending is a folder of files."""
+STATISTICS_OFF = "SET disabled_optimizers = 'statistics_propagation'"
+"""The statistics of a Parquet file leave out NaN and may be wrong, and DuckDB would answer
+comparisons from them without looking at the values.
+"""
 _POLL_SECONDS = 0.2
 _names = count(1)
 
@@ -55,6 +59,7 @@ class DuckDBEngine:
             connection = module.connect(config=config)
             # the order of runs means nothing, and keeping it needs memory
             connection.execute("SET preserve_insertion_order = false")
+            connection.execute(STATISTICS_OFF)
         self.connection = connection
 
     def attach(self, sources: Sequence[str | BatchSource]) -> str:
@@ -77,6 +82,7 @@ class DuckDBEngine:
         select = views_sql(self.connection, sources)
         loaded = {source.kind for source in sources} & {"delta", "iceberg"}
         return [
+            STATISTICS_OFF,
             *(f"LOAD {kind}" for kind in sorted(loaded)),
             *(
                 f"ATTACH {text(path)} AS {identifier(name)} (READ_ONLY)"

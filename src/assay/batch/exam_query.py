@@ -61,7 +61,7 @@ class ExamQuery:
         self._view = identifier(view)
         axes = [axis.name for axis in plan.axes]
         required, optional = ("run", "item"), ("axis", "mark", "set", *axes)
-        finder = ColumnFinder(columns, names, roles=(*required, *optional))
+        finder = ColumnFinder(columns, names, roles=(*required, *optional), taken=self._verdict())
         self._columns = find_columns(finder, required=required, optional=optional)
         self._keep = [finder.kept(name) for name in keep]
         self.unused = finder.unused()
@@ -216,6 +216,15 @@ sittings AS (
 
     def grades(self) -> str:
         """One row per sitting."""
+        kept = [
+            f"CASE WHEN kept{i} = other{i} THEN kept{i} END AS {identifier(column.name)}"
+            for i, column in enumerate(self._keep)
+        ]
+        run, *shown = (f"{value} AS {identifier(name)}" for name, value in self._verdict().items())
+        return f"{self._sittings()} SELECT {listed([run, *kept, *shown])} FROM sittings"
+
+    def _verdict(self) -> dict[str, str]:
+        """The columns of a verdict."""
         plan, n = self.plan, len(self.plan.capstone)
         rules = {"below_hard_gate": f"units >= {plan.hard_gate}"}
         parts = {
@@ -231,26 +240,17 @@ sittings AS (
             rules |= _regression_rules(plan.regression)
             parts |= self._regression_parts(plan.regression, rules)
         whens = " ".join(f"WHEN NOT ({rule}) THEN {text(name)}" for name, rule in rules.items())
-        kept = [
-            f"CASE WHEN kept{i} = other{i} THEN kept{i} END AS {identifier(column.name)}"
-            for i, column in enumerate(self._keep)
-        ]
-        shown = [
-            f"CASE WHEN sound THEN {part} END AS {identifier(name)}" for name, part in parts.items()
-        ]
-        columns = [
-            "run",
-            *kept,
-            f"sound AND {' AND '.join(f'({rule})' for rule in rules.values())} AS passed",
-            f"CASE WHEN NOT sound THEN 'invalid_evidence' {whens} ELSE 'passed' END AS reason",
-            *shown,
-            "row_faults + surplus + clashes AS faults",
-            f"{text(plan.rubric)} AS rubric",
-            f"{text(plan.policy)} AS policy",
-            f"{text(plan.scoring_system)} AS scoring_system",
-            f"{text(plan.grading_system)} AS grading_system",
-        ]
-        return f"{self._sittings()} SELECT {listed(columns)} FROM sittings"
+        return {
+            "run": "run",
+            "passed": f"sound AND {' AND '.join(f'({rule})' for rule in rules.values())}",
+            "reason": f"CASE WHEN NOT sound THEN 'invalid_evidence' {whens} ELSE 'passed' END",
+            **{name: f"CASE WHEN sound THEN {part} END" for name, part in parts.items()},
+            "faults": "row_faults + surplus + clashes",
+            "rubric": text(plan.rubric),
+            "policy": text(plan.policy),
+            "scoring_system": text(plan.scoring_system),
+            "grading_system": text(plan.grading_system),
+        }
 
     def _regression_parts(
         self, regression: BatchRegression, rules: Mapping[str, str]

@@ -18,7 +18,7 @@ from assay import exact
 from assay.batch import row_faults as fault
 from assay.batch.layout import COUNTS, Cell, ScoreCells
 from assay.batch.plan import BatchCriterion
-from assay.batch.quoting import double, identifier, text
+from assay.batch.quoting import double, identifier, is_finite, text
 from assay.errors import ShelfError
 from assay.exact import NORM_ONE, Pull
 
@@ -65,7 +65,8 @@ def is_count(cell: Cell, limit: int) -> str:
     """Whether it is a whole number from 0 to a limit, or NULL."""
     name = identifier(cell.name)
     whole = "" if cell.kind in ("whole", "long") else f" AND {name} = FLOOR({name})"
-    return f"{name} IS NULL OR ({name} BETWEEN 0 AND {limit}{whole})"
+    finite = f"{is_finite(name)} AND " if cell.kind == "float" else ""
+    return f"{name} IS NULL OR ({finite}{name} BETWEEN 0 AND {limit}{whole})"
 
 
 class _Read(NamedTuple):
@@ -98,20 +99,13 @@ def _read(cell: Cell) -> _Read:
         value = name
         # as `exact.ratio` reads numbers; NaN is greater than any number to an engine
         in_range = f"({name} = 0 OR (ABS({name}) >= 1e-300 AND ABS({name}) < 1e301))"
-        bad = f"NOT ({_is_finite(name)} AND {in_range})"
+        bad = f"NOT ({is_finite(name)} AND {in_range})"
         checks = [Branch(bad, fault.NOT_A_NUMBER.number)]
         if cell.written:  # it was a number, but too long for a double
             long = f"REGEXP_MATCHES({identifier(cell.written)}, {text(NUMBER)})"
             checks.insert(0, Branch(f"ISNAN({name}) AND {long}", fault.TOO_PRECISE.number))
         return _Read(f"CAST({value} AS DOUBLE)", checks)
     return _Read(f"CAST({name} AS DOUBLE)", [])
-
-
-def _is_finite(name: str) -> str:
-    """Whether a double is finite. DuckDB answers ISNAN and comparisons from the statistics of a
-    Parquet file, which leave NaN out; a subtraction makes it read the values.
-    """
-    return f"({name} - {name} = 0)"
 
 
 def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch], str]:
@@ -233,7 +227,7 @@ def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
         if cell.kind == "float":
             checks.append(
                 Branch(
-                    f"NOT ({_is_finite(name)} AND ABS({name}) < 1e301)", fault.NOT_A_NUMBER.number
+                    f"NOT ({is_finite(name)} AND ABS({name}) < 1e301)", fault.NOT_A_NUMBER.number
                 )
             )
         if cell.kind in ("float", "decimal"):

@@ -34,6 +34,29 @@ from assay.batch.typed_columns import (
 REQUIRED = ("subject", "question", "score", "weight", "tier")
 NUMBERS = ("score", "weight")
 OPTIONAL = ("veto", "cap", "timestamp", "determinism", "na_reason")
+GRADE_COLUMNS = (
+    "subject",
+    "grade",
+    "raw_grade",
+    "passed",
+    "reason",
+    "mean",
+    "tier",
+    "max_attainable",
+    "veto",
+    "tier_capped",
+    "group_capped",
+    "size_capped",
+    "unjudged",
+    "answers",
+    "stale",
+    "excluded",
+    "faults",
+    "policy",
+    "scoring_system",
+    "grading_system",
+)
+"""The columns of a grade."""
 
 BAD_TIER = RowFault(-50, "GRD-003", "there is no such tier")
 BAD_CAP = RowFault(-51, "BAT-070", "the cap is not a letter of the policy")
@@ -89,7 +112,7 @@ class ToolAnswersQuery:
     ) -> None:
         self.plan = plan
         self._view = identifier(view)
-        finder = ColumnFinder(columns, names, roles=(*REQUIRED, *OPTIONAL))
+        finder = ColumnFinder(columns, names, roles=(*REQUIRED, *OPTIONAL), taken=GRADE_COLUMNS)
         self._columns = find_columns(finder, required=REQUIRED, optional=OPTIONAL)
         self._keep = [finder.kept(name) for name in keep]
         self.unused = finder.unused()
@@ -208,7 +231,7 @@ given AS (
             f"NOT is_word AND units / {UNIT}e0 <> value": TOO_PRECISE,
             f"score IN ({listed(needy)}) AND (na_reason IS NULL"
             f" OR NOT na_reason IN ({listed(map(text, plan.reasons))}))": NO_REASON,
-            "(heavy IS NULL AND NOT is_long_weight) OR heavy < 0 OR isnan(heavy)": BAD_WEIGHT,
+            "(heavy IS NULL AND NOT is_long_weight) OR heavy < 0": BAD_WEIGHT,
             f"weight_units IS NULL OR weight_units / {UNIT}e0 <> heavy": BIG_WEIGHT,
         }
         if "determinism" in self._columns:

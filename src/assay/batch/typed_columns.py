@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.batch.layout import Cell, ColumnFinder, wrong_type
-from assay.batch.quoting import identifier, text
+from assay.batch.quoting import identifier, is_finite, text
 
 _NUMBER = "^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 _SHORT = "^-?[0-9]{1,9}([.][0-9]{1,6}0*)?$"
@@ -51,8 +51,13 @@ def text_of(column: Cell | None) -> str:
 
 def decimal_of(column: Cell) -> DecimalColumn:
     """A column as decimals. A DECIMAL is read as text: a double might pass for a shorter number."""
-    if column.kind in ("whole", "long", "float"):
-        return DecimalColumn(f"CAST({identifier(column.name)} AS DOUBLE)", "FALSE")
+    name = identifier(column.name)
+    if column.kind in ("whole", "long"):
+        return DecimalColumn(f"CAST({name} AS DOUBLE)", "FALSE")
+    if column.kind == "float":
+        return DecimalColumn(
+            f"CASE WHEN {is_finite(name)} THEN CAST({name} AS DOUBLE) END", "FALSE"
+        )
     if column.kind == "decimal" or is_text(column):
         written = text_of(column)
         short, number = _matches(written, _SHORT), _matches(written, _NUMBER)
