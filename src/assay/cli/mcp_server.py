@@ -55,7 +55,7 @@ def _serve(options: Options) -> int:
             f" {'with --write' if options.write else 'read-only'}. Ctrl-C ends it."
         )
     try:
-        anyio.run(_talk, make_server(project, tools))
+        anyio.run(_serve_stdio, make_server(project, tools))
     except BaseExceptionGroup as group:
         if group.split((BrokenPipeError, ConnectionError))[1] is not None:
             raise
@@ -129,7 +129,7 @@ def make_server(project: ServedProject, tools: Mapping[str, AgentTool]) -> Serve
     )
 
 
-async def _talk(server: Server[Any]) -> None:
+async def _serve_stdio(server: Server[Any]) -> None:
     import anyio  # an optional extra
     from mcp.server.stdio import stdio_server
 
@@ -150,8 +150,8 @@ async def _talk(server: Server[Any]) -> None:
 
 
 def _refusal(error: Exception) -> SessionMessage | None:
-    """The answer to a request that the SDK can't read, such as one with half a character: without
-    one, its client would wait forever. None if the line names no request.
+    """The answer to a request that the SDK can't read, such as one with a lone surrogate: without
+    it, the client would wait forever. None if the line names no request.
     """
     import mcp_types as types  # an optional extra
     from mcp.shared.message import SessionMessage
@@ -164,7 +164,7 @@ def _refusal(error: Exception) -> SessionMessage | None:
         request = json.loads(details["input"])
         fault = types.ErrorData(code=types.PARSE_ERROR, message=details["msg"])
         answer = types.JSONRPCError(jsonrpc="2.0", id=request["id"], error=fault)
-        answer.model_dump_json()  # fails on an id with half a character
+        answer.model_dump_json()  # fails on an id with a lone surrogate
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return SessionMessage(answer)

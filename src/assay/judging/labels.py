@@ -236,8 +236,8 @@ def distinct_labels(
     judgements: Mapping[str, Any] | None,
     criteria: Mapping[str, list[str]],
 ) -> list[Label]:
-    """Each judged text once, as the labelled row with the first id. A copy has questions of the
-    same keys; counting copies would make one answer look like many.
+    """Each judged text once, as the labelled row with the first id. The questions about copies have
+    the same keys; counting copies would make one answer look like many.
     """
     [name] = criteria.get("criteria", [None])
     questions = {

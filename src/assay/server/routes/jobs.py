@@ -38,9 +38,9 @@ async def post_job(
     if body.kind == "regrade" and (body.profile or body.rubric):
         raise Problem(
             422,
-            "a regrade job takes only a policy: it grades scorecards, which are scored already."
-            " Use rescore for another profile or rubric.",
+            "a regrade job takes only a policy: it grades scorecards, which are scored already.",
             where="profile" if body.profile else "rubric",
+            fix="Use `rescore` for another profile or rubric.",
         )
     named = {"policy": body.policy, "profile": body.profile, "rubric": body.rubric}
     grader_of(services, principal.project, named)  # refuses other rules than those of assay.yaml
