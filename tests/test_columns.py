@@ -231,6 +231,24 @@ def test_excel_is_read_as_people_see_it(tmp_path: Path) -> None:
     assert (second.id, second.where, second.row["n"]) == ("2", "row 4", 3)
     (tmp_path / "d.yaml").write_text("dataset: d\nversion: 1\nfile: s.xlsx\nsheet: second\n")
     assert [one.id for one in read_dataset(str(tmp_path / "d.yaml")).samples] == ["z"]
+    openpyxl = pytest.importorskip("openpyxl")
+    hidden = openpyxl.load_workbook(path)
+    hidden["first"].sheet_state = "hidden"
+    hidden.active = 1
+    hidden.save(path)
+    assert [one.id for one in read_dataset(path).samples] == ["z"]
+
+
+def test_a_formula_in_excel_may_leave_a_text_empty(tmp_path: Path) -> None:
+    path, edited = (
+        book(tmp_path / "s.xlsx", ("x", [["id", "q"], ["a", "=B9"]])),
+        tmp_path / "e.xlsx",
+    )
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(edited, "w") as new:
+        for part in old.namelist():
+            cell = old.read(part).replace(b'r="B2"', b'r="B2" t="str"')
+            new.writestr(part, cell)
+    assert [one.row for one in read_dataset(str(edited)).samples] == [{"id": "a", "q": None}]
 
 
 @pytest.mark.parametrize(
@@ -240,6 +258,7 @@ def test_excel_is_read_as_people_see_it(tmp_path: Path) -> None:
         ([[None, "a"], ["x", "y"]], "column 1 has no name"),
         ([["a", "a"], ["x", "y"]], "two columns"),
         ([["id", "q"], ["x", "#REF!"]], "the error #REF!"),
+        ([["id", "q"], ["x", "y"], ["=A2", "=B2"]], "row 3: id is a formula without a saved"),
         ([["id", "q"], ["x", "1"], ["x", "2"]], "was used before, at row 2"),
         ([["id", "q"]], "no samples"),
     ],

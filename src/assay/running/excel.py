@@ -1,8 +1,8 @@
-"""The rows of an Excel workbook (.xlsx): the first sheet or a named one, with a header row.
+"""The rows of an Excel workbook (.xlsx): the first visible sheet or a named one, with a header row.
 
 A workbook is a zip of XML from an unknown source: its unpacked size is checked before anything is
 unpacked, and a document type, which could define entities, is refused. A formula counts as the
-value that was saved with it; dates become ISO text.
+value that was saved with it, and is refused if there is none; dates become ISO text.
 """
 
 from __future__ import annotations
@@ -31,18 +31,23 @@ def excel_rows(path: str, sheet: str | None = None) -> Iterator[tuple[Any, str]]
     with open_input(path) as stream:
         _check_archive(stream, path)
         stream.seek(0)
-        try:
-            book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        try:  # the values of formulas, and the formulas: the library reads one or the other
+            books = [
+                openpyxl.load_workbook(stream, read_only=True, data_only=is_value, keep_links=False)
+                for is_value in (True, False)
+            ]
         except Exception as error:  # whatever a broken workbook makes the library raise
             raise _unreadable(path, error) from None
         try:
-            yield from _rows(_chosen(book, sheet, path), path)
+            values, formulas = (_chosen(book, sheet, path) for book in books)
+            yield from _rows(values, formulas, path)
         except InputError:
             raise
         except Exception as error:
             raise _unreadable(path, error) from None
         finally:
-            book.close()
+            for book in books:
+                book.close()
 
 
 def _unreadable(path: str, error: Exception) -> InputError:
@@ -85,7 +90,8 @@ def _chosen(book: Any, sheet: str | None, path: str) -> Any:
     if not names:
         raise InputError("FIL-005", "the workbook has no sheet with cells.", where=path)
     if sheet is None:
-        return book.worksheets[0]
+        visible = (one for one in book.worksheets if one.sheet_state == "visible")
+        return next(visible, book.worksheets[0])
     if sheet not in names:
         raise InputError(
             "RUN-002",
@@ -96,8 +102,9 @@ def _chosen(book: Any, sheet: str | None, path: str) -> Any:
     return book[sheet]
 
 
-def _rows(sheet: Any, path: str) -> Iterator[tuple[Any, str]]:
-    sheet.reset_dimensions()  # the size that a file states may be wrong
+def _rows(sheet: Any, formulas: Any, path: str) -> Iterator[tuple[Any, str]]:
+    for one in (sheet, formulas):
+        one.reset_dimensions()  # the size that a file states may be wrong
     header = next(sheet.iter_rows(max_row=1, max_col=MAX_COLUMNS, values_only=True), ())
     names = [None if name is None else str(name).strip() for name in header]
     while names and not names[-1]:
@@ -109,9 +116,18 @@ def _rows(sheet: Any, path: str) -> Iterator[tuple[Any, str]]:
             raise InputError("RUN-002", f"column {number} has no name in row 1.", where=path)
     if len(set(names)) != len(names):
         raise InputError("RUN-002", "two columns have the same name.", where=path)
-    body = sheet.iter_rows(min_row=2, max_col=len(names))
-    for number, cells in enumerate(body, 2):
-        for name, cell in zip(names, cells, strict=False):
+    body, written = (one.iter_rows(min_row=2, max_col=len(names)) for one in (sheet, formulas))
+    for number, (cells, sources) in enumerate(zip(body, written, strict=True), 2):
+        for name, cell, source in zip(names, cells, sources, strict=False):
+            # a text that a formula leaves empty was saved as text
+            unsaved = cell.value is None and getattr(cell, "data_type", None) == "n"
+            if unsaved and getattr(source, "data_type", None) == "f":
+                raise InputError(
+                    "RUN-002",
+                    f"row {number}: {name} is a formula without a saved value.",
+                    where=path,
+                    fix="Open the workbook in Excel and save it, or save it as CSV.",
+                )
             if getattr(cell, "data_type", None) == "e":
                 raise InputError(
                     "RUN-002",
