@@ -179,6 +179,29 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         parse_map(["error:=x"])
 
 
+@pytest.mark.parametrize(
+    ("column", "good", "bad"),
+    [
+        ("ok", "true", "false"),
+        ("valid", "1", "0"),
+        ("outcome", "passed", "Failed"),
+        ("state", "completed", "timed out"),
+        ("result", "no", "error"),
+        ("finish_reason", "stop", "content_filter"),
+    ],
+)
+def test_a_word_for_a_failure_makes_its_row_missing_evidence(
+    tmp_path: Path, column: str, good: str, bad: str
+) -> None:
+    path = table(tmp_path / "results.csv", f"id,score,{column}\na,1,{good}\nb,1,{bad}\nc,1,\n")
+    runs, _ = imported("table", path)
+    assert [run["status"] for run in runs] == ["success", "error", "success"]
+    assert [run["scores"]["score"]["raw"] for run in runs] == [1, None, 1]
+    assert runs[1]["metadata"]["reason"] == f"{column}: {bad}"
+    for other in (f"error:{column}=", f"group={column}"):  # left out, or something else
+        assert [run["status"] for run in mapped(path, other)] == ["success"] * 3
+
+
 def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:
     text = "id,Segment,Helpful,f1,error,latency_s\nt1,a,yes,1,,1.5\nt2,b,no,1,timed out,2\n"
     path = table(tmp_path / "results.csv", text)

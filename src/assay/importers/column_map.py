@@ -56,6 +56,8 @@ _ERROR = re.compile(
     r"|exit_code|return_?code"
 )
 """Names of columns that report that a row failed, was skipped or has an error."""
+_ENDING = re.compile(r"(?:is_)?(?:ok|valid)|outcome|state|result|finish_reason|stop_reason")
+"""Names of columns that report a failure only by a word for one."""
 _METRIC = re.compile(
     r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"
     r"|bleu|rouge(?:_?[l12])?|similarity|groundedness|helpfulness|completeness"
@@ -235,9 +237,9 @@ def suggested(row: Mapping[str, object]) -> list[str]:
     words = {name: str(row[name]).strip().lower() for name in usable}
     for name, word in words.items():
         if word in ("yes", "no", "y", "n", "true", "false", "pass", "fail", "passed", "failed"):
-            return [*parts, f"passed={name}"]
+            return [*(part for part in parts if part != f"{ERROR}{name}={name}"), f"passed={name}"]
     for name, word in words.items():
-        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        plain = _plain(name)
         if not plain or _NO_SCORE.search(plain) or may_be_less(plain):
             continue
         if re.fullmatch(r"\d{1,3}(\.\d+)?", word):
@@ -262,7 +264,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
     >>> guess(["answer", "output", "correct"]).open
     ("answer may be 'answer' or 'output'",)
     """
-    plain = {column: re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_") for column in columns}
+    plain = {column: _plain(column) for column in columns}
     if _OWN & set(plain):
         return GuessedMap({}, ())
     mapping: dict[str, str] = {}
@@ -278,7 +280,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
             undecided.append(_open(key, fitting))
     metrics: dict[str, list[str]] = {}
     for column, name in plain.items():
-        if _ERROR.fullmatch(name):
+        if _ERROR.fullmatch(name) or _ENDING.fullmatch(name):
             own = name in ("error", "exception") and "error" not in mapping
             mapping["error" if own else f"{ERROR}{column}"] = column
         elif _METRIC.fullmatch(name):
@@ -289,6 +291,15 @@ def guess(columns: Iterable[str]) -> GuessedMap:
         else:
             refused[key] = tuple(fitting)
     return GuessedMap(mapping, tuple(undecided), refused)
+
+
+def is_ending(column: str) -> bool:
+    """Whether a column reports a failure only by a word for one, such as `finish_reason`."""
+    return bool(_ENDING.fullmatch(_plain(column)))
+
+
+def _plain(column: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
 
 
 def _open(key: str, columns: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ failed is missing evidence.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -114,7 +115,8 @@ class _Annotations:
             raise refused(
                 f"{name!r} has the label {self.labels[name][:40]!r} and the score {score}.",
                 where,
-                "If lower is better, state it with --map score:NAME=NAME:1..0.",
+                "If lower is better, state it with --map"
+                f" {shlex.quote(f'score:{name}={name}:1..0')}.",
             )
         self.scores.setdefault(name, []).append(score)
 

@@ -26,6 +26,7 @@ from assay.importers.column_map import (
     columns_of,
     completed,
     guess,
+    is_ending,
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -46,6 +47,9 @@ _STATUSES = {
     **dict.fromkeys(("timeout", "timed_out", "timedout"), "timeout"),
     **dict.fromkeys(("cancelled", "canceled", "aborted", "skipped"), "cancelled"),
 }
+_NOT_OK = ("false", "no", "n", "f", "0", "0.0")
+_FAILURES = ("content_filter", "safety", "refusal", "invalid")
+"""Words for a failure in a column such as `finish_reason`, besides those of a status."""
 _DIGITS = 60
 
 
@@ -120,7 +124,8 @@ class _Row(NamedTuple):
         """
         for key, column in columns.items():
             value = self.text(column)
-            if value and str(value).strip().lower() not in _NO_ERROR:
+            word = "" if value is None else str(value).strip().lower()
+            if _is_failure(column, word) if is_ending(column) else value and word not in _NO_ERROR:
                 return str(value) if key == "error" else f"{column}: {value}"
         return ""
 
@@ -155,6 +160,13 @@ class _Row(NamedTuple):
                 fix=f"Correct the value, or widen the scale of {column.name!r} in the mapping.",
             )
         return value
+
+
+def _is_failure(column: str, word: str) -> bool:
+    """Whether a word reports a failure; in a column of answers, `no` or 0 doesn't."""
+    plain = re.sub(r"[ -]+", "_", word)
+    failed = plain in _FAILURES or _STATUSES.get(plain, "success") != "success"
+    return failed or (word in _NOT_OK and column.lower().endswith(("ok", "valid")))
 
 
 class _TableReader:
