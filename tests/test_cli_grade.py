@@ -1174,7 +1174,7 @@ def test_interrupted_half_way_it_says_so_in_one_line_and_leaves_nothing(
     with half_way(tmp_path) as process:
         workers = workers_of(process.pid)
         os.killpg(process.pid, number)  # as a terminal does: to the command and its workers
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert process.returncode not in (0, 1)
         assert out == b""
         assert os.listdir(tmp_path) == ["big.jsonl"]
