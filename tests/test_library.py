@@ -404,7 +404,8 @@ def test_a_share_where_a_policy_needs_points_is_refused(
     (tmp_path / "card.json").write_text(json.dumps(scorecard()))
     done = assay("grade", "card.json", "--policy", "own.yaml")
     assert done.code == 3
-    assert f"is {share} of 100 points. Write points, not a share." in done.err
+    meant = line.partition(" ")[2]
+    assert f"is {share} of 100 points, not a share. Did you mean {meant}?" in done.err
 
 
 @pytest.mark.req("W-088", "W-089", "W-090", "W-091", "W-092", "W-093")

@@ -235,7 +235,8 @@ def _points(faults: Faults, path: Path, value: Any) -> Any:
     """The points of a threshold or a band. A share is a fault: nearly every score reaches 0.7."""
     points = faults.number(path, value, high=100)
     if points is not None and 0 < points < 1:
-        faults.add(path, f"is {value} of 100 points. Write points, not a share.")
+        meant = f"{float(100 * points):g}"
+        faults.add(path, f"is {value} of 100 points, not a share. Did you mean {meant}?")
     return points
 
 

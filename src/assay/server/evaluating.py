@@ -221,8 +221,10 @@ async def end_silent(services: Services) -> None:
     reason = f"its runner reported nothing for {limit_s / 3600:g} hours"
     for project, key in await asyncio.to_thread(stored_events.silent, database, since_s=limit_s):
         live = await asyncio.to_thread(stored_events.find, database, project, key)
-        if live is None or services.stopping:
+        if services.stopping:
             return
+        if live is None:
+            continue
         try:
             await end_unfinished(services, project, live, "error", reason, after=live.events)
         except (AssayError, Problem) as error:

@@ -120,7 +120,7 @@ def _complete(
             raise InputError(
                 "SCO-021",
                 f"{question}: HTTP {evidence['httpStatus']} is scored {whole['score']}.",
-                fix="Only 200 passes.",
+                fix=f"Only 200 passes. Score it {due}, or leave out the score.",
             )
     for key in ("weight", "determinism", "graderIdentity", "timestamp"):
         if whole[key] is None:

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import count
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -230,8 +232,8 @@ class ServerProcess:
             )
         if self._noise:
             said.append(
-                f" It wrote {self._noise} line{'s' if self._noise > 1 else ''} to stdout that are"
-                f" not messages, first {self._first_noise!r}."
+                f" It wrote {count(self._noise, 'stray line')} to stdout, where only messages"
+                f" belong; the first is {self._first_noise!r}."
             )
         lines = [
             line.strip()
