@@ -644,6 +644,14 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         out.json()["missing"]["quarantined"],
         out.json()["flaky"][0]["quarantined"],
     ) == (0, ["d/s3"], True)
+    write(tmp_path / "once.jsonl", side(False)[::2])
+    held = assay("gate", "base.jsonl", "--baseline", "once.jsonl", "--json").json()
+    lacks = (
+        "the baseline lacks repeats that the candidate has, in 40 samples; they count as its best."
+        " Evaluate it with 2 repeats too (`assay run --repeat 2`)"
+    )
+    assert (held["outcome"], lacks in held["notes"]) == ("hold", True)
+    assert "lacks repeats" not in str(document.get("notes"))
     unknown = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--quarantine", "d/s333")
     assert (unknown.code, "there is no sample 'd/s333'" in unknown.err) == (2, True)
 

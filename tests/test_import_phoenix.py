@@ -127,8 +127,9 @@ def test_a_label_that_contradicts_its_score_is_refused(tmp_path: Path) -> None:
     """Graded by the score alone, `incorrect` with 1 would be the best answer."""
     for label, score in (("incorrect", 1), ("correct", 0), ("fail", 1.0)):
         path = _file(tmp_path, [_run("e1", [_annotation("check", score, label=label)])])
-        with pytest.raises(InputError, match=f"label '{label}' and the score {score}"):
+        with pytest.raises(InputError, match=f"label '{label}' and the score {score}") as error:
             imported("phoenix", path)
+        assert "--map score:check=check:1..0." in error.value.fix
     path = _file(tmp_path, [_run("e1", [_annotation("check", 0.7, label="incorrect")])])
     assert _values(imported("phoenix", path)[0][0]) == {"check": Decimal("0.7")}
 

@@ -43,7 +43,7 @@ from assay.release.overlap import (
     overlap_advice,
     with_equal_inputs,
 )
-from assay.release.pairs import group_note, pair_up
+from assay.release.pairs import group_note, pair_up, repeats_note
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote, with_finding
@@ -246,6 +246,7 @@ def decide(
         _same(candidate, baseline),
         other_inputs(aligned),
         undeclared(baseline),
+        repeats_note(aligned.candidate, aligned.baseline),
         shared_groups(promotion),
     )
     if notes := [*terms.regraded, *(note for note in warnings if note is not None)]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.release.required import check_judges, check_strata, held, held_alike, requirements
 from assay.release.sides import Row, Side, without
 from assay.stats.clusters import MINIMUM
@@ -112,6 +113,24 @@ def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
         [repeat.attempt for repeat in repeats]
         if repeats is not None
         else [min(repeat.attempt for repeat in other.repeats[name])]
+    )
+
+
+def repeats_note(candidate: Side, baseline: Side) -> str | None:
+    """A note if the baseline lacks repeats that the candidate has; else None."""
+    shared = candidate.repeats.keys() & baseline.rows.keys()
+    most = max((len(candidate.repeats[name]) for name in shared), default=0)
+    lacking = [
+        name
+        for name in shared
+        if _attempts(candidate, baseline, name) - _attempts(baseline, candidate, name)
+    ]
+    if not lacking:
+        return None
+    return (
+        f"the baseline lacks repeats that the candidate has, in {count(len(lacking), 'sample')};"
+        f" they count as its best. Evaluate it with {most} repeats too (`assay run --repeat"
+        f" {most}`)"
     )
 
 
