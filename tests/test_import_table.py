@@ -202,6 +202,13 @@ def test_a_word_for_a_failure_makes_its_row_missing_evidence(
         assert [run["status"] for run in mapped(path, other)] == ["success"] * 3
 
 
+@pytest.mark.parametrize("word", ["ok", "Success", "pass", "passed", "-", "None", "0", "no"])
+def test_a_column_for_failures_may_state_that_all_went_well(tmp_path: Path, word: str) -> None:
+    text = f"id,score,error,failed,skipped\na,1,{word},{word},{word}\nb,1,{word},yes,{word}\n"
+    runs, _ = imported("table", table(tmp_path / "results.csv", text))
+    assert [run["status"] for run in runs] == ["success", "error"]
+
+
 def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:
     text = "id,Segment,Helpful,f1,error,latency_s\nt1,a,yes,1,,1.5\nt2,b,no,1,timed out,2\n"
     path = table(tmp_path / "results.csv", text)

@@ -38,7 +38,10 @@ from assay.registry import near_miss
 _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")
 _NOTHING = ("", "nan", "null", "none", "n/a", "na")
-_NO_ERROR = (*_NOTHING, "false", "no", "n", "0", "0.0", "[]", "{}")
+_NO_ERROR = (
+    *(*_NOTHING, "-", "false", "no", "n", "0", "0.0", "[]", "{}"),
+    *("ok", "success", "pass", "passed"),
+)
 _STATUSES = {
     **dict.fromkeys(("success", "succeeded", "successful", "passed", "pass"), "success"),
     **dict.fromkeys(("ok", "completed", "complete", "done", "finished"), "success"),

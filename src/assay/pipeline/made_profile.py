@@ -105,11 +105,14 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     if tally.errors == tally.samples:
         reason = " ".join(tally.first_error.split()).rstrip(".")
         why = f": {reason[:SHOWN]}{'..' if len(reason) > SHOWN else ''}" if reason else ""
+        fix = "Fix that and run the evaluation again: there is nothing to grade."
+        if key := next((key for key in tally.mapping if key.startswith(("error", "status"))), ""):
+            fix += f" If the column isn't about errors, leave it out with `--map {key}=`."
         raise NotEnoughEvidence(
             "SCO-010",
             f"{tally.errors:,} of {tally.samples:,} samples errored{why}.",
             where=where,
-            fix="Fix that and run the evaluation again: there is nothing to grade.",
+            fix=fix,
         )
     if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {notes[0]}." if notes else " Its samples have no scores."
