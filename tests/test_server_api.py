@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from assay.archive.release_settings import ReleaseSettings
+from assay.library.shelf import Shelf
 from assay.release.policy import Bars
 from assay.server import posted_runs
 from documents import run, scorecard
@@ -421,3 +423,39 @@ def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: P
             assert all(f"Leave `{name}` out." in answer.text for answer in refused.values())
         refused = api.post("/decisions", {**sides, "rubric": "rag@2"})
         assert (refused.status_code, "without a rubric" in refused.text) == (422, True)
+
+
+def test_a_request_may_name_the_rules_of_assay_yaml_that_are_files(tmp_path: Path) -> None:
+    shelf = Shelf()
+    files = {}
+    for kind, name, own in (
+        ("profiles", "rag@1", "ours"),
+        ("policies", "workflow@1", "bar"),
+        ("policies", "release@1", "ship"),
+    ):
+        text = shelf.read(shelf.find(kind, name).path).decode()
+        key = kind.replace("ies", "y").removesuffix("s")
+        text = re.sub(rf"^{key}: .*$", f"{key}: {own}", text, flags=re.MULTILINE)
+        text = re.sub(r"^(alias|scoring_system): .*\n", "", text, flags=re.MULTILINE)
+        files[own] = str(tmp_path / f"{own}.yaml")
+        Path(files[own]).write_text(text)
+    settings = ReleaseSettings(
+        config="assay.yaml",
+        profile=files["ours"],
+        grading_policy=files["bar"],
+        policy=files["ship"],
+    )
+    sides = {"candidate": faq(2, 32), "baseline": faq(1, 32)}
+    with serving(f"{tmp_path}/l.db", release=settings) as api:
+        for named in ("profile=ours&policy=bar", "profile=ours@1&policy=bar@1"):
+            made = api.post(f"/runs?{named}", run("rag"))
+            assert made.status_code in (200, 201), made.text
+            grade = made.json()["grade"]
+            assert (grade["profile"], grade["policy"]) == ("ours@1", "bar@1")
+        for name in ("ship", "ship@1"):
+            assert api.post("/decisions", {**sides, "policy": name}).status_code == 201
+        refused = api.post("/runs?profile=rag@1", run("rag"))
+        assert "the profile of assay.yaml is 'ours@1', not 'rag@1'." in refused.text
+        refused = api.post("/decisions", {**sides, "policy": "release"})
+        assert "the release policy of assay.yaml is 'ship@1', not 'release'." in refused.text
+        assert api.post("/runs?profile=theirs", run("rag")).status_code == 422

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.archive.evaluation_choice import OWN, EvaluationChoice
 from assay.canon import digest
-from assay.errors import InputError
+from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document
 from assay.scoring.extension import extended
 from assay.scoring.profile import Profile, load_profile
@@ -46,18 +46,39 @@ def with_configured(
         fixed = wanted is not None or (kind == "rubric" and own.profile is not None)
         if not fixed or name == wanted:
             continue
-        shelf, field = services.shelf, policy if kind == "policy" else kind
-        loaded = shelf.load(_KINDS[kind], check_name(name))
-        if wanted is None or loaded != shelf.load(_KINDS[kind], wanted):
+        field = policy if kind == "policy" else kind
+        if wanted is None:
+            profile = services.shelf.load("profiles", str(own.profile)).id
             raise Problem(
                 422,
-                f"the {kind} of {own.source} is {wanted!r}, not {name[:80]!r}."
-                if wanted is not None
-                else f"{own.source} sets the profile {own.profile!r} without a rubric.",
+                f"{own.source} sets the profile {profile!r} without a rubric.",
                 where=field,
                 fix=f"Leave `{field}` out.",
             )
+        check_same(services, kind, name, wanted, field=field)
     return {**given, **own.graded_by}
+
+
+def check_same(services: Services, what: str, name: str, wanted: str, *, field: str) -> None:
+    """Refuse a name in a request that doesn't mean the rules of assay.yaml. Those may be a file or
+    a part of assay.yaml: then the shelf doesn't have the name that results show.
+    """
+    kind = _KINDS[what.split()[-1]]
+    own = services.shelf.load(kind, wanted)
+    try:
+        is_same = services.shelf.load(kind, check_name(name)) == own
+    except ShelfError as error:
+        is_same = name in (own.id, own.id.partition("@")[0])
+        if error.code != "LIB-001" or not is_same:
+            raise
+    if not is_same:
+        source = services.settings.release.source
+        raise Problem(
+            422,
+            f"the {what} of {source} is {own.id!r}, not {name[:80]!r}.",
+            where=field,
+            fix=f"Leave `{field}` out.",
+        )
 
 
 def check_additions(services: Services, choice: EvaluationChoice) -> None:

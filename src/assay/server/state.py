@@ -198,7 +198,7 @@ def check_name(name: str) -> str:
             422,
             f"{name[:80]!r} is not a name on the shelf.",
             code="LIB-001",
-            fix="/api/v1/library/policies lists them.",
+            fix="/api/v1/library/{profiles,policies,rubrics} list them.",
         )
     return name
 

@@ -41,7 +41,7 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import WRITE, Principal
-from assay.server.graded_by import check_additions, with_configured
+from assay.server.graded_by import check_additions, check_same, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import BaselineRequest, DecisionRequest, StoredSide
@@ -167,16 +167,11 @@ def _rules(services: Services, policy: str | None) -> ReleaseRules:
     project = make_release_rules(services.shelf.policy_of("release", own.policy), own.bars)
     if policy is None:
         return project
-    named = services.shelf.policy_of("release", on_shelf(policy))
-    chosen = make_release_rules(named, own.bars)
-    if own.config is not None and chosen.digest != project.digest:
-        raise Problem(
-            422,
-            f"{policy[:80]!r} is not the release policy of {own.source}, {own.policy!r}.",
-            where="policy",
-            fix="Leave `policy` out.",
-        )
-    return chosen
+    if own.config is None:
+        named = services.shelf.policy_of("release", on_shelf(policy))
+        return make_release_rules(named, own.bars)
+    check_same(services, "release policy", policy, own.policy, field="policy")
+    return project
 
 
 def _named_rules(body: DecisionRequest | BaselineRequest) -> dict[str, str]:
@@ -394,4 +389,9 @@ def find_baseline(services: Services, project: str, name: str) -> dict[str, Any]
         return baseline.record
     if lookup.DIGEST.fullmatch(name):
         raise lookup.absent("baseline", name)
-    raise NotEnoughEvidence("REL-005", f"there is no baseline {name[:80]!r}.", where="baseline")
+    raise NotEnoughEvidence(
+        "REL-005",
+        f"there is no baseline {name[:80]!r} in this project.",
+        where="baseline",
+        fix="Store one with `assay baseline set NAME --store`, or post it to /api/v1/baselines.",
+    )
