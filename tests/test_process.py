@@ -273,6 +273,25 @@ def test_a_signal_ends_a_command_that_waits_for_a_judge(
         assert "interrupted" in ended(process, number)
 
 
+def test_an_interruption_from_inside_a_workflow_leaves_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(
+        "import os, signal, time\n\n\ndef answer(question):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(1)\n"
+    )
+    (tmp_path / "flow.yaml").write_text(
+        "workflow: flow\nversion: 1\nfamily: rag\ninputs: [question]\noutputs: [answer]\n"
+        'adapter: {kind: python, target: "flow:answer"}\n'
+    )
+    # the second signal interrupts the event loop itself
+    samples = "".join(f'{{"id": "{name}", "question": "why"}}\n' for name in "abcd")
+    (tmp_path / "d.jsonl").write_text(samples)
+    words = [*COMMAND, "run", "flow.yaml", "--dataset", "d.jsonl"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == INTERRUPTED, done.stderr
+    assert "assay: interrupted; finished runs are in the journal" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(

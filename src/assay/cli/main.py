@@ -56,8 +56,11 @@ def run(argv: list[str]) -> int:
         _complain(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:
+        import logging
+
         from assay.cli.process import INTERRUPTED, end_children, tell
 
+        logging.getLogger("asyncio").disabled = True  # it would add the traceback of the task
         tell(VERBS[verb].left)
         end_children()
         return INTERRUPTED
