@@ -464,6 +464,7 @@ def test_an_answer_that_has_aged_closes_the_gate_until_somebody_looks_again(
     code, holds, reason = gate("2026-06-01T04:00:01Z")
     assert (code, holds) == (4, None)
     assert "getWeight Q-apiAvailability is stale: answered on 2026-05-18, limit 14 days" in reason
+    assert reason.endswith("; answer again: `assay tools record FILE --trigger scheduled`")
     # an entry that states it changes nothing
     assert quick("tools", "regrade", *again, "--now", "2026-06-02T00:00:00Z").code == 0
     assert gate("2026-06-02T01:00:00Z")[:2] == (4, None)

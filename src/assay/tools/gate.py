@@ -236,6 +236,8 @@ def _standing(
     good = at_least(node.grade, wanted) if node.grade is not None else None
     why = f": {node.reason}" if node.reason else ""
     why += "".join(f"; {answer}" for answer in (*_other_versions(node, rules), *stale)[:10])
+    if stale:
+        why += "; answer again: `assay tools record FILE --trigger scheduled`"
     return (
         GateRule(
             "grade", good, f"{what or 'grade'} {node.grade or 'none'}, needs {wanted} or better"
