@@ -184,6 +184,7 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
     [
         ("ok", "true", "false"),
         ("valid", "1", "0"),
+        ("Is OK?", "yes", "no"),
         ("outcome", "passed", "Failed"),
         ("state", "completed", "timed out"),
         ("result", "no", "error"),
@@ -202,7 +203,7 @@ def test_a_word_for_a_failure_makes_its_row_missing_evidence(
         assert [run["status"] for run in mapped(path, other)] == ["success"] * 3
 
 
-@pytest.mark.parametrize("word", ["ok", "Success", "pass", "passed", "-", "None", "0", "no"])
+@pytest.mark.parametrize("word", ["ok", "Success", "pass", "passed", "-", "None", "0", "no", "f"])
 def test_a_column_for_failures_may_state_that_all_went_well(tmp_path: Path, word: str) -> None:
     text = f"id,score,error,failed,skipped\na,1,{word},{word},{word}\nb,1,{word},yes,{word}\n"
     runs, _ = imported("table", table(tmp_path / "results.csv", text))

@@ -239,7 +239,7 @@ def suggested(row: Mapping[str, object]) -> list[str]:
         if word in ("yes", "no", "y", "n", "true", "false", "pass", "fail", "passed", "failed"):
             return [*(part for part in parts if part != f"{ERROR}{name}={name}"), f"passed={name}"]
     for name, word in words.items():
-        plain = _plain(name)
+        plain = plain_name(name)
         if not plain or _NO_SCORE.search(plain) or may_be_less(plain):
             continue
         if re.fullmatch(r"\d{1,3}(\.\d+)?", word):
@@ -264,7 +264,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
     >>> guess(["answer", "output", "correct"]).open
     ("answer may be 'answer' or 'output'",)
     """
-    plain = {column: _plain(column) for column in columns}
+    plain = {column: plain_name(column) for column in columns}
     if _OWN & set(plain):
         return GuessedMap({}, ())
     mapping: dict[str, str] = {}
@@ -295,10 +295,11 @@ def guess(columns: Iterable[str]) -> GuessedMap:
 
 def is_ending(column: str) -> bool:
     """Whether a column reports a failure only by a word for one, such as `finish_reason`."""
-    return bool(_ENDING.fullmatch(_plain(column)))
+    return bool(_ENDING.fullmatch(plain_name(column)))
 
 
-def _plain(column: str) -> str:
+def plain_name(column: str) -> str:
+    """The name of a column in lower case, with `_` for all but letters and digits."""
     return re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
 
 

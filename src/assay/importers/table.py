@@ -27,6 +27,7 @@ from assay.importers.column_map import (
     completed,
     guess,
     is_ending,
+    plain_name,
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -39,7 +40,7 @@ _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")
 _NOTHING = ("", "nan", "null", "none", "n/a", "na")
 _NO_ERROR = (
-    *(*_NOTHING, "-", "false", "no", "n", "0", "0.0", "[]", "{}"),
+    *(*_NOTHING, "-", "false", "no", "n", "f", "0", "0.0", "[]", "{}"),
     *("ok", "success", "pass", "passed"),
 )
 _STATUSES = {
@@ -169,7 +170,7 @@ def _is_failure(column: str, word: str) -> bool:
     """Whether a word reports a failure; in a column of answers, `no` or 0 doesn't."""
     plain = re.sub(r"[ -]+", "_", word)
     failed = plain in _FAILURES or _STATUSES.get(plain, "success") != "success"
-    return failed or (word in _NOT_OK and column.lower().endswith(("ok", "valid")))
+    return failed or (word in _NOT_OK and plain_name(column).endswith(("ok", "valid")))
 
 
 class _TableReader:
