@@ -155,7 +155,7 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     "column",
     [
         *("failed", "skipped", "Error Message", "error_type", "is_error", "errors", "timed_out"),
-        *("aborted", "exit_code", "failure_reason", "Skipped?"),
+        *("aborted", "exit_code", "failure_reason", "Skipped?", "errorMessage"),
     ],
 )
 def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
@@ -189,6 +189,8 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         ("state", "completed", "timed out"),
         ("result", "no", "error"),
         ("finish_reason", "stop", "content_filter"),
+        ("finishReason", "stop", "content_filter"),
+        ("isOK", "true", "false"),
     ],
 )
 def test_a_word_for_a_failure_makes_its_row_missing_evidence(

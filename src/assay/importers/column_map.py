@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import InputError, UsageError
-from assay.importers.metric_names import may_be_less
+from assay.importers.metric_names import may_be_less, plain_name
 from assay.registry import near_miss
 
 SCORE = "score:"
@@ -231,15 +231,19 @@ def suggested(row: Mapping[str, object]) -> list[str]:
     ['answer=answer', 'score:stars=Stars:0..5']
     >>> suggested({"Helpful?": "Y", "Stars": "4"})
     ['passed=Helpful?']
+    >>> suggested({"isError": "no", "Helpful?": "Y"})
+    ['error:isError=isError', 'passed=Helpful?']
     """
     usable = [name for name in row if not re.search(r"[,=]", name)]
     parts = [f"{key}={name}" for key, name in guess(usable).mapping.items()]
     words = {name: str(row[name]).strip().lower() for name in usable}
     for name, word in words.items():
+        if _reports_error(name) or may_be_less(name):
+            continue
         if word in ("yes", "no", "y", "n", "true", "false", "pass", "fail", "passed", "failed"):
             return [*(part for part in parts if part != f"{ERROR}{name}={name}"), f"passed={name}"]
     for name, word in words.items():
-        plain = plain_name(name)
+        plain = _plain(name)
         if not plain or _NO_SCORE.search(plain) or may_be_less(plain):
             continue
         if re.fullmatch(r"\d{1,3}(\.\d+)?", word):
@@ -264,7 +268,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
     >>> guess(["answer", "output", "correct"]).open
     ("answer may be 'answer' or 'output'",)
     """
-    plain = {column: plain_name(column) for column in columns}
+    plain = {column: _plain(column) for column in columns}
     if _OWN & set(plain):
         return GuessedMap({}, ())
     mapping: dict[str, str] = {}
@@ -280,7 +284,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
             undecided.append(_open(key, fitting))
     metrics: dict[str, list[str]] = {}
     for column, name in plain.items():
-        if _ERROR.fullmatch(name) or _ENDING.fullmatch(name):
+        if _reports_error(column) or is_ending(column):
             own = name in ("error", "exception") and "error" not in mapping
             mapping["error" if own else f"{ERROR}{column}"] = column
         elif _METRIC.fullmatch(name):
@@ -293,13 +297,16 @@ def guess(columns: Iterable[str]) -> GuessedMap:
     return GuessedMap(mapping, tuple(undecided), refused)
 
 
+def _reports_error(column: str) -> bool:
+    return bool(_ERROR.fullmatch(plain_name(column)))
+
+
 def is_ending(column: str) -> bool:
     """Whether a column reports a failure only by a word for one, such as `finish_reason`."""
     return bool(_ENDING.fullmatch(plain_name(column)))
 
 
-def plain_name(column: str) -> str:
-    """The name of a column in lower case, with `_` for all but letters and digits."""
+def _plain(column: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
 
 

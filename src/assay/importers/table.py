@@ -27,10 +27,10 @@ from assay.importers.column_map import (
     completed,
     guess,
     is_ending,
-    plain_name,
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import plain_name
 from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
