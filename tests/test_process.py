@@ -293,6 +293,23 @@ def test_an_interruption_from_inside_a_workflow_leaves_no_traceback(tmp_path: Pa
 
 
 @needs_proc
+def test_a_signal_ends_a_run_whose_workflow_blocks_the_event_loop(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(
+        "import pathlib, time\n\n\nasync def answer(question):\n"
+        '    pathlib.Path("began").touch()\n    time.sleep(600)\n'
+    )
+    (tmp_path / "flow.yaml").write_text(
+        "workflow: flow\nversion: 1\nfamily: rag\ninputs: [question]\noutputs: [answer]\n"
+        'adapter: {kind: python, target: "flow:answer"}\n'
+    )
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "question": "why"}\n')
+    with started(tmp_path, "run", "flow.yaml", "--dataset", "d.jsonl") as process:
+        wait_until(lambda: (tmp_path / "began").exists() or process.poll() is not None)
+        assert "assay: interrupted" in ended(process, signal.SIGINT)
+        assert process.returncode == INTERRUPTED
+
+
+@needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(
     tmp_path: Path, number: signal.Signals
