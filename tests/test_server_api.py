@@ -15,6 +15,8 @@ from assay.archive.release_settings import ReleaseSettings
 from assay.library.shelf import Shelf
 from assay.release.policy import Bars
 from assay.server import posted_runs
+from assay.store import jobs
+from assay.store.ledger import open_ledger
 from documents import run, scorecard
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, runs, serving
@@ -281,12 +283,12 @@ def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(
         } in record["links"]
 
 
-def _finished(api: Api, address: str) -> Any:
+def _finished(api: Api, address: str, state: str = "done") -> Any:
     end = time.monotonic() + 30
     while time.monotonic() < end:
         found = api.client.get(address).json()
         if found["state"] in ("done", "failed"):
-            assert found["state"] == "done", found
+            assert found["state"] == state, found
             return found
         time.sleep(0.05)
     raise AssertionError("the job does not end")
@@ -423,6 +425,18 @@ def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: P
             assert all(f"Leave `{name}` out." in answer.text for answer in refused.values())
         refused = api.post("/decisions", {**sides, "rubric": "rag@2"})
         assert (refused.status_code, "without a rubric" in refused.text) == (422, True)
+
+
+def test_a_waiting_job_fails_if_assay_yaml_has_other_rules_by_now(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/l.db"
+    with open_ledger(url) as ledger:
+        asked = b'{"kind":"rescore","profile":"rag@2"}'
+        job = jobs.create(ledger.database, jobs.new(jobs.AGAIN, "default", asked, author=None))
+    graded = ReleaseSettings(config="assay.yaml", profile="rag@1")
+    with serving(url, release=graded) as api:
+        ended = _finished(api, f"/api/v1/jobs/{job.id}", "failed")
+        (fault,) = ended["progress"]["faults"]
+        assert fault["message"] == "the profile of assay.yaml is 'rag@1', not 'rag@2'."
 
 
 def test_a_request_may_name_the_rules_of_assay_yaml_that_are_files(tmp_path: Path) -> None:

@@ -119,10 +119,12 @@ class JobWorker:
                     )
                     return
             await self._report(job, progress, stored_jobs.QUEUED)
-        except Problem:  # the server is shutting down
-            await self._report(job, progress, stored_jobs.QUEUED)
-        except AssayError as error:
-            if is_away(error):
+        except (AssayError, Problem) as error:
+            if isinstance(error, Problem):
+                if error.status == 503:  # the server is shutting down
+                    await self._report(job, progress, stored_jobs.QUEUED)
+                    return
+            elif is_away(error):
                 # if even this fails, this owner claims the job again
                 await self._report(job, progress, stored_jobs.QUEUED)
                 raise
@@ -206,5 +208,6 @@ class JobWorker:
         return {card: run for card, run in found.items() if run is not None}
 
 
-def _fault(where: str, error: AssayError) -> dict[str, str]:
-    return {"where": where, "code": error.code, "message": error.message}
+def _fault(where: str, error: AssayError | Problem) -> dict[str, str]:
+    message = error.detail if isinstance(error, Problem) else error.message
+    return {"where": where, "code": error.code, "message": message}
