@@ -1411,6 +1411,21 @@ def test_a_judge_that_is_too_slow_is_ended_with_all_that_it_started(
     until(lambda: not is_running(child))
 
 
+def test_a_judge_may_leave_a_process_that_keeps_its_standard_error_open(
+    quick: Run, prompts: Path, tmp_path: Path
+) -> None:
+    left = (
+        "import subprocess; child = subprocess.Popen(['sleep', '300'], stdout=subprocess.DEVNULL)\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
+    )
+    done = score(
+        quick, prompts, judge(tmp_path, left + "print('{\"score\": 4}')"), "--timeout", "60"
+    )
+    assert done.code == 0, done.err
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not is_running(child))
+
+
 def test_an_interrupted_scoring_does_not_deny_what_it_has_written(
     quick: Run, apiary: Path, tmp_path: Path
 ) -> None:

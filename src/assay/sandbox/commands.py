@@ -71,7 +71,6 @@ def ask_command(
     with process:
         try:
             reply, errors = _communicate(process, deadline, max_reply)
-            _wait(process, deadline)
         except TimeoutError:
             raise NoAnswerError(f"no answer within {timeout_s:g} s") from None
         finally:
@@ -87,19 +86,25 @@ def ask_command(
 def _communicate(
     process: subprocess.Popen[bytes], deadline: float, max_reply: int
 ) -> tuple[bytes, bytes]:
-    """What the command writes until it closes both streams; only the end of its standard error is
-    kept.
+    """What the command writes until it ends; only the end of its standard error is kept. A process
+    that it leaves running may keep the streams open.
     """
     reply, errors = bytearray(), b""
     with selectors.DefaultSelector() as selector:
         for stream in (process.stdout, process.stderr):
             assert stream is not None
             selector.register(stream, selectors.EVENT_READ)
-        while selector.get_map():
+        while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            for key, _ in selector.select(left):
+            has_ended = _has_ended(process)  # before reading, so that nothing is left unread
+            # closed streams announce the end, so it is looked for more often then
+            pause = 0 if has_ended else min(left, 0.02 if selector.get_map() else 0.0005)
+            ready = selector.select(pause)
+            if has_ended and not ready:
+                return bytes(reply), errors
+            for key, _ in ready:
                 data = os.read(key.fd, _CHUNK)
                 if not data:
                     selector.unregister(key.fileobj)
@@ -109,17 +114,11 @@ def _communicate(
                         raise NoAnswerError(f"the answer is longer than {max_reply // 2**20} MiB")
                 else:
                     errors = (errors + data)[-_TAIL:]
-    return bytes(reply), errors
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> None:
-    """Wait until the command ends. It is not reaped yet, so its process group id can't be
-    reused.
-    """
-    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        time.sleep(0.0005)
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """It is not reaped yet, so its process group id can't be reused."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
