@@ -39,8 +39,8 @@ def test_an_evaluation_never_takes_the_place_of_a_baseline_of_its_name(
     good = "id,answer,score\n" + "".join(f"s{index},a,1\n" for index in range(40))
     (tmp_path / "good.csv").write_text(good)
     (tmp_path / "bad.csv").write_text(good.replace(",1\n", ",0.1\n"))
-    told = here("import", "bad.csv", "--name", "production").err
-    assert "production was" not in told
+    refused = here("import", "bad.csv", "--name", "production")
+    assert "production was" not in refused.err
     again = here("import", "bad.csv", "--name", "production").err
     assert "assay: production was ev-" in again
     assert "bad@unversioned on table@unversioned. It is production~1 now." in again

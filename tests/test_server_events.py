@@ -449,5 +449,5 @@ def test_a_run_whose_runner_is_gone_ends_as_a_failed_one(ledger_url: str) -> Non
         assert "reported nothing" in stored["metadata"]["error"]
         assert {one["status"] for one in stored["steps"]} == {"cancelled"}
         assert api.post(f"/runs/{evidence['run_id']}/events", step).status_code == 409
-        told = frames(api.get(f"/runs/{evidence['run_id']}/events").text)
-        assert told[-1][1] == "evaluation_complete"
+        events = frames(api.get(f"/runs/{evidence['run_id']}/events").text)
+        assert events[-1][1] == "evaluation_complete"

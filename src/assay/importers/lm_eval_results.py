@@ -59,7 +59,7 @@ class Results(NamedTuple):
         return {key: value for key, value in content.items() if value is not None}
 
     def is_higher_better(self, task: str, metric: str) -> Any:
-        """Whether the file says that higher is better; None if it says nothing."""
+        """Whether higher is better by the file; None if it doesn't state it."""
         stated = self.higher.get(task)
         return stated.get(metric) if isinstance(stated, dict) else None
 
