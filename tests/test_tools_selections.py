@@ -933,3 +933,31 @@ def test_a_grading_of_a_selection_that_is_not_named_leaves_no_trace(tmp_path: Pa
     tree = Tree(str(tmp_path), RULES)
     assert code_of(put, tree, 1, place={})
     assert tree.names("selections") == []
+
+
+@pytest.mark.req("F-117")
+def test_a_lock_of_another_version_of_the_selection_does_not_open_the_gate(tmp_path: Path) -> None:
+    tree = world(tmp_path)
+    import_one(tree, schema_of("theta"), [], now=at(2))
+    extended = [*selection_of(7)["members"], {"schemaId": "theta.prices"}]
+    import_selection(tree, selection_of(7, members=extended), "s", now=at(3))
+    assert code_of(put, tree, 4) == "PRE-004"
+    with tree.locked("selections", "defi"):
+        tree.take_lock("defi", now=at(5))
+    with pytest.raises(InputError, match=r"theta.prices .* is pending"):
+        put(tree, 6)
+
+
+def test_the_grade_of_a_selection_does_not_outlast_an_edit_in_the_tree(tmp_path: Path) -> None:
+    tree = world(tmp_path)
+    put(tree, 3)
+    assert index_of(tree)["grade"] == "A"
+    (path,) = glob.glob(f"{tmp_path}/selections/defi/selection--*")
+    edited = selection_of(7, members=[*selection_of(6)["members"], {"schemaId": "eta.volumes"}])
+    Path(path).write_text(json.dumps(edited))
+    index = index_of(tree)
+    assert (index.get("grade"), index["selectionAggregate"]["status"]) == (None, "pending")
+    assert index["blockers"][0] == {
+        "node": "selection",
+        "reason": f"{Path(path).name} was changed: its hash is {hash8(edited)}",
+    }

@@ -13,7 +13,7 @@ from assay.tools.index import MIN_TESTS, lacks_tests, namespace_index
 from assay.tools.manifest import about_text, snapshot_of
 from assay.tools.names import FULL, GROUP_BOUND, Area
 from assay.tools.node import Home, last_full, read_entries
-from assay.tools.selection import check_ready, namespaces_of, size_cap, size_outcome
+from assay.tools.selection import TAKE_LOCK, check_ready, namespaces_of, size_cap, size_outcome
 from assay.tools.status import NODE_REJECTED, STABLE
 from assay.tools.tree import Tree
 
@@ -109,7 +109,12 @@ def _check_selection(tree: Tree, area: Area, selection: str) -> str | None:
             f"no {before} of the selection is graded yet.",
             fix=f"Grade the skills of {before} first.",
         )
-    count = len(namespaces_of(check_ready(tree.lock_of(selection))))
+    lock = tree.lock_of(selection)
+    count = len(namespaces_of(check_ready(lock)))
+    if snapshot is not None and lock is not None and lock.selection_hash != snapshot.hash8:
+        raise InputError(
+            "PRE-004", "the lock is of another version of the selection.", fix=TAKE_LOCK
+        )
     if size_outcome(count, tree.rules) == "n/a":
         raise InputError("FMC-015", f"a selection of {count} namespaces is too small to be graded.")
     return size_cap(count, tree.rules)

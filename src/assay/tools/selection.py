@@ -163,7 +163,7 @@ def _names(body: str, word: str) -> bool:
 # --- the lock
 
 OVERRIDABLE = ("name", "description")
-_TAKE = "Take a lock: `assay tools index --lock`."
+TAKE_LOCK = "Take a lock: `assay tools index --lock`."
 
 
 class Member(NamedTuple):
@@ -217,7 +217,7 @@ def check_ready(lock: SelectionLock | None) -> list[str]:
     names each one that is not.
     """
     if lock is None or not lock.members:
-        raise InputError("PRE-004", "the selection has no frozen members.", fix=_TAKE)
+        raise InputError("PRE-004", "the selection has no frozen members.", fix=TAKE_LOCK)
     faults = [
         Fault(
             f"{member.schema_id} ({member.schema_hash}) is {member.grading_status}.",
@@ -279,13 +279,13 @@ def read_lock(home: str) -> SelectionLock | None:
         changed = held is not None and parse_json(held) != tree
     except ValueError as error:
         raise InputError(
-            "LCK-006", f"the lock cannot be read: {error}.", where=home, fix=_TAKE
+            "LCK-006", f"the lock cannot be read: {error}.", where=home, fix=TAKE_LOCK
         ) from None
     if changed:
         raise InputError(
             "LCK-006",
             "the lock in index.json is not the one that was taken.",
             where=home,
-            fix=_TAKE,
+            fix=TAKE_LOCK,
         )
     return lock

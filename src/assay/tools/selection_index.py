@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import Blocker, MemberNode, NamespaceIndex, SelectionIndex
+from assay.tools.ecma import hash8
 from assay.tools.index import IndexBuilder, SeenNode, namespace_index, visible_folders
 from assay.tools.manifest import snapshot_of
 from assay.tools.names import REJECTED
@@ -32,16 +33,19 @@ def selection_index(
     build = IndexBuilder(root, home, rules)
     snapshot = snapshot_of(home, "selection")
     definition: Any = {}
+    live = None
     if snapshot is not None:
         build.moments.append(snapshot.moment)
         try:
             with open(os.path.join(home, snapshot.file), "rb") as stream:
                 definition = parse_json(stream.read())
+            live = hash8(definition)
+            fault = f"was changed: its hash is {live}" if live != snapshot.hash8 else ""
         except (OSError, ValueError) as error:
-            reason = f"{snapshot.file} cannot be read: {error}"
-            build.blockers.append(Blocker(node="selection", reason=reason))
+            fault = f"cannot be read: {error}"
+        if fault:
+            build.blockers.append(Blocker(node="selection", reason=f"{snapshot.file} {fault}"))
             build.statuses.append(BLOCKED)
-    live = snapshot.hash8 if snapshot else None
     listed = member_ids(definition) if isinstance(definition, dict) else []
     known = {} if namespaces is None else namespaces
     members = {member: _member(root, member, known, rules) for member in listed}
