@@ -383,6 +383,17 @@ def test_each_term_alone_keeps_a_judge_from_gating(changes: dict[str, Any], term
     assert [found.id for found in admission.terms if found.holds is not True] == [term]
 
 
+@each(("labelled", "may_gate"), [(60, True), (59, False), (None, False)])
+def test_a_random_draw_excuses_odd_verdicts_only_once_all_of_it_is_labelled(
+    labelled: int | None, may_gate: bool
+) -> None:
+    assert TERMS is not None
+    odd = {"judge_on_labelled": 0.9, "judge_on_others": 0.5, "looks_random": False}
+    source = {"draw": "random", "items": 60, "labelled": labelled}
+    card = good_card(calibration__selection=odd, calibration__label_set=source)
+    assert admit_tree(card, TERMS, now=NOW).may_gate is may_gate
+
+
 def test_a_card_grows_old_and_one_from_the_future_counts_for_nothing() -> None:
     assert TERMS is not None
     card = good_card()

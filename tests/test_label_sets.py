@@ -211,6 +211,20 @@ def test_labels_calibrate_the_judge_of_the_runs_and_name_their_set(ledger: Ledge
         labelled_rows(ledger, results, project="default")
 
 
+def test_runs_with_the_same_texts_calibrate_a_judge_once(ledger: Ledger) -> None:
+    same = judged(40, inputs={"question": "When?"}, outputs={"answer": "At noon."})
+    request = make_set(
+        ledger, Shelf(), stored(ledger, same, "first"), None, SetRequest(), project="default"
+    )
+    ledger.put_many([set_draft(request)])
+    made = need_set(ledger, request.id, project="default")
+    results = say(ledger, made, RATERS[0], [1] * 40)
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert (found.about["items"], found.about["labelled"]) == (40, 40)
+    with pytest.raises(NotEnoughEvidence, match="1 labelled verdicts of 1 rows, 39 copies left"):
+        calibrate(found.rows, judgements=found.judgements)
+
+
 def test_labels_of_picked_samples_name_no_judge_so_no_card_lets_it_gate(ledger: Ledger) -> None:
     made = drawn(ledger, how="near-floor", n=30)
     results = say(ledger, made, RATERS[0], [1] * 30)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Struct, to_builtins
+from msgspec import Raw, Struct, to_builtins
 
 from assay.archive.evaluations import StoredEvaluation, read_evaluation
 from assay.archive.label_draws import LabelPool
@@ -53,6 +53,8 @@ class _JudgedScore(Struct):
 class _JudgedRun(Struct):
     scores: dict[str, _JudgedScore] = {}
     group: str | None = None
+    inputs: Raw = Raw()
+    outputs: Raw = Raw()
 
 
 _read_run = msgspec.json.Decoder(_JudgedRun).decode
@@ -83,6 +85,7 @@ def labelled_rows(
         "draw": label_set.draw.how,
         "seed": label_set.draw.seed,
         "items": len(label_set.items),
+        "labelled": sum(value is not None for value in people.values()),
         "raters": list(rater_names(one.rater for one in results.progress).values()),
         "typed_raters": results.typed,
         "independent_raters": results.independent,
@@ -151,6 +154,7 @@ def _of_runs(
     pool = LabelPool(ledger, stored, project=project, seed=label_set.draw.seed)
     runs = {run.digest: run.run_id for run in pool.runs.values()}
     rows: list[Label] = []
+    shown: list[str] = []
     sources: Counter[Source] = Counter()
     for run_id, run, score in _scores(ledger, runs, criterion, project):
         by_judge = score is not None and score.source is not None and score.source.kind == "llm"
@@ -158,12 +162,20 @@ def _of_runs(
         if raw is not None and score is not None and score.source is not None:
             sources[score.source] += 1
         rows.append(Label(run_id, people.get(run.digest), raw, run.group))
-    return rows, _judged(stored, sources, rows, label_set.rubric.id, criterion)
+        shown.append(run.shown)
+    judged = _judged(stored, sources, label_set.rubric.id, criterion)
+    items = [
+        {"id": row.id, "criterion": criterion, "raw": row.judge, "samples": [{"key": key}]}
+        for row, key in zip(rows, shown, strict=True)
+    ]
+    return rows, {**judged, "items": items}
 
 
 class _RowRun(NamedTuple):
     digest: str
     group: str | None
+    shown: str
+    """The digest of what a judge is shown of it, so that copies count once."""
 
 
 def _scores(
@@ -175,17 +187,17 @@ def _scores(
         items = ledger.get_many(part, project=project)
         for one in part:
             read = _read_run(items[one].checked())
-            yield runs[one], _RowRun(one, read.group), read.scores.get(criterion)
+            texts = digest([bytes(read.inputs).decode(), bytes(read.outputs).decode()])
+            yield runs[one], _RowRun(one, read.group, texts), read.scores.get(criterion)
 
 
 def _judged(
     stored: StoredEvaluation,
     sources: Counter[Source],
-    rows: list[Label],
     rubric: str,
     criterion: str,
 ) -> dict[str, Any]:
-    """What the runs state about their judge, in the form of a judgements document."""
+    """What the runs state about their judge, as in a judgements document."""
     name = stored.evaluation.name
     if not sources:
         raise NotEnoughEvidence(
@@ -218,6 +230,5 @@ def _judged(
         "schema": "assay.judgements/1",
         "judge": judge,
         "scorer": to_builtins(source),
-        "items": [{"id": row.id, "criterion": criterion, "raw": row.judge} for row in rows],
         "usage": {"answered_at": asked_from},
     }

@@ -51,8 +51,8 @@ def sentences(calibration: Mapping[str, Any]) -> list[str]:
     if calibration["selection"] is not None and not calibration["selection"]["looks_random"]:
         lines.append(
             "The judge rates the labelled rows differently from the rest: if they were not drawn"
-            " at random, no correction is valid. Unless `assay label new` drew them at random,"
-            " no card made from this calibration lets the judge gate."
+            " at random, no correction is valid. Unless they are a whole set that `assay label new`"
+            " drew at random, no card made from this calibration lets the judge gate."
         )
     if calibration["groups"] is not None:
         lines.append(

@@ -334,14 +334,17 @@ def _answered(card: JudgeCard) -> Term:
 
 
 def _drawn(card: JudgeCard) -> Term:
-    """Whether the labelled items may be a random sample of those that it judged: a random draw is
-    on record, or its verdicts on labelled and other items are alike.
+    """Whether the labelled items may be a random sample of those that it judged: every item of a
+    random draw is labelled, or its verdicts on labelled and other items are alike.
     """
     calibration = card.calibration
     if calibration is None:
         return Term("selection", None, None, None, "the draw of its labelled items: not measured")
     source, look = calibration.label_set, calibration.selection
-    if (source is not None and source.draw == "random") or look is None or look.looks_random:
+    drawn = source is not None and source.draw == "random"
+    if source is not None and (source.labelled or 0) < (source.items or 1):
+        drawn = False  # people may have labelled those on which the judge is right
+    if drawn or look is None or look.looks_random:
         text = "nothing suggests that its labelled items were hand-picked"
         return Term("selection", True, None, None, text)
     text = (

@@ -144,6 +144,10 @@ class LabelSource(Struct, frozen=True):
 
     draw: str | None = None
     """How the labelled items were drawn, such as `random`."""
+    items: int | None = None
+    """How many were drawn."""
+    labelled: int | None = None
+    """How many of them have a label on this criterion."""
     raters: list[str] = []
     """The people who gave the labels."""
     typed_raters: int = 0
