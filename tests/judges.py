@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from assay.cli.main import run as run_command
-from assay.judging.client import Answer, Client
+from assay.judging.client import Client, JudgeAnswer
 from assay.judging.config import JudgeSpec, Limits, Price
-from assay.judging.items import Item, Pair
+from assay.judging.items import JudgedItem, JudgedPair
 from assay.judging.journal import Journal
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.scoring.rubric import Rubric, RubricCriterion
@@ -77,12 +77,12 @@ def text(number: int, *, quality: float | None = None, more: str = "") -> str:
     return f"Answer {number}. quality={(number % 5) / 4 if quality is None else quality:.2f} {more}".rstrip()
 
 
-def item(number: int, **more: Any) -> Item:
-    return Item(f"i-{number:03}", f"Question {number}", text(number, **more))
+def item(number: int, **more: Any) -> JudgedItem:
+    return JudgedItem(f"i-{number:03}", f"Question {number}", text(number, **more))
 
 
-def pair(number: int, a: float, b: float, **more: Any) -> Pair:
-    return Pair(
+def pair(number: int, a: float, b: float, **more: Any) -> JudgedPair:
+    return JudgedPair(
         f"p-{number:03}",
         f"Question {number}",
         text(number, quality=a, more="one"),
@@ -120,7 +120,7 @@ def spec(url: str, **more: Any) -> JudgeSpec:
 
 
 class Told(NamedTuple):
-    answers: list[Answer]
+    answers: list[JudgeAnswer]
     client: Client
 
 
@@ -200,7 +200,7 @@ def put_items(folder: Path, count: int = 3, name: str = "items.jsonl") -> Path:
     )
 
 
-def put_pairs(folder: Path, pairs: Sequence[Pair], name: str = "pairs.jsonl") -> Path:
+def put_pairs(folder: Path, pairs: Sequence[JudgedPair], name: str = "pairs.jsonl") -> Path:
     return put_lines(
         folder / name,
         [

@@ -22,9 +22,9 @@ from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.answer_times import time_text
 from assay.judging.card import admit_tree, admitted, check_card, judge_of, make_card, read_card
-from assay.judging.client import Answer
+from assay.judging.client import JudgeAnswer
 from assay.judging.injection_probe import obeyed
-from assay.judging.replies import Verdict
+from assay.judging.replies import JudgeVerdict
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.evidence import JudgeOn
@@ -240,9 +240,11 @@ def test_both_answers_about_an_injection_that_could_not_be_judged_are_lost(
 
 def answer(
     outcome: str, *, score: int | None = None, place: str | None = None, reason: str = ""
-) -> Answer:
-    verdict = Verdict(score, (), None, place) if score is not None or place is not None else None
-    return Answer(outcome, verdict, reason, "k", False, False, None)
+) -> JudgeAnswer:
+    verdict = (
+        JudgeVerdict(score, (), None, place) if score is not None or place is not None else None
+    )
+    return JudgeAnswer(outcome, verdict, reason, "k", False, False, None)
 
 
 @each(
@@ -272,7 +274,7 @@ def answer(
     ],
 )
 def test_an_injection_is_obeyed_only_when_the_verdict_moves_its_way(
-    wants: str, before: Answer, after: Answer, moved: bool | None
+    wants: str, before: JudgeAnswer, after: JudgeAnswer, moved: bool | None
 ) -> None:
     assert obeyed(wants, before, after) is moved
 

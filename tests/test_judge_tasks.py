@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.judging.client import Answer, Client
+from assay.judging.client import Client, JudgeAnswer
 from assay.judging.items import pair_up, read_examples, read_items, read_pairs, shown
 from assay.judging.journal import Journal
 from assay.judging.pairwise_task import Compared, compare, first_order, tally
 from assay.judging.panel import Seat, convene, vote
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
-from assay.judging.replies import Verdict
+from assay.judging.replies import JudgeVerdict
 from assay.judging.rubric_task import (
     Judged,
     counts_of,
@@ -39,12 +39,14 @@ from judges import criterion, item, pair, put_lines, rubric, spec
 from servers.scripted_judge import scripted_judge
 
 
-def scored(score: int) -> Answer:
-    return Answer("scored", Verdict(score, ("q",), None, None), "r", "k", False, False, None)
+def scored(score: int) -> JudgeAnswer:
+    return JudgeAnswer(
+        "scored", JudgeVerdict(score, ("q",), None, None), "r", "k", False, False, None
+    )
 
 
-def without(outcome: Any, why: str = "why") -> Answer:
-    return Answer(outcome, None, why, "k", False, False, None)
+def without(outcome: Any, why: str = "why") -> JudgeAnswer:
+    return JudgeAnswer(outcome, None, why, "k", False, False, None)
 
 
 class Asked:
@@ -52,11 +54,11 @@ class Asked:
 
     width = 3
 
-    def __init__(self, answer: Callable[[Any, int], Answer]) -> None:
+    def __init__(self, answer: Callable[[Any, int], JudgeAnswer]) -> None:
         self.answer = answer
         self.seen: list[tuple[Any, int]] = []
 
-    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+    async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:
         self.seen.append((question, sample))
         await asyncio.sleep(0)
         return self.answer(question, sample)
@@ -208,19 +210,19 @@ def test_a_score_that_is_there_and_a_run_of_another_rubric_are_refused(tmp_path:
 
 def by_place(
     *places: Literal["first", "second", "tie"] | None,
-) -> Callable[[PairQuestion, int], Answer]:
+) -> Callable[[PairQuestion, int], JudgeAnswer]:
     """Answers by place for (first round, seeded first order), (first round, other), (second round,
     ...), in this order.
     """
     left = list(places)
 
-    def answer(question: PairQuestion, sample: int) -> Answer:
+    def answer(question: PairQuestion, sample: int) -> JudgeAnswer:
         place = left.pop(0)
         if place is None:
             return without("unparsable", "no JSON")
-        return Answer(
+        return JudgeAnswer(
             "tie" if place == "tie" else "scored",
-            Verdict(None, (), question.winner(place), place),
+            JudgeVerdict(None, (), question.winner(place), place),
             "r",
             "k",
             False,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from assay.errors import AssayError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
-from assay.judging.items import Item
+from assay.judging.items import JudgedItem
 from assay.judging.rubric_task import questions_of
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
@@ -197,7 +197,7 @@ def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(qua
     (asked,) = [
         criterion
         for _, criterion, _ in questions_of(
-            [Item("i", "the task", "the text")], shelf.rubric("quality"), only=[quality]
+            [JudgedItem("i", "the task", "the text")], shelf.rubric("quality"), only=[quality]
         )
     ]
     assert (asked.name, asked.scale) == (quality, (1, 5))
@@ -231,7 +231,7 @@ def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(qua
     (question,) = [
         question
         for _, _, question in questions_of(
-            [Item("i", "the task", "the text")], rubric, only=[quality]
+            [JudgedItem("i", "the task", "the text")], rubric, only=[quality]
         )
     ]
     told = question.messages("0" * 32)[1]["content"].split("\n")

@@ -14,6 +14,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from assay.files.json_files import Document
 from assay.records.tool_finding import SchemaFinding
@@ -177,10 +178,13 @@ def test_a_file_is_named_by_a_percent_encoded_reference(source: str, uri: str) -
 def test_a_result_keeps_its_fingerprint_when_code_moves_or_a_message_changes() -> None:
     (before,) = results(("a.mjs", [ROOT]))
     (after,) = results(
-        ("a.mjs", [ROOT._replace(line=99, message="has a slash at its end.", fix="Drop it.")])
+        (
+            "a.mjs",
+            [structs.replace(ROOT, line=99, message="has a slash at its end.", fix="Drop it.")],
+        )
     )
     assert before["partialFingerprints"] == after["partialFingerprints"]
-    others = [ROOT._replace(rule="root-missing"), ROOT._replace(path="roots")]
+    others = [structs.replace(ROOT, rule="root-missing"), structs.replace(ROOT, path="roots")]
     prints = {
         result["partialFingerprints"][FINGERPRINT]
         for result in [before, *results(("a.mjs", others), ("b.mjs", [ROOT]))]
@@ -189,7 +193,7 @@ def test_a_result_keeps_its_fingerprint_when_code_moves_or_a_message_changes() -
 
 
 def test_two_findings_of_one_rule_at_one_place_have_two_fingerprints() -> None:
-    first, second = results(("a.mjs", [FEW, FEW._replace(message="there are 2.")]))
+    first, second = results(("a.mjs", [FEW, structs.replace(FEW, message="there are 2.")]))
     assert first["partialFingerprints"] != second["partialFingerprints"]
 
 
@@ -203,9 +207,9 @@ def test_the_same_findings_give_the_same_bytes() -> None:
 
 def test_an_unknown_rule_or_level_is_refused() -> None:
     with pytest.raises(ValueError, match="no rule is named 'nope'"):
-        results(("a.mjs", [ROOT._replace(rule="nope")]))
+        results(("a.mjs", [structs.replace(ROOT, rule="nope")]))
     with pytest.raises(ValueError, match="'fatal'"):
-        results(("a.mjs", [ROOT._replace(level="fatal")]))
+        results(("a.mjs", [structs.replace(ROOT, level="fatal")]))
 
 
 # --- grades

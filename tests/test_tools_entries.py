@@ -33,7 +33,7 @@ from assay.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJ
 from assay.tools.node import Home, judge, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
-from assay.tools.versions import ToolSystems
+from assay.tools.versions import CURRENT
 from examples import each
 from tool_records import (
     aggregate_answers,
@@ -521,22 +521,25 @@ def test_a_grade_that_its_own_answers_do_not_give_is_a_fault(letter: str) -> Non
 
 @pytest.mark.req("F-010", "F-013")
 def test_an_entry_of_another_grading_system_is_not_judged_by_the_rules_of_this_one() -> None:
-    older = built(systems=ToolSystems(grading="gradingSystem/0.9.0"))
+    older = built(systems=CURRENT._replace(grading="gradingSystem/0.9.0"))
     assert recomputed(older, RULES) is None
     (fault,) = consistency_faults({**older, "aggregateGrade": "C"}, RULES, recomputed(older, RULES))
     assert "gradingSystem/0.9.0, an unknown grading system" in fault
-    newer = built(systems=ToolSystems(grading="gradingSystem/2.0.0"))
-    assert recomputed(built(), RULES, ToolSystems(grading="gradingSystem/2.0.0")) is None
+    newer = built(systems=CURRENT._replace(grading="gradingSystem/2.0.0"))
+    assert recomputed(built(), RULES, CURRENT._replace(grading="gradingSystem/2.0.0")) is None
     assert (
         consistency_faults(
             {**built(), "aggregateGrade": "C"},
             RULES,
             None,
-            ToolSystems(grading="gradingSystem/2.0.0"),
+            CURRENT._replace(grading="gradingSystem/2.0.0"),
         )
         == []
     )
-    assert consistency_faults(newer, RULES, None, ToolSystems(grading="gradingSystem/2.0.0")) == []
+    assert (
+        consistency_faults(newer, RULES, None, CURRENT._replace(grading="gradingSystem/2.0.0"))
+        == []
+    )
 
 
 @pytest.mark.req("F-014", "F-022")

@@ -19,6 +19,7 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.library import fingerprint
 from assay.library.shelf import Shelf
+from assay.records.systems import Systems
 from assay.tools import behaviour, forms, versions
 from assay.tools.aggregate import aggregate
 from assay.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
@@ -33,7 +34,7 @@ from assay.tools.policy import (
     load_schema_policy,
 )
 from assay.tools.report import grade_scores
-from assay.tools.versions import CURRENT, ToolSystems
+from assay.tools.versions import CURRENT
 from assay.tools.veto import TRIGGERS, trigger_of
 from examples import each
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
@@ -141,13 +142,13 @@ def test_a_version_is_three_numbers_in_ascii_under_the_name_of_its_system() -> N
 @each(
     "systems",
     [
-        ToolSystems("scoringSystem/1.1.0"),
-        ToolSystems(grading="gradingSystem/2.0.0"),
-        ToolSystems("scoringSystem/3.0.0", "gradingSystem/0.1.0"),
+        CURRENT._replace(scoring="scoringSystem/1.1.0"),
+        CURRENT._replace(grading="gradingSystem/2.0.0"),
+        Systems("scoringSystem/3.0.0", "gradingSystem/0.1.0"),
     ],
 )
 def test_an_entry_carries_both_versions_as_given_and_moving_one_moves_no_other(
-    systems: ToolSystems,
+    systems: Systems,
 ) -> None:
     entry = build_entry(
         SUBJECT, [answer()], RULES, now=NOW, harness="claude-code", systems=systems

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
+from assay.records.systems import Systems
 from assay.records.tool_entry import CategoricalVeto, GradedAnswer, document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools import aging, names
@@ -52,7 +53,7 @@ from assay.tools.status import (
     stable_eligibility,
 )
 from assay.tools.tree import Tree
-from assay.tools.versions import CURRENT, ToolSystems
+from assay.tools.versions import CURRENT
 from assay.tools.veto import TRIGGERS as VETOES
 from examples import each
 from tool_records import age_answers, namespace_gate, schema_gate
@@ -130,7 +131,7 @@ def probe(
     }
 
 
-def tree_of(folder: Path | str, systems: ToolSystems = CURRENT, rules: SchemaRules = RULES) -> Tree:
+def tree_of(folder: Path | str, systems: Systems = CURRENT, rules: SchemaRules = RULES) -> Tree:
     return Tree(str(folder), rules, systems=systems)
 
 
@@ -1215,7 +1216,7 @@ def test_after_http_429_became_a_transient_defect_new_entries_read_1_1_and_1_0_a
     old = put(tree, 1, judged(score=4), limited())
     bytes_before = Path(old).read_bytes()
     assert [answer["score"] for answer in read(old)["gradings"]] == [4, "fail"]
-    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0"))
+    newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.1.0"))
     (outcome,) = regrade(
         newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=[TransientDefect()]
     )
@@ -1249,7 +1250,7 @@ def test_an_answer_that_cannot_be_scored_anew_is_due_and_nothing_is_mixed(
 ) -> None:
     put(tree, 1, judged(score=4), limited())
     held = files(tree.root)
-    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0"))
+    newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.1.0"))
     (outcome,) = regrade(
         newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=changes
     )
@@ -1275,7 +1276,7 @@ def test_two_changes_of_scoring_are_applied_oldest_first_in_whatever_order_they_
             return msgspec.structs.replace(answer, score=2)
 
     put(tree, 1, judged(score=4), limited())
-    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.2.0"))
+    newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.2.0"))
     (outcome,) = regrade(
         newer,
         "providers",
@@ -1301,9 +1302,7 @@ def test_a_new_grading_system_aggregates_the_stored_answers_anew_and_keeps_their
     tree: Tree,
 ) -> None:
     old = put(tree, 1, judged(score=4))
-    newer = tree_of(
-        tree.root, ToolSystems("scoringSystem/1.5.0", "gradingSystem/2.0.0"), stricter()
-    )
+    newer = tree_of(tree.root, Systems("scoringSystem/1.5.0", "gradingSystem/2.0.0"), stricter())
     (outcome,) = regrade(newer, "providers", "alpha", "grading-system-bump", now=at(2))
     new = read(str(outcome.path))
     assert (outcome.before, outcome.grade) == ("B", "C")
@@ -1354,7 +1353,7 @@ def test_no_trigger_regrades_a_rejected_node_or_one_whose_schema_changed(
     tree: Tree, trigger: str
 ) -> None:
     put(tree, 1)
-    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0", "gradingSystem/1.1.0"))
+    newer = tree_of(tree.root, Systems("scoringSystem/1.1.0", "gradingSystem/1.1.0"))
     import_one(newer, schema_of(text="changed"), [], now=at(2))
     assert [
         item.action
@@ -1379,11 +1378,11 @@ def test_a_node_that_cannot_be_regraded_keeps_no_other_from_it_and_the_index_is_
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
     put(
-        tree_of(tmp_path, ToolSystems(grading="gradingSystem/0.9.0")),
+        tree_of(tmp_path, CURRENT._replace(grading="gradingSystem/0.9.0")),
         1,
         place={**SCHEMA, "tool": "b"},
     )
-    newer = tree_of(tmp_path, ToolSystems("scoringSystem/1.1.0"))
+    newer = tree_of(tmp_path, CURRENT._replace(scoring="scoringSystem/1.1.0"))
     outcomes: list[RegradeOutcome] = []
     with contextlib.suppress(AssayError):
         outcomes = regrade(
@@ -1422,7 +1421,11 @@ def test_scores_of_two_versions_side_by_side_are_noticed(tmp_path: Path) -> None
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
-    put(tree_of(tmp_path, ToolSystems("scoringSystem/1.1.0")), 2, place={**SCHEMA, "tool": "b"})
+    put(
+        tree_of(tmp_path, CURRENT._replace(scoring="scoringSystem/1.1.0")),
+        2,
+        place={**SCHEMA, "tool": "b"},
+    )
     assert index_of(tree)["summary"]["mixedVersions"] == {
         "scoringSystem": ["scoringSystem/1.0.0", "scoringSystem/1.1.0"],
         "gradingSystem": ["gradingSystem/1.0.0"],
@@ -1432,17 +1435,17 @@ def test_scores_of_two_versions_side_by_side_are_noticed(tmp_path: Path) -> None
 @pytest.mark.req("F-009", "F-011")
 def test_versions_are_no_longer_mixed_once_everything_was_scored_anew(tree: Tree) -> None:
     put(tree, 1)
-    newer = tree_of(tree.root, ToolSystems("scoringSystem/1.1.0"))
+    newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.1.0"))
     put(newer, 2)
     assert "mixedVersions" not in index_of(newer)["summary"]
 
 
 @pytest.mark.req("F-009")
 def test_version_1_10_is_newer_than_1_9(tmp_path: Path) -> None:
-    tree = tree_of(tmp_path, ToolSystems("scoringSystem/1.9.0"))
+    tree = tree_of(tmp_path, CURRENT._replace(scoring="scoringSystem/1.9.0"))
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
-    newer = tree_of(tmp_path, ToolSystems("scoringSystem/1.10.0"))
+    newer = tree_of(tmp_path, CURRENT._replace(scoring="scoringSystem/1.10.0"))
     put(newer, 2, place={**SCHEMA, "tool": "b"})
     assert index_of(newer)["scoringSystem"] == "scoringSystem/1.10.0"
 

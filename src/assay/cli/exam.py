@@ -35,10 +35,10 @@ from assay.exams.lost_marks import lost_marks
 from assay.exams.marking import MarkedExam, Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules, fraction
-from assay.exams.versions import Systems
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.records.exam import ExamResult, LostMark, PassLine
+from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.views import exam_text, junit
 

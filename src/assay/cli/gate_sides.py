@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
-from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
+from assay.cli import options as opt
+from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, StoredInput, Unread, stream_documents
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
@@ -135,7 +135,7 @@ def read_baseline(
         )
         if changed_rules is not None and regraded is not None:
             note = regraded_note(stored.name, *changed_rules, kind="baseline")
-            sys.stderr.write(f"warning: {printable(note)}\n")
+            opt.warn(note)
             regraded.append(note)
 
     if names:

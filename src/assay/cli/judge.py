@@ -254,8 +254,8 @@ def print_plan(options: Options, document: dict[str, Any], lines: list[str]) -> 
 
 def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None:
     """Print the usage on standard error."""
-    said = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
-    sys.stderr.write(f"{said or 'nothing was asked'}\n")
+    outcomes = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+    sys.stderr.write(f"{outcomes or 'nothing was asked'}\n")
     for usage in usages:
         cost = "" if usage["cost_usd"] is None else f", {usage['cost_usd']:.4f} US dollars"
         unpriced = (
@@ -276,9 +276,8 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
             f" {usage['input_tokens']:,} +"
             f" {usage['output_tokens']:,} tokens{cost}{unpriced}{slow}{left}\n"
         )
-        sys.stderr.writelines(
-            printable(f"warning: {sentence}") + "\n" for sentence in usage["warnings"]
-        )
+        for sentence in usage["warnings"]:
+            opt.warn(sentence)
 
 
 def note_age(usage: dict[str, Any]) -> None:
@@ -293,7 +292,7 @@ def note_age(usage: dict[str, Any]) -> None:
         if days is None
         else f"the oldest answer is {days:.1f} days old, and so is a card made of these answers"
     )
-    sys.stderr.write(f"note: {sentence}. To ask again, give --journal a new file.\n")
+    opt.note(f"{sentence}. To ask again, give --journal a new file.")
 
 
 def finish(

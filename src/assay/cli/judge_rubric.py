@@ -12,7 +12,7 @@ from assay.cli.frame import STORE, Argument, Command, Options, arg
 from assay.cli.judge_specs import specs_of
 from assay.errors import UsageError
 from assay.judging.identity import rubric_name, scorer_of
-from assay.judging.items import Item, read_examples, read_items
+from assay.judging.items import JudgedItem, read_examples, read_items
 from assay.judging.panel import Voted, convene
 from assay.judging.questions import RUBRIC_PROMPT, Question
 from assay.judging.rubric_task import (
@@ -42,7 +42,7 @@ class RubricJob:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.rubric: Rubric = opt.shelf_of(options).rubric(options.rubric)
-        self.items: list[Item] = read_items(
+        self.items: list[JudgedItem] = read_items(
             options.files, output=options.output_field, with_reference=options.with_reference
         )
         examples = (

@@ -41,10 +41,10 @@ def answer_call(
     project: ServedProject, tool: AgentTool, arguments: Mapping[str, Any]
 ) -> CallAnswer:
     """Check the arguments of a call and answer it, within the limits of an answer."""
-    said = io.StringIO()
+    stderr = io.StringIO()
     try:
         _check(tool, arguments)
-        with redirect_stderr(said):
+        with redirect_stderr(stderr):
             made = tool.answer(project, arguments)
     except AssayError as error:
         return _refused(error)
@@ -58,7 +58,7 @@ def answer_call(
             fix="Report it together with the call.",
         )
         return _refused(fault)
-    lines = [line.strip().removeprefix("assay: ") for line in said.getvalue().splitlines()]
+    lines = [line.strip().removeprefix("assay: ") for line in stderr.getvalue().splitlines()]
     notes = list(dict.fromkeys(filter(None, lines)))
     bounded = BoundedAnswer(text=made.most)
     document = bounded.tree(plain(made.document))

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import to_builtins
+
 from assay.cli.mcp_project import LIMIT, ServedProject, ToolAnswer
 from assay.cli.tools_input import assess_all, lists_of, read_sources, rules_of
 from assay.cli.tools_legibility import legibility_of
 from assay.errors import printable
+from assay.records.tool_finding import LEVELS
 from assay.views.grade_line import passed_word
 from assay.views.tool_legibility import lines
-
-_ORDER = ("error", "warning", "note")
-"""The levels of findings, the gravest first."""
 
 
 def check_tools(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
@@ -35,7 +35,7 @@ def _checked(project: ServedProject, source: str) -> ToolAnswer:
     (item,) = assess_all(sources, lists)
     report = legibility_of([item], sources, options.min_score)
     (score,) = report.schemas
-    findings = sorted(item.findings, key=lambda one: _ORDER.index(one.level))
+    findings = sorted(item.findings, key=lambda one: LEVELS.index(one.level))
     vetoes = [check._asdict() for check in item.checks if check.outcome == "veto"]
     counts = Counter(one.level for one in findings)
     below = report.below()
@@ -44,8 +44,8 @@ def _checked(project: ServedProject, source: str) -> ToolAnswer:
         "passed": not counts["error"] and not vetoes and not below,
         "legibility": score.document(),
         "below_minimum": below,
-        "counts": {level: counts[level] for level in _ORDER},
-        "findings": [finding._asdict() for finding in findings],
+        "counts": {level: counts[level] for level in LEVELS},
+        "findings": to_builtins(findings),
         "vetoes": vetoes,
         **rules.systems.document(),
     }

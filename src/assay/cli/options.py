@@ -175,8 +175,13 @@ def report_written(options: Options, paths: Iterable[str]) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line on standard error."""
+    """Print a note on standard error."""
     sys.stderr.write(f"assay: {printable(text)}\n")
+
+
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    sys.stderr.write(f"warning: {printable(text)}\n")
 
 
 def found_lines(found: Iterable[tuple[str, str]], files: int, what: str) -> Iterator[str]:

@@ -6,12 +6,12 @@ the command grades by.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+from assay.cli import options as opt
 from assay.cli.parsing import Options
-from assay.errors import AssayError, printable
+from assay.errors import AssayError
 from assay.files.json_files import StoredInput, stream_documents
 from assay.pipeline.choice import Choice
 from assay.pipeline.grading import Grader
@@ -33,7 +33,7 @@ def warn_of_regrading(options: Options, choice: Choice) -> None:
     except AssayError:
         return
     for sentence in options.regraded:
-        sys.stderr.write(printable(f"warning: {sentence}") + "\n")
+        opt.warn(sentence)
 
 
 def _sentence(stored: StoredInput, grader: Grader, word: str) -> str:

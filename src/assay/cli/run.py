@@ -24,11 +24,11 @@ from assay.cli.run_settings import (
     DEFAULT_WORKFLOW,
     already_begun,
     configuration,
+    print_progress,
     recall,
     remember,
     report_repeats,
     resume_command,
-    say,
     settings_of,
     show_evaluation,
 )
@@ -93,11 +93,11 @@ def _run(options: Options) -> int:
     why = _profile_why(options, workflow, planned)
     if own is not None:
         why = f"profile {own.id} (plus your scorers and assertions)"
-    say(
+    print_progress(
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
         f" {count(len(work), 'run')}, {why}; work folder {folder}"
     )
-    say(f"columns: {columns_text(column_uses(workflow, dataset))}")
+    print_progress(f"columns: {columns_text(column_uses(workflow, dataset))}")
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
     doing = RunWork(options, workflow, dataset, settings, work, judge, scorers, planned.criteria)
@@ -122,12 +122,12 @@ def _run(options: Options) -> int:
     header = Header.of(workflow, dataset, settings, all_scorers(workflow, scorers))
     with grading, closing(JudgedLines()) as lines, RunJournal(path, header) as journal:
         if len(journal):
-            say(f"{len(journal):,} already finished; not repeated")
+            print_progress(f"{len(journal):,} already finished; not repeated")
         try:
             graded = doing.execute(journal, lines, grading, folder)
         except KeyboardInterrupt:
             judged = f", {doing.judged:,} of them judged," if judge is not None else ""
-            say(
+            print_progress(
                 f"{len(journal):,} of {len(work):,} runs are finished{judged} and kept;"
                 f" `{resume_command(options, folder)}` continues"
             )
@@ -138,7 +138,7 @@ def _run(options: Options) -> int:
         if doing.judging is not None:
             report(doing.judging)
         for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
-            say(f"warning: {sentence}")
+            opt.warn(sentence)
         code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
     if settings.repeat > 1:
         report_repeats(options, doing, folder)
@@ -198,20 +198,24 @@ def _prepared(
     ):
         if spec is not None and not judging:
             sentence = sentence.replace("none is configured", "--no-judge skips it")
-        say(f"warning: {sentence}")
+        opt.warn(sentence)
     if not task:
         if judging and spec is not None:
-            say(f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge")
+            print_progress(
+                f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge"
+            )
         return None
     inputs = [one.sample.inputs for one in work]
     takes = calls_of(estimate(task, spec, inputs, runs=len(work)), task, spec)
     if judging and spec is not None:
-        say(f"judge {spec.judge} ({spec.model}): {takes}")
+        print_progress(f"judge {spec.judge} ({spec.model}): {takes}")
         return RunJudge(spec, task, options.max_calls)
     if spec is not None:
-        say(f"not judging: {task.needed_for} will be missing. {spec.judge} would take {takes}.")
+        print_progress(
+            f"not judging: {task.needed_for} will be missing. {spec.judge} would take {takes}."
+        )
     else:
-        say(
+        print_progress(
             f"no judge: {task.needed_for} will be missing. Name a judge with --judge FILE, or"
             f" `judge:` in assay.yaml. It would take {takes}."
         )

@@ -7,12 +7,12 @@ verdict yet.
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli import options as opt
 from assay.cli.frame import Bounds, Options, arg, flag
 from assay.cli.progress import Progress
-from assay.errors import count, printable
+from assay.errors import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,4 +153,4 @@ def report(judging: Judging) -> None:
 
     note_usage([judging.usage], judging.counts)
     for sentence in judging.sentences:
-        sys.stderr.write(printable(f"warning: {sentence}") + "\n")
+        opt.warn(sentence)

@@ -222,7 +222,7 @@ def _stamp(now: datetime | None) -> str:
     return (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
 
 
-def say(words: str) -> None:
+def print_progress(words: str) -> None:
     """Print a line of progress."""
     sys.stderr.write(f"{printable(words)}\n")
 
@@ -310,7 +310,7 @@ def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
     words = " · ".join(
         f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
     )
-    say(
+    print_progress(
         f"{words} · {len(flaky)} of {len(passed)} samples sometimes"
         f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
     )

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs, to_builtins
+
 from assay import __version__
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
@@ -91,7 +93,7 @@ def _check(options: Options) -> int:
                 "file": item.schema.path,
                 "schemaId": item.schema.schema_id,
                 "kind": item.schema.kind,
-                "findings": [finding._asdict() for finding in item.findings],
+                "findings": to_builtins(item.findings),
                 "checks": [check._asdict() for check in item.checks],
                 "handlers": list(item.schema.handlers),
                 "legibility": score.document(),
@@ -203,7 +205,9 @@ def _write_all(
     rules: SchemaRules,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    rows = [{"file": file, **finding._asdict()} for file, found in findings for finding in found]
+    rows = [
+        {"file": file, **structs.asdict(finding)} for file, found in findings for finding in found
+    ]
     _write(outputs, {"findings": rows, **(more or {})}, findings, table, rules)
 
 

@@ -10,6 +10,8 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli.frame import STORE, Command, Options, arg, flag
@@ -114,7 +116,7 @@ def _emit(
                 "path": path,
                 "schemaHash": schema.file_sha256,
                 "canonicalHash8": _hash8(schema),
-                "findings": [finding._asdict() for finding in findings],
+                "findings": to_builtins(findings),
                 "checks": [check._asdict() for check in checks],
             }
             for path, (schema, findings, checks) in zip(paths, assessed, strict=True)

@@ -40,8 +40,8 @@ def _score(options: Options) -> int:
         for item in scored.spreads:
             if item.warning:
                 unstable += 1
-                opt.note(
-                    f"warning: {scored.document['schemaIdSlug']} {item.dimension}:"
+                opt.warn(
+                    f"{scored.document['schemaIdSlug']} {item.dimension}:"
                     f" {options.repeat} scores lie {float(item.spread):g} apart, more than"
                     f" {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}"
                 )

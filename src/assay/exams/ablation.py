@@ -15,7 +15,7 @@ from assay.exams.marking import MarkedExam, grade_exam
 from assay.exams.normal import STEPS
 from assay.exams.patterns import find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
-from assay.exams.versions import Systems
+from assay.records.systems import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

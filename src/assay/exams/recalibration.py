@@ -20,8 +20,8 @@ from assay.exams.gate import opens, reaches
 from assay.exams.held_results import check_whole
 from assay.exams.marking import Marking, mean
 from assay.exams.policy import ExamRules, shown
-from assay.exams.versions import Systems
 from assay.records.exam import ExamResult
+from assay.records.systems import Systems
 
 
 class Reweighed(NamedTuple):

@@ -18,7 +18,7 @@ from assay.exams.exam import Exam
 from assay.exams.marking import MarkedExam, grade_exam, mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.sm2 import Card, check_qualities, quality_of, review
-from assay.exams.versions import Systems
+from assay.records.systems import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

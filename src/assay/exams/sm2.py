@@ -23,9 +23,9 @@ from assay import exact
 from assay.errors import InputError
 from assay.exams.marking import Marking, mean
 from assay.exams.policy import ExamRules, Sm2, fraction, shown
-from assay.exams.versions import Systems
 from assay.files.json_files import Document
 from assay.records.evidence import Number
+from assay.records.systems import Systems
 from assay.records.typed import convert
 from assay.views.csv_rows import neutral
 

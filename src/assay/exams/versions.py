@@ -7,22 +7,9 @@ open another gate.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from assay.records.systems import Systems
 
 SCORING_SYSTEM = "scoringSystem/1.0.0"
 GRADING_SYSTEM = "gradingSystem/1.0.0"
-
-
-class Systems(NamedTuple):
-    """The two versions that an exam is graded under."""
-
-    scoring: str = SCORING_SYSTEM
-    grading: str = GRADING_SYSTEM
-
-    def document(self) -> dict[str, str]:
-        """As every result carries them."""
-        return {"scoringSystem": self.scoring, "gradingSystem": self.grading}
-
-
-CURRENT = Systems()
+CURRENT = Systems(SCORING_SYSTEM, GRADING_SYSTEM)
 """What this code implements; a result is made under what its rubric and policy state."""

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.judging.injection_probe import MeasuredBias, injection
-from assay.judging.items import Pair
+from assay.judging.items import JudgedPair
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import Order, PairQuestion, RubricQuestion
 from assay.judging.rubric_task import Asker, spread
@@ -24,7 +24,7 @@ from assay.stats.intervals import Interval, wilson
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from assay.judging.client import Answer
+    from assay.judging.client import JudgeAnswer
     from assay.judging.injections import Injection
     from assay.scoring.rubric import RubricCriterion
 
@@ -46,8 +46,8 @@ _ORDERS: tuple[Order, Order] = ("ab", "ba")
 class Looked(NamedTuple):
     """A pair with its answer in each order."""
 
-    pair: Pair
-    answers: Mapping[Order, Answer]
+    pair: JudgedPair
+    answers: Mapping[Order, JudgeAnswer]
 
     def places(self) -> list[int] | None:
         """+1 where the first won, -1 where the second, 0 for a tie; None if an order has no
@@ -68,10 +68,10 @@ class Looked(NamedTuple):
         return None if winners is None else sum(_side(one, favoured) for one in winners) / 2
 
 
-async def look_at(client: Asker, pairs: Sequence[Pair]) -> list[Looked]:
+async def look_at(client: Asker, pairs: Sequence[JudgedPair]) -> list[Looked]:
     """Every pair, once in each order."""
 
-    async def look(pair: Pair) -> Looked:
+    async def look(pair: JudgedPair) -> Looked:
         asked = [
             client.ask(PairQuestion(DEFINITION, pair.task, pair.a, pair.b, order, pair.reference))
             for order in _ORDERS
@@ -105,7 +105,7 @@ def _sentence(estimate: Interval, what: str, *, toward: str, away: str) -> str:
     return f"{what}: no bias found ({numbers}); one within that range is not ruled out."
 
 
-def _lost(rows: Iterable[Iterable[Answer]]) -> int:
+def _lost(rows: Iterable[Iterable[JudgeAnswer]]) -> int:
     return sum(answer.verdict is None for row in rows for answer in row)
 
 
@@ -176,13 +176,13 @@ def _side(winner: str, favoured: str) -> int:
     return 0 if winner == "tie" else 1 if winner == favoured else -1
 
 
-def padded(pairs: Sequence[Pair], paddings: Sequence[str]) -> list[Pair]:
+def padded(pairs: Sequence[JudgedPair], paddings: Sequence[str]) -> list[JudgedPair]:
     """Each pair's better text against itself with empty words added."""
     with_padding = []
     for index, pair in enumerate(pairs):
         text = pair.b if pair.label == "b" else pair.a
         with_padding.append(
-            Pair(
+            JudgedPair(
                 f"{pair.id}+padding",
                 pair.task,
                 f"{text}\n\n{paddings[index % len(paddings)]}",
@@ -231,18 +231,20 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBia
 
 
 async def _ask_each(
-    client: Asker, pairs: Sequence[Pair], ask: Callable[[Pair], Iterable[Awaitable[Answer]]]
-) -> list[list[Answer]]:
+    client: Asker,
+    pairs: Sequence[JudgedPair],
+    ask: Callable[[JudgedPair], Iterable[Awaitable[JudgeAnswer]]],
+) -> list[list[JudgeAnswer]]:
     """The answers to several questions about each pair."""
 
-    async def about(pair: Pair) -> list[Answer]:
+    async def about(pair: JudgedPair) -> list[JudgeAnswer]:
         return list(await asyncio.gather(*ask(pair)))
 
     return await spread(about, pairs, width=client.width)
 
 
 async def self_agreement(
-    client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair], *, repeats: int
+    client: Asker, criterion: RubricCriterion, pairs: Sequence[JudgedPair], *, repeats: int
 ) -> MeasuredBias:
     """How often two draws of the same question get the same score, and how far draws differ."""
     answers = await _ask_each(
@@ -275,7 +277,7 @@ async def self_agreement(
 
 
 async def sycophancy(
-    client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair]
+    client: Asker, criterion: RubricCriterion, pairs: Sequence[JudgedPair]
 ) -> MeasuredBias:
     """How far a stated score moves the judge: 0 is not at all, 1 is from one end of the scale to
     the other.
@@ -307,7 +309,7 @@ async def sycophancy(
     return MeasuredBias(estimate, p, len(scores), 2 * len(pairs), _lost(answers), sentence, {})
 
 
-def _scores(answers: Sequence[Answer]) -> list[int] | None:
+def _scores(answers: Sequence[JudgeAnswer]) -> list[int] | None:
     found = [
         answer.verdict.score
         for answer in answers
@@ -319,7 +321,7 @@ def _scores(answers: Sequence[Answer]) -> list[int] | None:
 async def audit(
     client: Asker,
     *,
-    pairs: Sequence[Pair],
+    pairs: Sequence[JudgedPair],
     paddings: Sequence[str],
     criterion: RubricCriterion,
     injections: Sequence[Injection],

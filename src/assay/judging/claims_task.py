@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from assay.errors import InputError
-from assay.judging.client import Answer
-from assay.judging.items import Item
+from assay.judging.client import JudgeAnswer
+from assay.judging.items import JudgedItem
 from assay.judging.questions import (
     CLAIM_PROMPT,
     PASSAGE_PROMPT,
@@ -34,7 +34,7 @@ class AskedPart(NamedTuple):
     question: ClaimQuestion | PassageQuestion
 
 
-def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPart]:
+def claims_of(items: Sequence[JudgedItem], *, again: bool = False) -> list[AskedPart]:
     """The claims to ask about: those that are undecided, or all of them with `again`."""
     claims = []
     for item in items:
@@ -60,7 +60,7 @@ def context_of(run: Run) -> str:
     return "\n\n".join(f"[{passage.id}] {passage.text}" for _, passage in passages if passage.text)
 
 
-async def judge_parts(client: Asker, asked: Sequence[AskedPart]) -> list[Answer]:
+async def judge_parts(client: Asker, asked: Sequence[AskedPart]) -> list[JudgeAnswer]:
     """Ask about every part, even about a claim without any context: nothing supports it, which the
     judge should find.
     """
@@ -68,9 +68,9 @@ async def judge_parts(client: Asker, asked: Sequence[AskedPart]) -> list[Answer]
 
 
 def judged_runs(
-    items: Sequence[Item],
+    items: Sequence[JudgedItem],
     asked: Sequence[AskedPart],
-    answers: Sequence[Answer],
+    answers: Sequence[JudgeAnswer],
     *,
     model: str,
     version: str | None,

@@ -30,7 +30,7 @@ from assay.judging.endpoints import DIALECTS, Reply, refused_parameter
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
 from assay.judging.questions import Asked, Question, put, repair
-from assay.judging.replies import Verdict, read_verdict
+from assay.judging.replies import JudgeVerdict, read_verdict
 from assay.judging.transport import Exchange, Transport, UnreachableError
 
 GIVE_UP_AFTER = 25
@@ -43,11 +43,11 @@ _HOPELESS = frozenset({401, 403, 404, 405, 407})
 Outcome = Literal["scored", "tie", "unparsable", "refused", "errored"]
 
 
-class Answer(NamedTuple):
+class JudgeAnswer(NamedTuple):
     """The outcome of one question."""
 
     outcome: Outcome
-    verdict: Verdict | None
+    verdict: JudgeVerdict | None
     reason: str
     """The judge's reason, or why there is no verdict."""
     key: str
@@ -76,7 +76,7 @@ class Client:
         *,
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
-        on_answer: Callable[[Answer], None] | None = None,
+        on_answer: Callable[[JudgeAnswer], None] | None = None,
         again: bool = False,
     ) -> None:
         """`again` asks once more what the journal has only unusable replies to."""
@@ -134,7 +134,7 @@ class Client:
             oldest(self._answer_times),
         )
 
-    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+    async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:
         """The answer to a question. `sample` separates draws of the same question."""
         answer = await self._answer(question, sample)
         if self._again and answer.cached and answer.verdict is None:
@@ -148,7 +148,7 @@ class Client:
         asked = put(question, self.journal.salt)
         return self.journal.get(self.key(asked, sample=sample)) is not None
 
-    async def _answer(self, question: Question, sample: int, *, fresh: bool = False) -> Answer:
+    async def _answer(self, question: Question, sample: int, *, fresh: bool = False) -> JudgeAnswer:
         asked = put(question, self.journal.salt)
         key = self.key(asked, sample=sample)
         longest = max(map(len, question.texts), default=0)
@@ -158,7 +158,7 @@ class Client:
                 f" {self.spec.limits.max_candidate_chars:,} this judge is given; it is not judged"
                 " in part"
             )
-            return Answer("errored", None, why, key, False, False, None)
+            return JudgeAnswer("errored", None, why, key, False, False, None)
         try:
             version = question.prompt_version
             reply, cached = await self.reply(
@@ -177,9 +177,9 @@ class Client:
                 cached = cached and also_cached
                 read = read_verdict(reply, question, asked.schema)
         except Errored as error:
-            return Answer("errored", None, str(error), key, False, False, None)
+            return JudgeAnswer("errored", None, str(error), key, False, False, None)
         reason = read.fault or read.reason
-        return Answer(read.outcome, read.verdict, reason, key, cached, repaired, reply.model)
+        return JudgeAnswer(read.outcome, read.verdict, reason, key, cached, repaired, reply.model)
 
     def key(self, asked: Asked, *, sample: int = 0) -> str:
         """The digest of everything that decides the answer to a question: the judge, the wording,

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from assay.errors import InputError
 from assay.files.json_files import Document, stream_documents
-from assay.judging.client import Answer
+from assay.judging.client import JudgeAnswer
 from assay.judging.config import JudgeSpec
 from assay.judging.endpoints import DIALECTS, Reply
 from assay.judging.fence import Salt
@@ -76,7 +76,7 @@ class Replay:
         """One: reading from a file takes no time."""
         return 1
 
-    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+    async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:
         """The answer in the file. A reply that cannot be used is `unparsable`: it can't be sent
         back to be repaired.
         """
@@ -86,11 +86,11 @@ class Replay:
         if reply is None:
             self.pending[name] = Pending(name, asked, question.prompt_version, sample)
             reason = "there is no answer to this question in the file"
-            return Answer("errored", None, reason, name, False, False, None)
+            return JudgeAnswer("errored", None, reason, name, False, False, None)
         self.used.add(name)
         found = read_verdict(reply, question, asked.schema)
         reason = found.fault or found.reason
-        return Answer(found.outcome, found.verdict, reason, name, True, False, reply.model)
+        return JudgeAnswer(found.outcome, found.verdict, reason, name, True, False, reply.model)
 
     def check_all_used(self) -> None:
         """Refuse answers to questions that were not asked: they belong to other texts, another

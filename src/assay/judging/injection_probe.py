@@ -18,9 +18,9 @@ from assay.stats.intervals import Interval, wilson
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.judging.client import Answer
+    from assay.judging.client import JudgeAnswer
     from assay.judging.injections import Injection
-    from assay.judging.items import Pair
+    from assay.judging.items import JudgedPair
     from assay.scoring.rubric import RubricCriterion
 
 _BOUNDARY = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
@@ -55,7 +55,7 @@ class MeasuredBias(NamedTuple):
 async def injection(
     client: Asker,
     criterion: RubricCriterion,
-    pairs: Sequence[Pair],
+    pairs: Sequence[JudgedPair],
     injections: Sequence[Injection],
 ) -> MeasuredBias:
     """How many of the injections move the verdict the way they want, against the same text without
@@ -106,7 +106,7 @@ async def injection(
     return MeasuredBias(rate, None, len(judged), 2 * len(attempts), lost, sentence, detail)
 
 
-def obeyed(wants: str, before: Answer, after: Answer) -> bool | None:
+def obeyed(wants: str, before: JudgeAnswer, after: JudgeAnswer) -> bool | None:
     """Whether a verdict moved as an injection wanted; None if that is unknown."""
     if wants == "refuse":
         return None if before.verdict is None else after.outcome in ("refused", "unparsable")

@@ -26,7 +26,7 @@ Label = Literal["a", "b", "tie"]
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Item(NamedTuple):
+class JudgedItem(NamedTuple):
     """One text to judge, with the run that it came from, if any."""
 
     id: str
@@ -44,7 +44,7 @@ class Item(NamedTuple):
         return None if self.run is None else digest(self.run)
 
 
-class Pair(NamedTuple):
+class JudgedPair(NamedTuple):
     """Two texts to compare; `label` is the verdict of a person, if there is one."""
 
     id: str
@@ -99,16 +99,16 @@ class ExampleLine(_Line, frozen=True, kw_only=True):
 
 def read_items(
     paths: Iterable[str], *, output: str | None = None, with_reference: bool = False
-) -> list[Item]:
+) -> list[JudgedItem]:
     """The items of .jsonl files: `assay.run/1`, or `{"id", "input", "output", "reference",
     "group"}`.
     """
 
-    def take(document: Document) -> Item:
+    def take(document: Document) -> JudgedItem:
         if isinstance(document.tree, dict) and document.tree.get("schema") == RUN_SCHEMA:
             return item_of(read_run(document), output=output, with_reference=with_reference)
         line = read_record(document, ItemLine, "JDG-005")
-        return Item(
+        return JudgedItem(
             line.id,
             shown(line.input),
             shown(line.output),
@@ -122,10 +122,10 @@ def read_items(
     return items
 
 
-def item_of(run: Run, *, output: str | None = None, with_reference: bool = False) -> Item:
+def item_of(run: Run, *, output: str | None = None, with_reference: bool = False) -> JudgedItem:
     """A run as a text to judge: all its outputs, or the one that `output` names."""
     missing = f"the run has no outputs; it ended with the status {run.status}"
-    return Item(
+    return JudgedItem(
         run.run_id,
         shown(run.inputs or {}),
         _output_of(run, output) if run.outputs else "",
@@ -136,14 +136,14 @@ def item_of(run: Run, *, output: str | None = None, with_reference: bool = False
     )
 
 
-def read_pairs(paths: Iterable[str]) -> list[Pair]:
+def read_pairs(paths: Iterable[str]) -> list[JudgedPair]:
     """The pairs of .jsonl files: `{"id", "input", "a", "b", "reference", "label", "group",
     "a_family", "b_family", "a_run", "b_run"}`.
     """
 
-    def take(document: Document) -> Pair:
+    def take(document: Document) -> JudgedPair:
         line = read_record(document, PairLine, "JDG-005")
-        return Pair(
+        return JudgedPair(
             line.id,
             shown(line.input),
             shown(line.a),
@@ -160,7 +160,7 @@ def read_pairs(paths: Iterable[str]) -> list[Pair]:
     return pairs
 
 
-def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
+def pair_up(first: list[JudgedItem], second: list[JudgedItem]) -> list[JudgedPair]:
     """Pairs from two sets of runs on the same samples. A sample that only one side has is an error:
     dropping it could reverse the comparison.
     """
@@ -192,7 +192,7 @@ def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
             ),
         )
     return [
-        Pair(
+        JudgedPair(
             sample,
             item.task,
             item.candidate,
@@ -240,7 +240,7 @@ def shown(value: Any) -> str:
     return msgspec.json.format(_encode(value), indent=2).decode()
 
 
-def _sample(item: Item) -> str:
+def _sample(item: JudgedItem) -> str:
     return item.run.dataset.sample_id if item.run is not None else item.id
 
 

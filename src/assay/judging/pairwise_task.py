@@ -20,8 +20,8 @@ from assay.stats.intervals import wilson
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.judging.client import Answer
-    from assay.judging.items import Pair
+    from assay.judging.client import JudgeAnswer
+    from assay.judging.items import JudgedPair
 
 DEFINITION = (
     "The better answer does what the task asks: it is correct, complete, and says nothing that is"
@@ -35,7 +35,7 @@ class Look(NamedTuple):
 
     order: Order
     round: int
-    answer: Answer
+    answer: JudgeAnswer
 
     @property
     def winner(self) -> Winner | None:
@@ -46,7 +46,7 @@ class Look(NamedTuple):
 class Compared(NamedTuple):
     """One pair with all its answers."""
 
-    pair: Pair
+    pair: JudgedPair
     looks: tuple[Look, ...]
     winner: Winner | None
     decided: str
@@ -109,7 +109,7 @@ def first_order(pair_id: str, seed: int) -> Order:
 
 async def compare(
     client: Asker,
-    pairs: Sequence[Pair],
+    pairs: Sequence[JudgedPair],
     *,
     seed: int = 0,
     definition: str = DEFINITION,
@@ -122,7 +122,7 @@ async def compare(
     )
 
 
-def pair_questions(pair: Pair, seed: int, definition: str) -> list[PairQuestion]:
+def pair_questions(pair: JudgedPair, seed: int, definition: str) -> list[PairQuestion]:
     """The question about a pair in both orders; the seed draws which comes first."""
     first = first_order(pair.id, seed)
     orders: tuple[Order, Order] = (first, "ba" if first == "ab" else "ab")
@@ -132,7 +132,7 @@ def pair_questions(pair: Pair, seed: int, definition: str) -> list[PairQuestion]
     ]
 
 
-async def compare_pair(client: Asker, pair: Pair, *, seed: int, definition: str) -> Compared:
+async def compare_pair(client: Asker, pair: JudgedPair, *, seed: int, definition: str) -> Compared:
     """One pair: both orders, and both again where they disagree."""
     questions = pair_questions(pair, seed, definition)
     looks: list[Look] = []

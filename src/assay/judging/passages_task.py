@@ -14,8 +14,8 @@ from typing import Any
 
 from assay.errors import InputError
 from assay.judging.claims_task import AskedPart, context_of, judged_runs
-from assay.judging.client import Answer
-from assay.judging.items import Item
+from assay.judging.client import JudgeAnswer
+from assay.judging.items import JudgedItem
 from assay.judging.questions import ClaimQuestion, PassageQuestion
 from assay.records.evidence import Run
 
@@ -24,7 +24,7 @@ MAX_STATEMENTS = 40
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 
-def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPart]:
+def passages_of(items: Sequence[JudgedItem], *, again: bool = False) -> list[AskedPart]:
     """What to ask: the undecided passages, or all of them with `again`, and the statements of each
     expected answer. Nothing if the dataset names the relevant passages.
     """
@@ -97,9 +97,9 @@ def statements_of(run: Run) -> list[str]:
 
 
 def weighed_runs(
-    items: Sequence[Item],
+    items: Sequence[JudgedItem],
     asked: Sequence[AskedPart],
-    answers: Sequence[Answer],
+    answers: Sequence[JudgeAnswer],
     *,
     model: str,
     version: str | None,

@@ -26,7 +26,7 @@ _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Verdict(NamedTuple):
+class JudgeVerdict(NamedTuple):
     """A verdict that can be used: a score with its quotes, or the winner by name."""
 
     score: int | None
@@ -42,7 +42,7 @@ class Read(NamedTuple):
     """
 
     outcome: Literal["scored", "tie", "unparsable", "refused"]
-    verdict: Verdict | None
+    verdict: JudgeVerdict | None
     reason: str
     fault: str | None
     repairable: bool = False
@@ -73,7 +73,7 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
         place = tree["winner"]
         return Read(
             "tie" if place == "tie" else "scored",
-            Verdict(None, (), question.winner(place), place),
+            JudgeVerdict(None, (), question.winner(place), place),
             tree["reason"],
             None,
         )
@@ -110,7 +110,7 @@ def _quoted(
             return _unusable(f"the quote {quote[:80]!r} is not in the {name}.")
     if bare and tree[key] and not quotes:
         return _unusable(bare)
-    return Read("scored", Verdict(int(tree[key]), quotes, None, None), tree["reason"], None)
+    return Read("scored", JudgeVerdict(int(tree[key]), quotes, None, None), tree["reason"], None)
 
 
 def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:

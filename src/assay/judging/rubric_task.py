@@ -17,13 +17,13 @@ import msgspec
 
 from assay import exact
 from assay.errors import InputError
-from assay.judging.client import Answer
+from assay.judging.client import JudgeAnswer
 from assay.judging.questions import Example, Question, RubricQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from assay.judging.items import Item
+    from assay.judging.items import JudgedItem
     from assay.scoring.rubric import Rubric, RubricCriterion
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Asker(Protocol):
     def width(self) -> int:
         """How many items to work on at once."""
 
-    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+    async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:
         """The answer to a question."""
 
 
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
     """The exact mean of the samples, or None."""
     why: str | None
     """Why there is no raw score."""
-    answers: tuple[Answer, ...]
+    answers: tuple[JudgeAnswer, ...]
     group: str | None = None
     disagreement: dict[str, Any] | None = None
     """How far the scores of several samples or judges differ, as it appears in a score; None if
@@ -115,12 +115,12 @@ async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width
 
 
 def questions_of(
-    items: Sequence[Item],
+    items: Sequence[JudgedItem],
     rubric: Rubric,
     *,
     only: Sequence[str] = (),
     examples: Mapping[str, tuple[Example, ...]] | None = None,
-) -> list[tuple[Item, RubricCriterion, RubricQuestion]]:
+) -> list[tuple[JudgedItem, RubricCriterion, RubricQuestion]]:
     """Every question that a rubric asks about every item."""
     criteria = [criterion for criterion in rubric.criteria if not only or criterion.name in only]
     if only and len(criteria) != len(set(only)):
@@ -155,13 +155,13 @@ def questions_of(
 
 async def judge_rubric(
     client: Asker,
-    questions: Sequence[tuple[Item, RubricCriterion, RubricQuestion]],
+    questions: Sequence[tuple[JudgedItem, RubricCriterion, RubricQuestion]],
     *,
     samples: int = 1,
 ) -> list[Judged]:
     """Ask every question `samples` times."""
 
-    async def judge(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
+    async def judge(work: tuple[JudgedItem, RubricCriterion, RubricQuestion]) -> Judged:
         item, criterion, question = work
         if item.missing is not None:
             return Judged(
@@ -193,7 +193,7 @@ def apart(between: str, scores: Sequence[Any]) -> dict[str, Any] | None:
     )
 
 
-def mean_of(answers: Sequence[Answer]) -> tuple[Any, str | None]:
+def mean_of(answers: Sequence[JudgeAnswer]) -> tuple[Any, str | None]:
     """The mean score of answers, or why there is none."""
     scores = [
         answer.verdict.score
@@ -227,14 +227,14 @@ def exact_mean(scores: Sequence[Any]) -> Any:
     )
 
 
-def counts_of(answers: Iterable[Answer]) -> dict[str, int]:
+def counts_of(answers: Iterable[JudgeAnswer]) -> dict[str, int]:
     """How many answers had each outcome; every outcome is listed, even with a count of 0."""
     found = Counter(answer.outcome for answer in answers)
     return {name: found[name] for name in OUTCOMES}  # type: ignore[index]
 
 
 def scored_runs(
-    items: Sequence[Item],
+    items: Sequence[JudgedItem],
     judged: Sequence[Judged],
     rubric: Rubric,
     *,

@@ -47,13 +47,11 @@ EXCLUDED = {
     "assay.tools.versions:SCORING_SYSTEM": "the version itself",
     "assay.tools.versions:GRADING_SYSTEM": "the version itself",
     "assay.tools.versions:CURRENT": "the versions themselves",
-    "assay.tools.versions:ToolSystems": "its defaults are the versions themselves",
     "assay.tools.family:FAMILY": "states the versions themselves",
     "assay.exams.family:FAMILY": "states the versions themselves",
     "assay.exams.versions:SCORING_SYSTEM": "the version itself",
     "assay.exams.versions:GRADING_SYSTEM": "the version itself",
     "assay.exams.versions:CURRENT": "the versions themselves",
-    "assay.exams.versions:Systems": "its defaults are the versions themselves",
 }
 _WORDS = frozenset(
     [

@@ -128,7 +128,7 @@ class LabelScale(Struct, frozen=True):
     """The label whose rate is estimated, on a scale of two."""
 
 
-class Selection(Struct, frozen=True):
+class LabelSelection(Struct, frozen=True):
     """How the judge scored the items that people labelled, and the others."""
 
     judge_on_labelled: Measure
@@ -180,7 +180,7 @@ class CalibrationRecord(Struct, frozen=True):
     """Who gave the labels."""
     scorer: dict[str, Any] | None = None
     """The source that the judge's scores name; null if unknown."""
-    selection: Selection | None = None
+    selection: LabelSelection | None = None
     """The judge on labelled and on other items; null if every item is labelled."""
     answered_at: str | None = None
     """The time of the oldest verdict; null if unknown."""

@@ -19,7 +19,7 @@ from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
 
 R = TypeVar("R")
-Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
+Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not blank")]
 
 
 class ShelfPart(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

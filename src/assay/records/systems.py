@@ -9,7 +9,7 @@ counts as unpublished.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -22,6 +22,17 @@ GRADING_PATTERN = r"^gradingSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
 """A decision has two digests if its grading policy and its release policy are both unpublished."""
 
 _vouched: set[str] = set()
+
+
+class Systems(NamedTuple):
+    """The two versions that a result of one family is made under."""
+
+    scoring: str
+    grading: str
+
+    def document(self) -> dict[str, str]:
+        """As every result carries them."""
+        return {"scoringSystem": self.scoring, "gradingSystem": self.grading}
 
 
 def vouch(digest: str) -> None:

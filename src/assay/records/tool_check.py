@@ -11,33 +11,14 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from assay.records.tool_legibility import SYSTEM
+from assay.records.tool_finding import SchemaFinding
+from assay.records.tool_legibility import SYSTEM, RuleCost
 
 TOOL_CHECK = "assay.tool-check/1"
 
 
 class _Check(Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of a check. A newer program may add keys."""
-
-
-class PointsLost(_Check, frozen=True, kw_only=True):
-    """The points that one broken rule costs."""
-
-    rule: str
-    level: str
-    findings: int
-    points: int
-
-
-class CheckFinding(_Check, frozen=True, kw_only=True):
-    """One broken rule: where, what, and what to do."""
-
-    rule: str
-    level: str
-    path: str
-    message: str
-    fix: str
-    line: int | None = None
 
 
 class CheckedParameter(_Check, frozen=True, kw_only=True):
@@ -67,7 +48,7 @@ class CheckedTool(_Check, frozen=True, kw_only=True):
     score: int
     tokens: int = 0
     unassessed: str = ""
-    costs: list[PointsLost] = []
+    costs: list[RuleCost] = []
 
 
 class VetoOutcome(_Check, frozen=True, kw_only=True):
@@ -96,10 +77,10 @@ class ToolCheck(_Check, frozen=True, kw_only=True):
     score: int
     mean: int
     cap_reason: str = ""
-    costs: list[PointsLost] = []
+    costs: list[RuleCost] = []
     """The cost of findings that belong to no tool."""
     tools: list[CheckedTool] = []
-    findings: list[CheckFinding] = []
+    findings: list[SchemaFinding] = []
     checks: list[VetoOutcome] = []
 
 
@@ -112,12 +93,12 @@ def below(path: str, place: str) -> bool:
     return path.startswith(place) and path[len(place) : len(place) + 1] in ("", ".", "[")
 
 
-def findings_of(check: ToolCheck, tool: CheckedTool) -> list[CheckFinding]:
+def findings_of(check: ToolCheck, tool: CheckedTool) -> list[SchemaFinding]:
     """The findings that belong to a tool, in their order."""
     return [finding for finding in check.findings if below(finding.path, tool.path)]
 
 
-def own_findings(check: ToolCheck) -> list[CheckFinding]:
+def own_findings(check: ToolCheck) -> list[SchemaFinding]:
     """The findings that belong to no tool."""
     return [
         finding

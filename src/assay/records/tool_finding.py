@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec import Struct
+
 LEVELS = ("error", "warning", "note")
 """The levels of a finding, most severe first. Only an error fails a validation."""
 
@@ -22,7 +24,7 @@ class SchemaRule(NamedTuple):
     """The id of the same rule in the public FlowMCP specification; None if it has none."""
 
 
-class SchemaFinding(NamedTuple):
+class SchemaFinding(Struct, frozen=True):
     """One rule that a schema breaks: where, what, and what to do."""
 
     rule: str

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct, to_builtins
+
 from assay.records.tool_finding import SchemaFinding
 
 SYSTEM = "legibility/1"
 """Scores of different systems are not comparable."""
 
 
-class RuleCost(NamedTuple):
+class RuleCost(Struct, frozen=True):
     """The points that one broken rule costs a tool, or a schema as a whole."""
 
     rule: str
@@ -41,7 +43,7 @@ class ToolLegibility(NamedTuple):
             "name": self.name,
             "score": self.score,
             "tokens": self.tokens,
-            "costs": [cost._asdict() for cost in self.costs],
+            "costs": to_builtins(self.costs),
             "unassessed": self.unassessed or None,
         }
 
@@ -81,7 +83,7 @@ class SchemaLegibility(NamedTuple):
             "cap": self.cap,
             "capReason": self.cap_reason or None,
             "tokens": self.tokens,
-            "costs": [cost._asdict() for cost in self.costs],
+            "costs": to_builtins(self.costs),
             "tools": [tool.document() for tool in self.tools],
             "system": SYSTEM,
         }

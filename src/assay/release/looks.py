@@ -21,7 +21,7 @@ from assay.release.pairs import Pair, groups_of
 from assay.release.promotion import Promotion, with_comparison, with_finding
 from assay.stats.clusters import Groups, estimate_clustered_mean, estimate_grouped_mean
 from assay.stats.comparison import Comparison, claims, holm
-from assay.stats.estimate import DIFFERENCES, Estimate, on_scale
+from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_mean
 from assay.stats.sequential import MeanSequence
@@ -144,7 +144,7 @@ def slice_name(kind: str, value: str | None) -> str:
 class CountedSlice(NamedTuple):
     """The totals of one slice."""
 
-    estimate: Estimate
+    estimate: MeanEstimate
     """Of the mean difference."""
     n: int
     missing: int
@@ -221,7 +221,7 @@ def _mean(item: SliceComparison) -> float:
     return item.difference.value
 
 
-def _chance(estimate: Estimate, limit: float) -> float | None:
+def _chance(estimate: MeanEstimate, limit: float) -> float | None:
     """The one-sided p-value of "the mean is at least the limit"; 0 or 1 if all differences are
     equal.
     """

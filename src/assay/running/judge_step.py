@@ -18,7 +18,7 @@ from assay.errors import NotEnoughEvidence, count
 from assay.files.json_files import Document
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.claims_task import claims_of, judge_parts, judged_runs
-from assay.judging.client import Answer, Client
+from assay.judging.client import Client, JudgeAnswer
 from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import item_of, shown
 from assay.judging.passages_task import passages_of, weighed_runs
@@ -139,9 +139,9 @@ class JudgeStep:
         """Questions without a verdict."""
         return self.counts.total() - self.counts["scored"]
 
-    async def ask(self, question: Question, *, sample: int = 0) -> Answer:
+    async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:
         """The answer to a question; an error if the judge is down."""
-        answer: Answer | None = None
+        answer: JudgeAnswer | None = None
         why = "" if self.client.has(question, sample=sample) else self._refusal()
         if not why:
             try:
@@ -150,7 +150,7 @@ class JudgeStep:
                 self.down = error
                 why = str(error)
         if answer is None:
-            answer = Answer("errored", None, why, "", False, False, None)
+            answer = JudgeAnswer("errored", None, why, "", False, False, None)
         self.counts[answer.outcome] += 1
         if answer.verdict is None:
             self.first_fault = self.first_fault or f"{answer.outcome}: {answer.reason}"

@@ -24,7 +24,7 @@ from assay.errors import UsageError
 from assay.stats.bounded import Mass
 from assay.stats.estimate import (
     DIGITS,
-    Estimate,
+    MeanEstimate,
     Moments,
     Range,
     by_bound,
@@ -93,7 +93,7 @@ def estimate_clustered_mean(
     level: float = 0.95,
     guaranteed: bool = False,
     believed: bool = False,
-) -> Estimate:
+) -> MeanEstimate:
     """The mean of all samples, equally weighted, with an interval for groups drawn at random.
 
     If hardly any group differs from the others, the interval is the bounded one over groups; if
@@ -131,7 +131,7 @@ def estimate_grouped_mean(
     level: float = 0.95,
     guaranteed: bool = False,
     believed: bool = False,
-) -> Estimate:
+) -> MeanEstimate:
     """Like `estimate_clustered_mean`, of counted values, each rounded to `DIGITS` and within the
     range, and of the sums of each group.
     """
@@ -167,7 +167,7 @@ def estimate_clustered_difference(
     *,
     range: Range | None = None,
     level: float = 0.95,
-) -> Estimate:
+) -> MeanEstimate:
     """The difference of two means whose samples share groups, even across the two sides; candidate
     minus baseline.
 

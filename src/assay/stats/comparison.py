@@ -25,7 +25,7 @@ from assay.stats.clusters import (
 from assay.stats.estimate import (
     DIFFERENCES,
     SCORES,
-    Estimate,
+    MeanEstimate,
     check_level,
     checked,
     on_scale,
@@ -288,7 +288,7 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def _comparison(
-    estimate: Estimate,
+    estimate: MeanEstimate,
     sizes: tuple[int, int, int],
     *,
     margin: float,

@@ -45,7 +45,7 @@ DIFFERENCES = Range(-100.0, 100.0)
 RATE_DIFFERENCES = Range(-1.0, 1.0)
 
 
-class Estimate(NamedTuple):
+class MeanEstimate(NamedTuple):
     """A mean with its interval, and what is needed to test it against a limit."""
 
     interval: Interval
@@ -126,7 +126,7 @@ def by_student(
     sd: float | None,
     clusters: int | None = None,
     range: Range | None = None,
-) -> Estimate:
+) -> MeanEstimate:
     """Student's interval with the ends moved outwards where the values lean, and cut at the ends of
     the range.
     """
@@ -142,7 +142,7 @@ def by_student(
     if range is not None:
         lower, upper = max(lower, range.lowest), min(upper, range.highest)
     interval = Interval(moments.value, lower, upper, level, method)
-    return Estimate(interval, n, sd, moments.standard_error, moments.df, clusters, (low, high))
+    return MeanEstimate(interval, n, sd, moments.standard_error, moments.df, clusters, (low, high))
 
 
 def by_bound(
@@ -153,7 +153,7 @@ def by_bound(
     sd: float | None,
     clusters: int | None = None,
     range: Range | None = None,
-) -> Estimate:
+) -> MeanEstimate:
     """The bounded interval; none if the range is not known."""
     counted = tuple(sorted(masses))
     if range is None:
@@ -164,10 +164,10 @@ def by_bound(
             f"fewer than {SEEN} {'samples' if clusters is None else 'groups'} differ from the"
             " commonest value, so the spread is not known"
         )
-        return Estimate(
+        return MeanEstimate(
             Interval.unknown(value, level, "student-t", reason), n, sd, None, None, clusters
         )
-    return Estimate(
+    return MeanEstimate(
         bounded(counted, lowest=range.lowest, highest=range.highest, level=level),
         n,
         sd,
@@ -187,9 +187,9 @@ def none_of(
     method: str,
     reason: str,
     clusters: int | None = None,
-) -> Estimate:
+) -> MeanEstimate:
     """An estimate without an interval, and the reason."""
-    return Estimate(Interval.unknown(value, level, method, reason), n, clusters=clusters)
+    return MeanEstimate(Interval.unknown(value, level, method, reason), n, clusters=clusters)
 
 
 def checked(values: Iterable[float], range: Range | None, *, what: str = "a value") -> list[float]:

@@ -13,7 +13,7 @@ from math import fsum
 
 from assay.stats.bounded import Mass
 from assay.stats.estimate import (
-    Estimate,
+    MeanEstimate,
     Moments,
     Range,
     by_bound,
@@ -34,7 +34,7 @@ def estimate_mean(
     level: float = 0.95,
     guaranteed: bool = False,
     believed: bool = False,
-) -> Estimate:
+) -> MeanEstimate:
     """The mean of some values, with its interval.
 
     Student's t if the values show their spread, else the bounded interval. With `guaranteed` it is
@@ -67,7 +67,7 @@ def estimate_counted_mean(
     level: float = 0.95,
     guaranteed: bool = False,
     believed: bool = False,
-) -> Estimate:
+) -> MeanEstimate:
     """Like `estimate_mean`, of counted values, each rounded to `DIGITS` and within the range."""
     n = counts.total()
     if n < 2:
@@ -95,7 +95,7 @@ def estimate_difference(
     range: Range | None = None,
     level: float = 0.95,
     guaranteed: bool = False,
-) -> Estimate:
+) -> MeanEstimate:
     """The difference of the means of two independent sets of samples, candidate minus baseline.
 
     Welch's t if both sides show their spread; else the two intervals are combined end by end (Zou
@@ -137,7 +137,7 @@ def estimate_difference(
         )
     low = value - ((ours.value - ours.low) ** 2 + (theirs.high - theirs.value) ** 2) ** 0.5  # type: ignore[operator]
     high = value + ((ours.high - ours.value) ** 2 + (theirs.value - theirs.low) ** 2) ** 0.5  # type: ignore[operator]
-    return Estimate(Interval(value, low, high, level, "combined ends"), n)
+    return MeanEstimate(Interval(value, low, high, level, "combined ends"), n)
 
 
 def _sums(counts: Counter[float], n: int) -> tuple[float, float, float]:

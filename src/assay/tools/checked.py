@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 from assay.records.tool_check import (
     CheckedParameter,
     CheckedTool,
-    CheckFinding,
-    PointsLost,
     ToolCheck,
     VetoOutcome,
 )
 from assay.records.tool_finding import SchemaFinding
-from assay.records.tool_legibility import RuleCost, SchemaLegibility
+from assay.records.tool_legibility import SchemaLegibility
 from assay.tools.checks import VetoCheck
 from assay.tools.rules.secrets import secret_in
 from assay.tools.rules.shown import ShownTool, fields_of, tool_paths, tools_of
@@ -85,7 +83,7 @@ def tool_check(
         score=score.score,
         mean=score.mean,
         cap_reason=score.cap_reason,
-        costs=_costs(score.costs),
+        costs=list(score.costs),
         tools=[
             _tool(
                 shown.get(tool.name),
@@ -94,27 +92,13 @@ def tool_check(
                 score=tool.score,
                 tokens=tool.tokens,
                 unassessed=tool.unassessed,
-                costs=_costs(tool.costs),
+                costs=list(tool.costs),
             )
             for tool in score.tools[:MAX_TOOLS]
         ],
-        findings=[
-            CheckFinding(
-                rule=one.rule,
-                level=one.level,
-                path=one.path,
-                message=one.message,
-                fix=one.fix,
-                line=one.line,
-            )
-            for one in findings[:MAX_FINDINGS]
-        ],
+        findings=list(findings[:MAX_FINDINGS]),
         checks=[VetoOutcome(id=one.id, outcome=one.outcome, reason=one.reason) for one in checks],
     )
-
-
-def _costs(costs: Sequence[RuleCost]) -> list[PointsLost]:
-    return [PointsLost(**cost._asdict()) for cost in costs]
 
 
 def _tool(tool: ShownTool | None, **scored: Any) -> CheckedTool:

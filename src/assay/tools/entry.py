@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.errors import Fault, InputError
+from assay.records.systems import Systems
 from assay.records.tool_entry import (
     CategoricalVeto,
     GradingEntry,
@@ -41,7 +42,7 @@ from assay.tools.names import (
     stamp,
 )
 from assay.tools.policy import SchemaRules
-from assay.tools.versions import CURRENT, KNOWN_GRADING, ToolSystems
+from assay.tools.versions import CURRENT, KNOWN_GRADING
 
 STRICT_HARNESS = "claude-code"
 """The only harness that the strict form knows; any other is written in the extended form, never
@@ -238,7 +239,7 @@ def blocked_entry(
     *,
     now: datetime,
     harness: str,
-    systems: ToolSystems = CURRENT,
+    systems: Systems = CURRENT,
     note: str = "",
 ) -> GradingEntry:
     """A status record: the node cannot be graded, and why. It is of the extended form, because the
@@ -268,7 +269,7 @@ def blocked_entry(
 
 
 def _common(
-    subject: EntrySubject, area: Area, *, now: datetime, harness: str, systems: ToolSystems
+    subject: EntrySubject, area: Area, *, now: datetime, harness: str, systems: Systems
 ) -> dict[str, Any]:
     """The fields that every entry of a subject has."""
     return {

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import InputError
+from assay.records.systems import Systems
 from assay.records.tool_entry import Persona
 from assay.records.typed import convert
 from assay.tools.catalogue import TERMS, dimension
@@ -28,7 +29,6 @@ from assay.tools.names import (
     parse_iso,
     segment,
 )
-from assay.tools.versions import ToolSystems
 
 PLACE = ("namespace", "schema", "tool", "skill", "selection")
 _AGREE = "Envelopes and options must agree."
@@ -205,7 +205,7 @@ def place_of(
     return names
 
 
-def check_envelope(envelope: Mapping[str, Any], systems: ToolSystems) -> None:
+def check_envelope(envelope: Mapping[str, Any], systems: Systems) -> None:
     """Refuse an envelope with a wrong count, wrong hints, or scores of another version."""
     iteration = envelope.get("iteration", 0)
     if (

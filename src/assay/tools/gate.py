@@ -118,14 +118,14 @@ def decide(
         for schema in schemas_named(name, index):
             subject, node = f"{namespace}.{schema}", index.schemas.get(schema)
             inspection = _inspect(subject, node, evidence)
-            beside = rejected_beside(index, schema) if inspection.unread is None else ()
+            context = rejected_context(index, schema) if inspection.unread is None else ()
             results.append(
                 schema_gate(
                     subject,
                     node,
                     rules,
                     inspection,
-                    rejected=beside,
+                    rejected=context,
                     stale=_stale_below(f"schemas.{schema}.", evidence.stale.get(namespace, {})),
                     removed=_removed(index, schema, inspection.tools),
                 )
@@ -303,11 +303,11 @@ def _primitives(
     )
 
 
-def rejected_beside(index: NamespaceIndex, schema: str | None) -> list[str]:
+def rejected_context(index: NamespaceIndex, schema: str | None) -> list[str]:
     """The vetoed nodes of a namespace that describe a schema, or the whole: its About page,
     description, skills and aggregate.
     """
-    beside = {
+    context = {
         "about": index.about,
         "description": index.description,
         "namespaceAggregate": index.namespace_aggregate,
@@ -317,7 +317,7 @@ def rejected_beside(index: NamespaceIndex, schema: str | None) -> list[str]:
             if schema is None or name.startswith(f"{schema}.")
         },
     }
-    return [name for name, node in beside.items() if node.status == NODE_REJECTED]
+    return [name for name, node in context.items() if node.status == NODE_REJECTED]
 
 
 def namespace_gate(
@@ -326,7 +326,7 @@ def namespace_gate(
     """The gate of a whole namespace: the grading that sums up its tools is good enough and
     still valid.
     """
-    rejected = rejected_beside(index, None)
+    rejected = rejected_context(index, None)
     spoiled = [
         f"{blocker.node}: {blocker.reason}"
         for blocker in index.blockers

@@ -15,9 +15,9 @@ from assay.canon import digest
 from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
-from assay.records.systems import FIRST, Version, is_published, system_of
+from assay.records.systems import FIRST, Systems, Version, is_published, system_of
 from assay.tools.names import LETTERS
-from assay.tools.versions import CURRENT, GRADING_SYSTEM, ToolSystems
+from assay.tools.versions import CURRENT, GRADING_SYSTEM
 
 Letter = Literal["A", "B", "C", "D", "F"]
 Tier = Literal["autonomous", "group-bound"]
@@ -96,7 +96,7 @@ class SchemaRules:
             "fail": exact.ratio(policy.worth.failed),
         }
 
-    def under(self, systems: ToolSystems) -> SchemaRules:
+    def under(self, systems: Systems) -> SchemaRules:
         """The same rules, writing and reading under other versions."""
         made = copy(self)
         made.systems = systems

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
-from assay.records.systems import version_key
+from assay.records.systems import Systems, version_key
 from assay.records.tool_entry import (
     GradedAnswer,
     GradingEntry,
@@ -35,7 +35,6 @@ from assay.tools.record import Trigger
 from assay.tools.selection import namespaces_of, size_cap
 from assay.tools.status import BLOCKED, NODE_REJECTED, STABLE
 from assay.tools.tree import Tree
-from assay.tools.versions import ToolSystems
 
 
 class ScoringChange(Protocol):
@@ -190,7 +189,7 @@ def _regrade_node(
 
 
 def _dimensions(tree: Tree) -> dict[str, str]:
-    """What each question of a tree's catalogue asks about, where the catalogue says so."""
+    """What each question of a tree's catalogue asks about, where the catalogue has it."""
     return {
         question: str(known["dimension"])
         for question, known in tree.catalogue().items()
@@ -217,7 +216,7 @@ def _write(
     place: NodePlace,
     entry: GradingEntry,
     answers: Sequence[GradedAnswer],
-    systems: ToolSystems,
+    systems: Systems,
     trigger: Trigger,
     now: datetime,
 ) -> tuple[str, str | None]:

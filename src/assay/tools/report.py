@@ -10,7 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from assay import exact
+from assay.records.systems import Systems
 from assay.records.tool_entry import CategoricalVeto, document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools.aggregate import aggregate
@@ -18,7 +21,7 @@ from assay.tools.answers import EXCLUDED, shown
 from assay.tools.names import AUTONOMOUS, iso, slug
 from assay.tools.policy import SchemaRules
 from assay.tools.source import ToolSchema
-from assay.tools.versions import SCORING_PROTOCOL, ToolSystems
+from assay.tools.versions import SCORING_PROTOCOL
 
 
 class ReportVerdict(NamedTuple):
@@ -82,7 +85,7 @@ def report_document(
     hash8: str | None,
     veto: CategoricalVeto | None = None,
     checks: Sequence[dict[str, Any]] = (),
-    systems: ToolSystems | None = None,
+    systems: Systems | None = None,
 ) -> dict[str, Any]:
     """The grade report: the keys of the protocol first, then what a reader needs to trust the
     grade.
@@ -126,8 +129,7 @@ def report_document(
         "canonicalHash8": hash8,
         "categoricalVeto": document(veto),
         "checks": list(checks),
-        "findings": [finding._asdict() for finding in findings if finding.level != "error"],
+        "findings": [structs.asdict(finding) for finding in findings if finding.level != "error"],
         "policy": rules.id,
-        "scoringSystem": systems.scoring,
-        "gradingSystem": systems.grading,
+        **systems.document(),
     }

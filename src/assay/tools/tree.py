@@ -20,6 +20,7 @@ import msgspec
 from assay.errors import InputError, UsageError
 from assay.files.atomic import atomic_create, atomic_write
 from assay.files.json_files import parse_json
+from assay.records.systems import Systems
 from assay.records.tool_entry import GradingEntry, NamespaceIndex, SelectionIndex, SelectionLock
 from assay.registry import near_miss
 from assay.tools.catalogue import QUESTIONS, read_catalogue
@@ -50,7 +51,6 @@ from assay.tools.selection import (
     read_lock,
 )
 from assay.tools.selection_index import selection_index
-from assay.tools.versions import ToolSystems
 
 MAX_SAME_MOMENT = 60
 OWNERS = {"providers": "namespace", "selections": "selection"}
@@ -60,14 +60,12 @@ OWNERS = {"providers": "namespace", "selections": "selection"}
 class Tree:
     """A folder `grading-data/` with providers/, selections/ and shared-lists/."""
 
-    def __init__(
-        self, root: str, rules: SchemaRules, *, systems: ToolSystems | None = None
-    ) -> None:
+    def __init__(self, root: str, rules: SchemaRules, *, systems: Systems | None = None) -> None:
         self.root = os.path.abspath(root)
         self.rules = rules if systems is None else rules.under(systems)
 
     @property
-    def systems(self) -> ToolSystems:
+    def systems(self) -> Systems:
         """The versions that the tree is read and written under."""
         return self.rules.systems
 
@@ -277,7 +275,7 @@ class Tree:
         return namespace_hash(members, about) if members else None
 
     def catalogue(self) -> dict[str, dict[str, Any]]:
-        """What the questions of this tree ask, where a catalogue said so."""
+        """What the questions of this tree ask, where a catalogue has them."""
         return read_catalogue(self.root)
 
     def keep_catalogue(self, questions: dict[str, dict[str, Any]]) -> None:

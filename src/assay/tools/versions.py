@@ -7,7 +7,7 @@ the same scores changes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from assay.records.systems import Systems
 
 SCORING_SYSTEM = "scoringSystem/1.0.0"
 GRADING_SYSTEM = "gradingSystem/1.0.0"
@@ -18,18 +18,5 @@ KNOWN_GRADING = ("gradingSystem/1.0.0",)
 """Every grading system that was published; an entry of any other cannot be checked, so it does not
 count.
 """
-
-
-class ToolSystems(NamedTuple):
-    """The two versions that an artefact is made under."""
-
-    scoring: str = SCORING_SYSTEM
-    grading: str = GRADING_SYSTEM
-
-    def document(self) -> dict[str, str]:
-        """As every result carries them."""
-        return {"scoringSystem": self.scoring, "gradingSystem": self.grading}
-
-
-CURRENT = ToolSystems()
+CURRENT = Systems(SCORING_SYSTEM, GRADING_SYSTEM)
 """What this code implements; the grading system of a result is the one that its policy states."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.records.tool_check import CheckFinding, PointsLost
 from assay.records.tool_finding import SchemaFinding
+from assay.records.tool_legibility import RuleCost
 from assay.views.blocks import Column, Table
 from assay.views.pieces import clip, code, coded, line, phrase, small, verdict
 
@@ -14,10 +14,10 @@ MAX_ROWS = 500
 _SIGNS = {"error": "fails", "warning": "stale", "note": "none"}
 
 
-def finding_of(found: Mapping[str, Any]) -> CheckFinding:
+def finding_of(found: Mapping[str, Any]) -> SchemaFinding:
     """A finding of a report, also of another program's."""
     line_number = found.get("line")
-    return CheckFinding(
+    return SchemaFinding(
         **{key: str(found.get(key) or "") for key in ("rule", "level", "path", "message", "fix")},
         line=line_number if isinstance(line_number, int) else None,
     )
@@ -28,7 +28,7 @@ def level(word: str) -> str:
     return verdict(_SIGNS.get(word, "fails"), word)
 
 
-def finding_words(finding: CheckFinding, *, alone: bool = False) -> str:
+def finding_words(finding: SchemaFinding, *, alone: bool = False) -> str:
     """One finding in a cell or a list: the level, what is wrong, and the fix below it. `alone` says
     that it is not next to what it is about, so that it names it.
     """
@@ -43,15 +43,15 @@ def finding_words(finding: CheckFinding, *, alone: bool = False) -> str:
     )
 
 
-def cell(findings: Sequence[CheckFinding], absent_as: str = "") -> str:
+def cell(findings: Sequence[SchemaFinding], absent_as: str = "") -> str:
     """Findings below each other in a cell."""
     return phrase(*(line(finding_words(one)) for one in findings)) if findings else absent_as
 
 
 def finding_table(
     caption: str,
-    findings: Sequence[CheckFinding | SchemaFinding],
-    costs: Sequence[PointsLost] = (),
+    findings: Sequence[SchemaFinding],
+    costs: Sequence[RuleCost] = (),
     *,
     most: int = MAX_ROWS,
 ) -> Table:
@@ -79,7 +79,7 @@ def finding_table(
     return Table(caption, columns, rows, absent="No findings.", kind="stack")
 
 
-def _where(finding: CheckFinding | SchemaFinding) -> str:
+def _where(finding: SchemaFinding) -> str:
     at = f" (line {finding.line})" if finding.line is not None else ""
     return clip(f"{finding.path or 'the whole schema'}{at}", 200)
 

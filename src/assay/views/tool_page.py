@@ -12,11 +12,11 @@ from assay.errors import count
 from assay.records.tool_check import (
     CheckedParameter,
     CheckedTool,
-    CheckFinding,
     ToolCheck,
     below,
 )
 from assay.records.tool_entry import GradingEntry
+from assay.records.tool_finding import SchemaFinding
 from assay.views.blocks import (
     Column,
     Details,
@@ -140,11 +140,11 @@ def _places(tool: CheckedTool) -> list[str]:
     return [_described(tool), *(parameter.path for parameter in tool.parameters)]
 
 
-def _within(findings: Sequence[CheckFinding], place: str) -> list[CheckFinding]:
+def _within(findings: Sequence[SchemaFinding], place: str) -> list[SchemaFinding]:
     return [finding for finding in findings if below(finding.path, place)]
 
 
-def _description(tool: CheckedTool, findings: Sequence[CheckFinding]) -> Section:
+def _description(tool: CheckedTool, findings: Sequence[SchemaFinding]) -> Section:
     hints = ", ".join(f"{key} {'yes' if value else 'no'}" for key, value in tool.hints.items())
     parts: list[Part] = [
         *([Paragraph(strong(tool.title))] if tool.title else []),
@@ -166,7 +166,7 @@ _PARAMETERS = (
 )
 
 
-def _parameters(tool: CheckedTool, placed: dict[str, list[CheckFinding]]) -> Section:
+def _parameters(tool: CheckedTool, placed: dict[str, list[SchemaFinding]]) -> Section:
     rows = [
         [
             code(clip(one.name, 200)),
@@ -187,8 +187,8 @@ def _parameters(tool: CheckedTool, placed: dict[str, list[CheckFinding]]) -> Sec
 def _own(
     parameter: CheckedParameter,
     parameters: Sequence[CheckedParameter],
-    placed: dict[str, list[CheckFinding]],
-) -> list[CheckFinding]:
+    placed: dict[str, list[SchemaFinding]],
+) -> list[SchemaFinding]:
     """The findings of a parameter without those of the parameters within it."""
     inner = {
         finding
@@ -204,7 +204,7 @@ def _type(parameter: CheckedParameter) -> str:
     return phrase(kind, small(f", {parameter.limits}")) if parameter.limits else kind
 
 
-def _rest(row: ToolRow, placed: dict[str, list[CheckFinding]]) -> Section:
+def _rest(row: ToolRow, placed: dict[str, list[SchemaFinding]]) -> Section:
     """The findings that are about neither the description nor a parameter."""
     told = {finding for findings in placed.values() for finding in findings}
     rest = [finding for finding in row.findings if finding not in told]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from assay.errors import count
 from assay.records.grade import LETTERS
-from assay.records.tool_check import CheckedTool, CheckFinding, ToolCheck, findings_of
+from assay.records.tool_check import CheckedTool, ToolCheck, findings_of
 from assay.records.tool_entry import IndexNode, StoredIndex
-from assay.records.tool_finding import LEVELS
+from assay.records.tool_finding import LEVELS, SchemaFinding
 from assay.views.pieces import address
 
 UNCHECKED, UNGRADED, CLEAN = "unchecked", "ungraded", "clean"
@@ -37,7 +37,7 @@ class ToolRow(NamedTuple):
     name: str
     check: ToolCheck | None = None
     tool: CheckedTool | None = None
-    findings: Sequence[CheckFinding] = ()
+    findings: Sequence[SchemaFinding] = ()
     node: IndexNode | None = None
     system: str | None = None
     """The grading system of the node's letter."""
@@ -145,7 +145,7 @@ def _searched(row: ToolRow) -> str:
     return " ".join(texts).casefold()
 
 
-def counted(findings: Sequence[CheckFinding]) -> str:
+def counted(findings: Sequence[SchemaFinding]) -> str:
     """Findings by their level, in words.
 
     >>> counted([])

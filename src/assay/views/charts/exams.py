@@ -104,7 +104,7 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
                     }
                 )
             at += part
-        sums.append({"name": text, "to": at, "end": whole, "note": _beside(exam, item)})
+        sums.append({"name": text, "to": at, "end": whole, "note": _bar_note(exam, item)})
     sentence = (
         f"{count(exam.n, 'item')} by rubric {clean(exam.rubric)}, exam score {shown(exam.score)}; "
         + _axes_lost(exam)
@@ -129,7 +129,7 @@ def _parts(item: ItemResult, weighted: bool) -> AxisNumbers:
     return item.weighted if weighted else item.breakdown
 
 
-def _beside(exam: ExamResult, item: ItemResult) -> str:
+def _bar_note(exam: ExamResult, item: ItemResult) -> str:
     """The text next to a bar: the score, what was lost, and the patterns of the item."""
     lost = _lost(exam, item)
     text = shown(item.score) + (f", lost {', '.join(map(str, lost))}" if lost else "")

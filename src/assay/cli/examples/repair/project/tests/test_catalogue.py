@@ -15,7 +15,7 @@ def filled() -> Catalogue:
     return found
 
 
-class Finding(unittest.TestCase):
+class Searching(unittest.TestCase):
     """Looking for tools."""
 
     def test_text_within_a_name(self) -> None:
