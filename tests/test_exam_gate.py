@@ -354,6 +354,22 @@ def test_conciseness_that_falls_alone_against_the_baseline_is_noted() -> None:
     assert any("conciseness alone fell" in note for note in verdict.notes)
 
 
+def test_a_baseline_of_another_version_with_the_same_items_is_noted() -> None:
+    before = outcome(result([FULL] * 3, set_="regression"), "before.json")
+    tree = result([FULL, FULL, 14], set_="regression")
+    tree["exams"][0]["version"] = 2
+    after = outcome(tree, "after.json")
+    capstone = outcome(result([FULL] * 3))
+    notes = decide(capstone, RULES, regression=after, baseline=before).notes
+    assert (
+        "after.json: a result of x@2, compared with one of x@1; their items are the same" in notes
+    )
+    assert not any(
+        "a result of" in one
+        for one in decide(capstone, RULES, regression=before, baseline=before).notes
+    )
+
+
 # --- forged results
 
 

@@ -378,13 +378,21 @@ def _notes(
                 f"{checked.where}: {len(checked.removed)} items of its exam are not in it and count"
                 f" as missing: {', '.join(checked.removed[:5])}"
             )
-    if (
-        regression is not None
-        and baseline is not None
-        and regression.result.items == baseline.result.items
-    ):
-        notes.append(
-            f"{regression.where}: the regression result and its baseline are the same, so nothing"
-            " was compared"
-        )
+    if regression is not None and baseline is not None:
+        ours, theirs = _versions(regression), _versions(baseline)
+        if ours and theirs and ours != theirs:
+            notes.append(
+                f"{regression.where}: a result of {ours}, compared with one of {theirs}; their"
+                " items are the same"
+            )
+        if regression.result.items == baseline.result.items:
+            notes.append(
+                f"{regression.where}: the regression result and its baseline are the same, so"
+                " nothing was compared"
+            )
     return notes
+
+
+def _versions(checked: CheckedExam) -> str:
+    """The exams that a result is for, with their versions."""
+    return ", ".join(sorted(f"{one.exam}@{one.version}" for one in checked.result.exams))
