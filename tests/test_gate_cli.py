@@ -651,6 +651,12 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         " Evaluate it with 2 repeats too (`assay run --repeat 2`)"
     )
     assert (held["outcome"], lacks in held["notes"]) == ("hold", True)
+    fewer = assay("gate", "once.jsonl", "--baseline", "base.jsonl", "--json").json()
+    lacks = (
+        "the candidate lacks repeats that the baseline has, in 40 samples; they count as failed."
+        " Evaluate it with 2 repeats too (`assay run --repeat 2`)"
+    )
+    assert (fewer["outcome"], lacks in fewer["notes"]) == ("reject", True)
     assert "lacks repeats" not in str(document.get("notes"))
     unknown = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--quarantine", "d/s333")
     assert (unknown.code, "there is no sample 'd/s333'" in unknown.err) == (2, True)

@@ -117,19 +117,25 @@ def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
 
 
 def repeats_note(candidate: Side, baseline: Side) -> str | None:
-    """A note if the baseline lacks repeats that the candidate has; else None."""
-    shared = candidate.repeats.keys() & baseline.rows.keys()
-    most = max((len(candidate.repeats[name]) for name in shared), default=0)
+    """A note if one side lacks repeats that the other has; else None."""
+    return _lacks(candidate, baseline, "the candidate", "the baseline", "failed") or _lacks(
+        baseline, candidate, "the baseline", "the candidate", "its best"
+    )
+
+
+def _lacks(side: Side, other: Side, name: str, other_name: str, worth: str) -> str | None:
+    shared = other.repeats.keys() & side.rows.keys()
+    most = max((len(other.repeats[sample]) for sample in shared), default=0)
     lacking = [
-        name
-        for name in shared
-        if _attempts(candidate, baseline, name) - _attempts(baseline, candidate, name)
+        sample
+        for sample in shared
+        if _attempts(other, side, sample) - _attempts(side, other, sample)
     ]
     if not lacking:
         return None
     return (
-        f"the baseline lacks repeats that the candidate has, in {count(len(lacking), 'sample')};"
-        f" they count as its best. Evaluate it with {most} repeats too (`assay run --repeat"
+        f"{name} lacks repeats that {other_name} has, in {count(len(lacking), 'sample')};"
+        f" they count as {worth}. Evaluate it with {most} repeats too (`assay run --repeat"
         f" {most}`)"
     )
 
