@@ -237,9 +237,7 @@ def kill(server: Process, chosen: list[int]) -> None:
     before = workers_of(server)
     for one in chosen:
         os.kill(one, signal.SIGKILL)
-    until(
-        lambda: len(workers_of(server)) == len(before) and not set(chosen) & set(workers_of(server))
-    )
+    until(lambda: len({*workers_of(server)} - {*chosen}) == len(before))
     server.wait()
 
 
@@ -304,7 +302,7 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         found = scraped(server)
         assert grades_in(found) == 5, "what a worker counted stays"
         assert all(found[name] >= value for name, value in last.items() if "_total" in name)
-        until(lambda: scraped(server).get("assay_watchers", 0) == 0)  # nobody watches the dead one
+        assert found.get("assay_watchers", 0) == 0, "nobody watches a worker that is dead"
         (new,) = {*workers_of(server)} - {living}
         with only(server, new):
             assert posting.alone() == rules[0], "a worker that starts later grades by the same text"
@@ -343,6 +341,33 @@ def test_counters_keep_their_names_and_a_dead_worker_forgets_only_its_gauges(
     ):
         assert line in said, said
     assert "pid=" not in said
+
+
+def test_a_worker_that_was_killed_is_not_counted_even_before_its_parent_notices(
+    tmp_path: Path,
+) -> None:
+    count = (
+        "import time; from assay.server.metrics import Metrics; m = Metrics(); m.watchers.inc(5);"
+        " m.count('commits'); print(m.text().decode(), end='', flush=True); time.sleep({})"
+    )
+
+    def start(seconds: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", count.format(seconds)],
+            env={**os.environ, workers.COUNTERS: str(tmp_path)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    with start(60) as dying:
+        assert dying.stdout is not None
+        assert "assay_watchers 5.0\n" in iter(dying.stdout.readline, "")
+        dying.kill()
+        os.waitid(os.P_PID, dying.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        with start(0) as living:
+            found, _ = living.communicate()
+    assert "assay_watchers 5.0\n" in found
+    assert "assay_commits_total 2.0\n" in found
 
 
 def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_does_not_start(

@@ -1,7 +1,9 @@
 """Counters for Prometheus. With several workers, any one of them reports the sums of all.
 
 prometheus-client keeps the counters of each worker in a file of the folder that the parent made
-(see `workers`), so they survive the worker's death. A gauge counts living workers only.
+(see `workers`), so they survive the worker's death. A gauge counts living workers only: each holds
+a lock until it ends. Its pid can't show that: it stays until the parent has noticed, and another
+process may get it later.
 
 No label ever contains text from a client: routes appear as their pattern, so that requests can't
 fill the memory with names.
@@ -9,6 +11,7 @@ fill the memory with names.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import struct
@@ -55,6 +58,9 @@ class Metrics:
     """The counters of this process, and their sums over all workers of its server."""
 
     def __init__(self) -> None:
+        if (folder := os.environ.get(COUNTERS)) is not None:
+            self._alive = _locked(folder, os.getpid(), fcntl.LOCK_EX)
+            _forget_gauges(folder, os.getpid())  # of a dead worker that had the same pid
         self._registry = own = CollectorRegistry()
         self._requests = Counter(
             "assay_requests", "Requests answered.", ("method", "route", "status"), registry=own
@@ -110,18 +116,28 @@ class Metrics:
         """The sums of all workers."""
         for name in os.listdir(folder):
             match = _GAUGE_FILE.fullmatch(name)
-            if match is not None and not _is_alive(int(match[1])):
-                multiprocess.mark_process_dead(  # type: ignore[no-untyped-call]
-                    int(match[1]), folder
-                )
+            if match is None:
+                continue
+            with (
+                suppress(BlockingIOError),  # this worker is alive
+                open(_locked(folder, int(match[1]), fcntl.LOCK_SH | fcntl.LOCK_NB)),
+            ):
+                _forget_gauges(folder, int(match[1]))
         together = CollectorRegistry()
         multiprocess.MultiProcessCollector(together, folder)  # type: ignore[no-untyped-call]
         return generate_latest(together)
 
 
-def _is_alive(pid: int) -> bool:
+def _locked(folder: str, pid: int, how: int) -> int:
+    """The descriptor of a worker's lock, which the worker takes before it creates its gauges."""
+    lock = os.open(os.path.join(folder, f"{pid}.lock"), os.O_RDONLY | os.O_CREAT, 0o600)
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        fcntl.flock(lock, how)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _forget_gauges(folder: str, pid: int) -> None:
+    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
