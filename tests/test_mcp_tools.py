@@ -526,7 +526,13 @@ def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(tmp_path
             (3, "ping", {}),
         )
     ]
-    lines[2:2] = ["", "no message", '{"id": "\\ud800"}', '{"id": 1']
+    lines[2:2] = [
+        *("", " ", '{"jsonrpc": "2.0", "method": "said", "params": {"half": "\\ud800"}}'),
+        *('{"jsonrpc": "1.0", "id": 8, "result": {}}', '{"id": 8, "error": "\\ud800"}'),
+        '{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}',
+        *("no message", '{"id": 1', "[" * 100_000, "[]", '{"id": [1], "method": "\\ud800"}'),
+        '{"id": 9, "method": "ping"}',
+    ]
     with subprocess.Popen(
         [*SERVER, "--root", str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -542,8 +548,17 @@ def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(tmp_path
             answers.append(json.loads(server.stdout.readline()))
         server.stdin.close()
         assert server.wait(30) == 0
-    assert [answer["id"] for answer in answers] == [1, 2, 3]
-    assert "Invalid JSON" in answers[1]["error"]["message"]
+    refusals = [answer for answer in answers if "error" in answer]
+    assert len(answers) == len(refusals) + 2, "initialize and ping"
+    assert [(refusal["id"], refusal["error"]["code"]) for refusal in refusals] == [
+        (2, -32700),
+        *[(None, -32700)] * 4,
+        (None, -32600),
+        (None, -32700),
+        (9, -32600),
+    ]
+    assert "Invalid JSON: unexpected end of hex escape" in refusals[1]["error"]["message"]
+    assert refusals[-1]["error"]["message"] == "Invalid request: jsonrpc: Field required"
 
 
 def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(

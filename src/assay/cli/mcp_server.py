@@ -150,8 +150,9 @@ async def _serve_stdio(server: Server[Any]) -> None:
 
 
 def _refusal(error: Exception) -> SessionMessage | None:
-    """The answer to a request that the SDK can't read, such as one with a lone surrogate: without
-    it, the client would wait forever. None if the line names no request.
+    """The answer to a line that the SDK can't read, such as one with a lone surrogate: without it,
+    the client would wait forever. Its id is null if the request's can't be read or repeated. None
+    for a notification, a response or an empty line, which aren't answered.
     """
     import mcp_types as types  # an optional extra
     from mcp.shared.message import SessionMessage
@@ -159,14 +160,28 @@ def _refusal(error: Exception) -> SessionMessage | None:
 
     if not isinstance(error, ValidationError):
         return None
-    details = error.errors()[0]
-    try:
-        request = json.loads(details["input"])
-        fault = types.ErrorData(code=types.PARSE_ERROR, message=details["msg"])
-        answer = types.JSONRPCError(jsonrpc="2.0", id=request["id"], error=fault)
-        answer.model_dump_json()  # fails on an id with a lone surrogate
-    except (ValueError, TypeError, LookupError, RecursionError):
+    first, message = error.errors()[0], error.errors()[-1]["input"]
+    if first["type"] == "json_invalid":
+        fault = types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
+        if not message.strip():
+            return None
+        try:
+            message = json.loads(message)
+        except (ValueError, RecursionError):
+            message = None
+    else:
+        where = "".join(f"{part}: " for part in first["loc"][1:])
+        fault = types.ErrorData(
+            code=types.INVALID_REQUEST, message=f"Invalid request: {where}{first['msg']}"
+        )
+    fields = message if isinstance(message, dict) else {"id": None}
+    if "id" not in fields or "result" in fields or "error" in fields:
         return None
+    try:
+        answer = types.JSONRPCError(jsonrpc="2.0", id=fields["id"], error=fault)
+        answer.model_dump_json()  # fails on an id with a lone surrogate
+    except ValueError:
+        answer = types.JSONRPCError(jsonrpc="2.0", id=None, error=fault)
     return SessionMessage(answer)
 
 
