@@ -19,7 +19,7 @@ import pytest
 from assay.cli.main import run as run_command
 from assay.judging.client import Client, JudgeAnswer
 from assay.judging.config import JudgeSpec, Limits, Price
-from assay.judging.items import JudgedItem, JudgedPair
+from assay.judging.items import AnswerPair, JudgedItem
 from assay.judging.journal import Journal
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.scoring.rubric import Rubric, RubricCriterion
@@ -81,8 +81,8 @@ def item(number: int, **more: Any) -> JudgedItem:
     return JudgedItem(f"i-{number:03}", f"Question {number}", text(number, **more))
 
 
-def pair(number: int, a: float, b: float, **more: Any) -> JudgedPair:
-    return JudgedPair(
+def pair(number: int, a: float, b: float, **more: Any) -> AnswerPair:
+    return AnswerPair(
         f"p-{number:03}",
         f"Question {number}",
         text(number, quality=a, more="one"),
@@ -200,7 +200,7 @@ def put_items(folder: Path, count: int = 3, name: str = "items.jsonl") -> Path:
     )
 
 
-def put_pairs(folder: Path, pairs: Sequence[JudgedPair], name: str = "pairs.jsonl") -> Path:
+def put_pairs(folder: Path, pairs: Sequence[AnswerPair], name: str = "pairs.jsonl") -> Path:
     return put_lines(
         folder / name,
         [

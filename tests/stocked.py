@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from assay.canon import time_text
 from assay.cli.main import run as run_command
-from assay.judging.answer_times import time_text
 from assay.judging.card import make_card
 from documents import run
 from forking import once

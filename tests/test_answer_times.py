@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from assay.canon import time_of, time_text
 from assay.errors import InputError
 from assay.files.line_log import LineLog, LogErrors
-from assay.judging.answer_times import time_of, time_text
 from assay.judging.card import check_card
 from judges import Run, here, pair, put_items, put_lines, put_pairs
 from servers.scripted_judge import Endpoint, scripted_judge

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.judging.items import JudgedPair, read_pairs
+from assay.judging.items import AnswerPair, read_pairs
 from assay.judging.probes import PADDINGS, PAIRS, audit_pairs, audit_rubric, digest_of, paddings
 
 DATA = Path(str(files("assay.judging"))) / "data"
@@ -31,11 +31,11 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def better_and_worse(pair: JudgedPair) -> tuple[str, str]:
+def better_and_worse(pair: AnswerPair) -> tuple[str, str]:
     return (pair.a, pair.b) if pair.label == "a" else (pair.b, pair.a)
 
 
-def better_is_shorter(pair: JudgedPair) -> bool:
+def better_is_shorter(pair: AnswerPair) -> bool:
     better, worse = better_and_worse(pair)
     return words(better) < words(worse)
 
@@ -44,7 +44,7 @@ def normal(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def named(pairs: list[JudgedPair]) -> Any:
+def named(pairs: list[AnswerPair]) -> Any:
     return pytest.mark.parametrize("pair", pairs, ids=[pair.id for pair in pairs])
 
 
@@ -66,7 +66,7 @@ def test_a_judge_that_goes_by_place_or_by_length_is_right_half_of_the_time() -> 
 
 
 @named(LABELLED)
-def test_which_answer_is_longer_does_not_depend_on_how_length_is_counted(pair: JudgedPair) -> None:
+def test_which_answer_is_longer_does_not_depend_on_how_length_is_counted(pair: AnswerPair) -> None:
     better, worse = better_and_worse(pair)
     assert abs(words(better) - words(worse)) >= 3
     assert (words(better) < words(worse)) == (len(better) < len(worse))
@@ -74,7 +74,7 @@ def test_which_answer_is_longer_does_not_depend_on_how_length_is_counted(pair: J
 
 
 @named(TIES)
-def test_the_answers_of_a_tie_are_about_as_long_as_each_other(pair: JudgedPair) -> None:
+def test_the_answers_of_a_tie_are_about_as_long_as_each_other(pair: AnswerPair) -> None:
     assert min(words(pair.a), words(pair.b)) / max(words(pair.a), words(pair.b)) > 0.85
 
 
@@ -94,7 +94,7 @@ def test_the_first_place_holds_the_longer_answer_as_often_as_the_second() -> Non
 
 
 @named(list(audit_pairs()))
-def test_a_task_is_short_and_an_answer_has_15_to_80_words(pair: JudgedPair) -> None:
+def test_a_task_is_short_and_an_answer_has_15_to_80_words(pair: AnswerPair) -> None:
     assert 5 <= words(pair.task) <= 45
     assert 15 <= words(pair.a) <= 80
     assert 15 <= words(pair.b) <= 80
@@ -151,7 +151,7 @@ def test_a_digest_moves_with_every_field_and_not_with_the_order() -> None:
         {"families": ("x", None)},
         {"runs": ("sha256:" + "0" * 64, None)},
     ]
-    assert {name for change in changes for name in change} == set(JudgedPair._fields)
+    assert {name for change in changes for name in change} == set(AnswerPair._fields)
     digests = [digest_of([first._replace(**change), *pairs[1:]]) for change in changes]
     assert len({DIGEST, *digests}) == 1 + len(changes)
 

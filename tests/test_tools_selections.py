@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.canon import time_text
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
 from assay.records.tool_entry import SelectionLock
@@ -108,7 +109,7 @@ def put(
         "area": area,
         "harness": "claude-code",
         "version": "flowmcp/4.0.0",
-        "timestamp": names.iso(at(hours)),
+        "timestamp": time_text(at(hours)),
         "answers": list(answers) or [answer()],
         **extra,
     }
@@ -262,7 +263,7 @@ def test_a_selection_of_five_or_six_namespaces_cannot_be_a(
 @pytest.mark.req("F-109")
 def test_grading_again_does_not_lift_the_cap_of_a_small_selection(tmp_path: Path) -> None:
     tree = world(tmp_path, 6)
-    put(tree, 3, answer(), answer("Q-apiAvailability", 4, timestamp=names.iso(at(0))))
+    put(tree, 3, answer(), answer("Q-apiAvailability", 4, timestamp=time_text(at(0))))
     (outcome,) = regrade(tree, "selections", "defi", "scheduled", now=at(24 * 40))
     assert (outcome.action, outcome.grade) == ("regraded", "B")
 
@@ -450,7 +451,7 @@ def test_a_lock_freezes_each_member_with_its_version_hash_and_status(tmp_path: P
     lock = read(tmp_path / "selections" / "defi" / "index.json")["lockSnapshot"]
     assert (lock["selectionId"], lock["generatedAt"], lock["selectionVersion"]) == (
         "defi",
-        names.iso(at(2)),
+        time_text(at(2)),
         names.stamp(at(2)),
     )
     assert lock["selectionHash"] == hash8(selection_of(7))

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.canon import time_text
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
@@ -158,7 +159,7 @@ def put(
         "area": area,
         "harness": "claude-code",
         "version": "flowmcp/4.0.0",
-        "timestamp": names.iso(at(hours)),
+        "timestamp": time_text(at(hours)),
         "answers": list(answers) or [judged(), probe()],
         **envelope,
     }
@@ -489,7 +490,7 @@ def catalogued(
         "area": "single-test",
         "harness": "claude-code",
         "version": "flowmcp/4.0.0",
-        "timestamp": names.iso(at(hours)),
+        "timestamp": time_text(at(hours)),
         "answers": list(answers),
     }
     return record(tree, [made], TOOL, now=at(hours), mode=mode, catalogue=catalogue)[0]
@@ -526,8 +527,8 @@ def test_stale_is_only_for_what_ages_and_pass_and_fail_only_for_a_deterministic_
         put(tree, 1, judged(score=5)),
         2,
         gradings=[
-            {**judged("Q-parameters", 5), "timestamp": names.iso(at(2))},
-            {**answer, "timestamp": names.iso(at(2))},
+            {**judged("Q-parameters", 5), "timestamp": time_text(at(2))},
+            {**answer, "timestamp": time_text(at(2))},
         ],
     )
     assert status(tree) != "stable"
@@ -578,7 +579,7 @@ def test_leaving_out_a_bad_answer_never_makes_a_node_stable(tree: Tree, score: i
     )
     for hours, instead in enumerate(ways, 2):
         gradings = [
-            {**answer, "timestamp": names.iso(at(hours)), "weight": float(answer["weight"])}
+            {**answer, "timestamp": time_text(at(hours)), "weight": float(answer["weight"])}
             for answer in (good, instead)
         ]
         forge(path, hours, gradings=gradings, aggregateGrade="B")
@@ -605,7 +606,7 @@ def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_
         assert (
             code_of(catalogued, tree, 2, *answers, catalogue=None) == "SCO-023"
         )  # the tree keeps the catalogue
-        forge(path, 3, gradings=[{**answer, "timestamp": names.iso(at(3))} for answer in answers])
+        forge(path, 3, gradings=[{**answer, "timestamp": time_text(at(3))} for answer in answers])
         assert status(tree) == "graded"
     os.remove(os.path.join(os.path.dirname(path), f"single-test--{names.stamp(at(3))}.json"))
     catalogued(tree, 4, judged("Q-single-test-02", 5, weight=2), mode="partial", catalogue=None)
@@ -638,9 +639,9 @@ def test_an_answer_that_has_aged_does_not_count_against_its_node_and_one_that_wa
     path = put(tree, 1, judged(score=4), probe(score="pass"))
     (outcome,) = regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 20))
     assert (outcome.action, status(tree)) == ("regraded", "stable")
-    invented = {**probe(score="stale"), "timestamp": names.iso(at(-24 * 30))}
+    invented = {**probe(score="stale"), "timestamp": time_text(at(-24 * 30))}
     forge(
-        path, 24 * 21, gradings=[{**judged(score=4), "timestamp": names.iso(at(24 * 21))}, invented]
+        path, 24 * 21, gradings=[{**judged(score=4), "timestamp": time_text(at(24 * 21))}, invented]
     )
     assert "was never answered before" in str(tree.node("single-test", TOOL).reason)
 
@@ -668,7 +669,7 @@ def test_four_triggers_reject_a_node_and_nothing_else_enters_as_a_veto_or_is_pas
     forge(
         path,
         2,
-        categoricalVeto={**raised, "timestamp": names.iso(at(2))},
+        categoricalVeto={**raised, "timestamp": time_text(at(2))},
         aggregateGrade="REJECTED",
     )
     assert (status(tree), gate_of(tree).passed) == ("blocked", False)
@@ -698,7 +699,7 @@ def test_a_grading_that_another_program_put_beside_a_veto_does_not_lift_it(tree:
         regradingTrigger={
             "triggeredBy": "scheduled",
             "previousGradingId": read(path)["gradingId"],
-            "timestamp": names.iso(at(4)),
+            "timestamp": time_text(at(4)),
         },
     )
     assert status(tree) == "rejected"
@@ -831,7 +832,7 @@ def test_a_veto_is_not_lifted_by_its_own_answers_nor_by_an_entry_without_a_grade
     trigger = {
         "triggeredBy": "scheduled",
         "previousGradingId": read(vetoed)["gradingId"],
-        "timestamp": names.iso(at(2)),
+        "timestamp": time_text(at(2)),
     }
     forge(vetoed, 2, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
     assert status(tree) == "rejected"
@@ -844,7 +845,7 @@ def test_a_veto_is_not_lifted_by_its_own_answers_nor_by_an_entry_without_a_grade
         "aggregateGrade": None,
     }
     forge(vetoed, 3, **block, regradingTrigger=trigger)
-    fresh = [{**judged(score=5), "timestamp": names.iso(at(4))}]
+    fresh = [{**judged(score=5), "timestamp": time_text(at(4))}]
     forge(vetoed, 4, gradings=fresh, categoricalVeto=None, aggregateGrade="B")
     assert status(tree) == "rejected"
     forge(
@@ -892,7 +893,7 @@ def test_lifting_one_veto_does_not_lift_another(tree: Tree) -> None:
     trigger = {
         "triggeredBy": "scheduled",
         "previousGradingId": read(first)["gradingId"],
-        "timestamp": names.iso(at(3)),
+        "timestamp": time_text(at(3)),
     }
     forge(first, 3, categoricalVeto=None, aggregateGrade="B", regradingTrigger=trigger)
     assert status(tree) == "rejected"
@@ -905,7 +906,7 @@ def scores_document() -> dict[str, Any]:
     return {
         "creator": {"skill": "s", "skillVersion": "1"},
         "harness": {"name": "h", "model": "m"},
-        "timestamp": names.iso(at(0)),
+        "timestamp": time_text(at(0)),
         "scores": scores,
     }
 
@@ -918,7 +919,7 @@ def test_a_veto_of_one_check_is_not_lifted_while_it_cannot_be_told(tree: Tree) -
             triggered_by=trigger,
             grader_identity=GRADER,
             evidence="seen",
-            timestamp=names.iso(at(hours)),
+            timestamp=time_text(at(hours)),
         )
         record_scores(tree, schema, [], scores_document(), veto=veto, now=at(hours))
     now = [
@@ -1009,7 +1010,7 @@ def test_two_vetoes_of_two_envelopes_are_both_kept_or_refused(tree: Tree) -> Non
         "area": "single-test",
         "harness": "claude-code",
         "version": "flowmcp/4.0.0",
-        "timestamp": names.iso(at(1)),
+        "timestamp": time_text(at(1)),
     }
     second = {**VETO, "triggeredBy": "malicious-module"}
     given = [
@@ -1098,14 +1099,14 @@ def test_another_window_is_used_only_where_it_is_given() -> None:
 
 def test_an_answer_from_after_now_is_refused() -> None:
     assert code_of(age_score, "apiAvailability", -1, "pass") == "FMC-013"
-    assert code_of(age_answers, [{**probe(), "timestamp": names.iso(at(1))}], at(0)) == "FMC-013"
+    assert code_of(age_answers, [{**probe(), "timestamp": time_text(at(1))}], at(0)) == "FMC-013"
 
 
 @pytest.mark.req("F-074", "F-076")
 def test_aging_looks_at_the_clock_that_is_passed_in_and_changes_no_answer_it_was_given() -> None:
     answers = [
-        {**probe(), "timestamp": names.iso(START)},
-        {**judged(), "timestamp": names.iso(START)},
+        {**probe(), "timestamp": time_text(START)},
+        {**judged(), "timestamp": time_text(START)},
     ]
     before = json.dumps(answers)
     assert age_answers(answers, START + timedelta(days=14))[0] == answers
@@ -1168,7 +1169,7 @@ def test_a_catalogue_question_ages_by_its_dimension(tree: Tree) -> None:
         "area": "single-test",
         "harness": "claude-code",
         "version": "flowmcp/4.0.0",
-        "timestamp": names.iso(at(1)),
+        "timestamp": time_text(at(1)),
         "answers": answers,
     }
     record(tree, [envelope], TOOL, now=at(1), catalogue=catalogue)
@@ -1179,7 +1180,7 @@ def test_a_catalogue_question_ages_by_its_dimension(tree: Tree) -> None:
 
 @pytest.mark.req("F-081")
 def test_an_answer_given_after_now_is_not_recorded(tree: Tree) -> None:
-    assert code_of(put, tree, 1, judged(timestamp=names.iso(at(1000)))) == "FMC-013"
+    assert code_of(put, tree, 1, judged(timestamp=time_text(at(1000)))) == "FMC-013"
 
 
 # --- grading again
@@ -1235,7 +1236,7 @@ def test_after_http_429_became_a_transient_defect_new_entries_read_1_1_and_1_0_a
     assert new["regradingTrigger"] == {
         "triggeredBy": "scoring-system-bump",
         "previousGradingId": read(old)["gradingId"],
-        "timestamp": names.iso(at(2)),
+        "timestamp": time_text(at(2)),
     }
     again = regrade(
         newer, "providers", "alpha", "scoring-system-bump", now=at(3), changes=[TransientDefect()]
@@ -1927,7 +1928,7 @@ def test_a_deterministic_and_a_judged_block_become_one_entry(tree: Tree) -> None
         "area": "single-test",
         "harness": "claude-code",
         "version": "flowmcp/4.0.0",
-        "timestamp": names.iso(at(1)),
+        "timestamp": time_text(at(1)),
     }
     path, place, built = record(
         tree, [{**head, "answers": [probe()]}, {**head, "answers": [judged()]}], TOOL, now=at(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -194,3 +195,30 @@ def number_text(value: int | float | Decimal) -> str:
         mantissa = stripped[0] + (f".{stripped[1:]}" if len(stripped) > 1 else "")
         body = f"{mantissa}e{'+' if power > 0 else '-'}{abs(power)}"
     return minus + body
+
+
+def time_text(moment: datetime, precision: str = "seconds") -> str:
+    """A moment in UTC as documents write it.
+
+    >>> time_text(datetime(2026, 5, 30, 10, 15, tzinfo=UTC))
+    '2026-05-30T10:15:00Z'
+    """
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def time_of(text: object, zone: tzinfo | None = None) -> datetime | None:
+    """The moment in UTC that a document's text names; None if it names none. `zone` is for a text
+    that states none: without it such a text names no moment.
+
+    >>> time_of("2026-05-30T12:15:00+02:00") == time_of("2026-05-30T10:15:00", UTC)
+    True
+    >>> time_of("2026-05-30T12:15:00"), time_of("soon")
+    (None, None)
+    """
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        if moment is None or (moment.tzinfo or zone) is None:
+            return None
+        return moment.replace(tzinfo=moment.tzinfo or zone).astimezone(UTC)
+    except (ValueError, OverflowError):  # the first or last day of the calendar, in another zone
+        return None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.grades import NO_BASIS, Basis, drafts_of, settled
+from assay.canon import time_of
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
@@ -41,7 +42,7 @@ class RunGroup:
     def add(self, run: Mapping[str, Any]) -> None:
         """Count a run."""
         for name in ("started_at", "finished_at"):
-            moment = _moment(run.get(name))
+            moment = time_of(run.get(name), UTC)
             if moment is not None:
                 self._first = moment if self._first is None else min(self._first, moment)
                 self._last = moment if self._last is None else max(self._last, moment)
@@ -119,13 +120,3 @@ def _drafts(
     except InputError as error:
         ungraded[error.message] += 1
         return [evidence_draft(run, author=author)]
-
-
-def _moment(text: Any) -> datetime | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

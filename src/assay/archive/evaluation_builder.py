@@ -8,7 +8,7 @@ contains all of it or none. Its totals are always computed here, from the grades
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, Literal, TypedDict
@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs, to_builtins
 
 from assay.archive.evaluations import check_name
-from assay.canon import canonical, digest, in_order
+from assay.canon import canonical, digest, in_order, time_text
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.grading import Graded
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
@@ -180,8 +180,8 @@ class EvaluationBuilder:
             configuration=digest(self._settings),
             settings=self._settings,
             labels=self._labels,
-            started=moment_text(self.started),
-            finished=moment_text(finished),
+            started=time_text(self.started, "milliseconds"),
+            finished=time_text(finished, "milliseconds"),
             totals=self._tally.totals(),
             runs=[],
         )
@@ -204,8 +204,3 @@ def identified(evaluation: Evaluation) -> Evaluation:
 
 def _id(digits: str) -> str:
     return f"ev-{digits[:12]}"
-
-
-def moment_text(moment: datetime) -> str:
-    """A moment in UTC, to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.archive.evaluation_builder import moment_text
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
 from assay.archive.own_profiles import own_profile_draft
 from assay.archive.store import Store
+from assay.canon import time_text
 from assay.files.json_files import Document, Unread
 from assay.pipeline.choice import Choice
 from assay.pipeline.deciding import Seen, side_of
@@ -154,7 +154,7 @@ def baseline_record(
         **({"made_profile": made_profile} if made_profile else {}),
         "schema": BASELINE_SCHEMA,
         "name": name,
-        "made_at": moment_text(now),
+        "made_at": time_text(now, "milliseconds"),
         "evidence_digests": list(kept.evidence),
         "runs": side.runs,
         "samples": len(side.rows),

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from assay.canon import time_of
 from assay.cli import options as opt
 from assay.cli.frame import Argument, Bounds, Options, arg, flag, repeated
 from assay.cli.ledger import stored as stored
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, count, printable
-from assay.judging.answer_times import time_of
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
 from assay.judging.identity import warnings_of

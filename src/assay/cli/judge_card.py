@@ -20,7 +20,7 @@ from assay.judging.card import admit_tree, make_card, read_card
 from assay.judging.figures import impossible
 from assay.judging.injection_probe import MeasuredBias
 from assay.judging.injections import load
-from assay.judging.items import JudgedPair, read_pairs
+from assay.judging.items import AnswerPair, read_pairs
 from assay.judging.labels import read_labels
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, distinct_pairs, paddings
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
@@ -174,7 +174,7 @@ def _verdicts(options: Options, calibration: dict[str, Any] | None) -> dict[str,
 def _audit(options: Options, store: Store | None) -> int:
     specs = specs_of(options, only="audit")
     probes = _probes(options.probe)
-    known: Sequence[JudgedPair] = _own_pairs(options.items) if options.items else audit_pairs()
+    known: Sequence[AnswerPair] = _own_pairs(options.items) if options.items else audit_pairs()
     pairs, injections = known[: options.first], load()[: options.first]
     calls = calls_of(probes, len(pairs), len(injections), options.repeats)
     if options.dry_run:
@@ -227,7 +227,7 @@ def _audit(options: Options, store: Store | None) -> int:
     )
 
 
-def _own_pairs(path: str) -> list[JudgedPair]:
+def _own_pairs(path: str) -> list[AnswerPair]:
     given = read_pairs([path])
     pairs = distinct_pairs(given)
     if len(pairs) < len(given):
@@ -259,7 +259,7 @@ def audit_document(
     found: dict[str, MeasuredBias],
     *,
     spec: JudgeSpec,
-    pairs: Sequence[JudgedPair],
+    pairs: Sequence[AnswerPair],
     source: str,
     injections: int,
     usage: dict[str, Any],

@@ -10,7 +10,7 @@ from assay.cli.frame import STORE, Bounds, Command, Options, arg
 from assay.cli.judge_specs import specs_of
 from assay.files.json_files import Document, stream_documents
 from assay.judging.identity import definition_name, scorer_of
-from assay.judging.items import JudgedPair, pair_up, read_items, read_pairs
+from assay.judging.items import AnswerPair, pair_up, read_items, read_pairs
 from assay.judging.pairwise_task import (
     DEFINITION,
     compare,
@@ -75,7 +75,7 @@ def _pairwise(options: Options, store: Store | None) -> int:
     )
 
 
-def pairs_of(files: Sequence[str]) -> list[JudgedPair]:
+def pairs_of(files: Sequence[str]) -> list[AnswerPair]:
     """The pairs of a file; or of two files of runs, candidate a and candidate b."""
     if len(files) == 2:
         heads = [

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import ledger_options
@@ -200,7 +201,7 @@ def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
             f"--name is {name!r}; use letters and digits, with . _ - between them, at most 80"
             " characters.",
         )
-    fixed = None if now is None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    fixed = None if now is None else time_text(now)
     timeout = None if options.timeout is None else float(options.timeout)
     return RunSettings(
         name,

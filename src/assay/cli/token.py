@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.frame import Bounds, Command, Options, arg, repeated
 from assay.cli.ledger import extra, open_for
@@ -42,9 +43,7 @@ def _create(options: Options) -> int:
     ends = (
         None
         if options.days is None
-        else (datetime.now(UTC) + timedelta(days=options.days))
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
+        else time_text(datetime.now(UTC) + timedelta(days=options.days), "milliseconds")
     )
     with _database(options) as database:
         new = create_token(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli.frame import STORE, Command, Options, arg, flag
@@ -24,7 +25,7 @@ from assay.tools import protocol
 from assay.tools.checks import veto_of
 from assay.tools.ecma import document_bytes, hash8, script_bytes
 from assay.tools.intake import AREA, check_open, import_one, record_scores
-from assay.tools.names import iso, report_name, segment, slug
+from assay.tools.names import report_name, segment, slug
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.report import report_document, shown_text_of
 from assay.tools.source import ToolSchema
@@ -107,7 +108,7 @@ def _emit(
                 "scoringProtocol": prompts["scoringProtocol"],
                 "status": "prompts-emitted",
             },
-            promptsEmitted=iso(now),
+            promptsEmitted=time_text(now),
         )
     document = {
         "prompts": [
@@ -225,8 +226,8 @@ def _report(
         },
         promptsEmitted=given.started,
         scoresReceived=given.scores["timestamp"],
-        gradeComputed=iso(now),
-        reportWritten=iso(now),
+        gradeComputed=time_text(now),
+        reportWritten=time_text(now),
     )
     status = letter_status(report["grade"], stable_from=rules.policy.stable_from)
     if tree is not None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from assay.canon import time_of
 from assay.cli import options as opt
 from assay.cli.frame import Options, arg, policy_option, repeated
 from assay.errors import Fault, InputError, UsageError
@@ -21,7 +22,7 @@ from assay.records.tool_finding import SchemaFinding
 from assay.registry import near_miss
 from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists
 from assay.tools.key_owners import read_aliases
-from assay.tools.names import parse_iso, parse_stamp
+from assay.tools.names import parse_stamp
 from assay.tools.policy import SchemaRules
 from assay.tools.server_checks import run_checks
 from assay.tools.source import ToolSchema
@@ -102,7 +103,7 @@ def now_of(options: Options) -> datetime:
     """The present: the clock, or what --now says."""
     if options.now is None:
         return datetime.now(UTC).replace(microsecond=0)
-    moment = parse_iso(options.now) or parse_stamp(options.now)
+    moment = time_of(options.now) or parse_stamp(options.now)
     if moment is None or not 1971 <= moment.year <= 9998:
         raise UsageError(
             "CLI-001", f"--now {options.now!r} is not a time.", fix="Write 2026-05-18T03:16:00Z."

@@ -6,6 +6,7 @@ import os
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from assay.canon import time_of
 from assay.cli import tools_input as inp
 from assay.cli.parsing import Options
 from assay.errors import Fault, InputError
@@ -13,7 +14,7 @@ from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.tools import protocol
 from assay.tools.ecma import document_bytes
-from assay.tools.names import parse_iso, slug
+from assay.tools.names import slug
 from assay.tools.source import ToolSchema
 
 
@@ -89,7 +90,7 @@ def _scored(options: Options, schema: ToolSchema, path: str, now: datetime) -> S
         where=path,
         asked=protocol.prompts_digest(prompts),
         dimensions=protocol.dimensions_of(schema, when_to_use=when_to_use),
-        emitted=parse_iso(state.get("phases", {}).get("promptsEmitted")),
+        emitted=time_of(state.get("phases", {}).get("promptsEmitted")),
         now=now,
     )
     if state and state.get("schemaHash") != schema.file_sha256:
@@ -111,7 +112,7 @@ def _state(workdir: str, schema: ToolSchema) -> dict[str, Any]:
     state: Any = read_json(path).tree
     phases = state.get("phases") if isinstance(state, dict) else None
     if not isinstance(phases, dict) or (
-        phases.get("promptsEmitted") is not None and parse_iso(phases["promptsEmitted"]) is None
+        phases.get("promptsEmitted") is not None and time_of(phases["promptsEmitted"]) is None
     ):
         raise InputError(
             "PRO-002", "is not a grading state.", where=path, fix="Write the prompts again."

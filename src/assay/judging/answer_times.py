@@ -7,23 +7,9 @@ A time is a text in UTC, to the second. If the time of one answer is unknown, so
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-
-
-def time_text(moment: datetime) -> str:
-    """A moment as a text."""
-    return moment.astimezone(UTC).strftime(_FORMAT)
-
-
-def time_of(text: Any) -> datetime | None:
-    """The moment that a text names; None for anything else."""
-    try:
-        return datetime.strptime(str(text), _FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+from assay.canon import time_of, time_text
 
 
 def oldest(times: Iterable[Any]) -> str | None:

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.judging.injection_probe import MeasuredBias, injection
-from assay.judging.items import JudgedPair
+from assay.judging.items import AnswerPair
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import Order, PairQuestion, RubricQuestion
 from assay.judging.rubric_task import Asker, spread
@@ -46,7 +46,7 @@ _ORDERS: tuple[Order, Order] = ("ab", "ba")
 class Looked(NamedTuple):
     """A pair with its answer in each order."""
 
-    pair: JudgedPair
+    pair: AnswerPair
     answers: Mapping[Order, JudgeAnswer]
 
     def places(self) -> list[int] | None:
@@ -68,10 +68,10 @@ class Looked(NamedTuple):
         return None if winners is None else sum(_side(one, favoured) for one in winners) / 2
 
 
-async def look_at(client: Asker, pairs: Sequence[JudgedPair]) -> list[Looked]:
+async def look_at(client: Asker, pairs: Sequence[AnswerPair]) -> list[Looked]:
     """Every pair, once in each order."""
 
-    async def look(pair: JudgedPair) -> Looked:
+    async def look(pair: AnswerPair) -> Looked:
         asked = [
             client.ask(PairQuestion(DEFINITION, pair.task, pair.a, pair.b, order, pair.reference))
             for order in _ORDERS
@@ -176,13 +176,13 @@ def _side(winner: str, favoured: str) -> int:
     return 0 if winner == "tie" else 1 if winner == favoured else -1
 
 
-def padded(pairs: Sequence[JudgedPair], paddings: Sequence[str]) -> list[JudgedPair]:
+def padded(pairs: Sequence[AnswerPair], paddings: Sequence[str]) -> list[AnswerPair]:
     """Each pair's better text against itself with empty words added."""
     with_padding = []
     for index, pair in enumerate(pairs):
         text = pair.b if pair.label == "b" else pair.a
         with_padding.append(
-            JudgedPair(
+            AnswerPair(
                 f"{pair.id}+padding",
                 pair.task,
                 f"{text}\n\n{paddings[index % len(paddings)]}",
@@ -232,19 +232,19 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBia
 
 async def _ask_each(
     client: Asker,
-    pairs: Sequence[JudgedPair],
-    ask: Callable[[JudgedPair], Iterable[Awaitable[JudgeAnswer]]],
+    pairs: Sequence[AnswerPair],
+    ask: Callable[[AnswerPair], Iterable[Awaitable[JudgeAnswer]]],
 ) -> list[list[JudgeAnswer]]:
     """The answers to several questions about each pair."""
 
-    async def about(pair: JudgedPair) -> list[JudgeAnswer]:
+    async def about(pair: AnswerPair) -> list[JudgeAnswer]:
         return list(await asyncio.gather(*ask(pair)))
 
     return await spread(about, pairs, width=client.width)
 
 
 async def self_agreement(
-    client: Asker, criterion: RubricCriterion, pairs: Sequence[JudgedPair], *, repeats: int
+    client: Asker, criterion: RubricCriterion, pairs: Sequence[AnswerPair], *, repeats: int
 ) -> MeasuredBias:
     """How often two draws of the same question get the same score, and how far draws differ."""
     answers = await _ask_each(
@@ -277,7 +277,7 @@ async def self_agreement(
 
 
 async def sycophancy(
-    client: Asker, criterion: RubricCriterion, pairs: Sequence[JudgedPair]
+    client: Asker, criterion: RubricCriterion, pairs: Sequence[AnswerPair]
 ) -> MeasuredBias:
     """How far a stated score moves the judge: 0 is not at all, 1 is from one end of the scale to
     the other.
@@ -321,7 +321,7 @@ def _scores(answers: Sequence[JudgeAnswer]) -> list[int] | None:
 async def audit(
     client: Asker,
     *,
-    pairs: Sequence[JudgedPair],
+    pairs: Sequence[AnswerPair],
     paddings: Sequence[str],
     criterion: RubricCriterion,
     injections: Sequence[Injection],

@@ -15,10 +15,10 @@ from operator import ge
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
-from assay.canon import digest
+from assay.canon import digest, time_of, time_text
 from assay.errors import InputError
 from assay.files.json_files import Document
-from assay.judging.answer_times import answered_at, oldest, time_of, time_text
+from assay.judging.answer_times import answered_at, oldest
 from assay.judging.figures import impossible
 from assay.judging.identity import is_definition, others_answered
 from assay.records.evidence import IDENTITY, JudgeOn, Source

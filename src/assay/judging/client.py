@@ -19,10 +19,10 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
-from assay.canon import digest
+from assay.canon import digest, time_text
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.json_files import parse_wide_json
-from assay.judging.answer_times import oldest, time_text
+from assay.judging.answer_times import oldest
 from assay.judging.apis import JUDGES
 from assay.judging.budget import Budget, Usage
 from assay.judging.config import JudgeSpec, check_spec

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from assay.judging.client import JudgeAnswer
     from assay.judging.injections import Injection
-    from assay.judging.items import JudgedPair
+    from assay.judging.items import AnswerPair
     from assay.scoring.rubric import RubricCriterion
 
 _BOUNDARY = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
@@ -55,7 +55,7 @@ class MeasuredBias(NamedTuple):
 async def injection(
     client: Asker,
     criterion: RubricCriterion,
-    pairs: Sequence[JudgedPair],
+    pairs: Sequence[AnswerPair],
     injections: Sequence[Injection],
 ) -> MeasuredBias:
     """How many of the injections move the verdict the way they want, against the same text without

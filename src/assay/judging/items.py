@@ -44,7 +44,7 @@ class JudgedItem(NamedTuple):
         return None if self.run is None else digest(self.run)
 
 
-class JudgedPair(NamedTuple):
+class AnswerPair(NamedTuple):
     """Two texts to compare; `label` is the verdict of a person, if there is one."""
 
     id: str
@@ -136,14 +136,14 @@ def item_of(run: Run, *, output: str | None = None, with_reference: bool = False
     )
 
 
-def read_pairs(paths: Iterable[str]) -> list[JudgedPair]:
+def read_pairs(paths: Iterable[str]) -> list[AnswerPair]:
     """The pairs of .jsonl files: `{"id", "input", "a", "b", "reference", "label", "group",
     "a_family", "b_family", "a_run", "b_run"}`.
     """
 
-    def take(document: Document) -> JudgedPair:
+    def take(document: Document) -> AnswerPair:
         line = read_record(document, PairLine, "JDG-005")
-        return JudgedPair(
+        return AnswerPair(
             line.id,
             shown(line.input),
             shown(line.a),
@@ -160,7 +160,7 @@ def read_pairs(paths: Iterable[str]) -> list[JudgedPair]:
     return pairs
 
 
-def pair_up(first: list[JudgedItem], second: list[JudgedItem]) -> list[JudgedPair]:
+def pair_up(first: list[JudgedItem], second: list[JudgedItem]) -> list[AnswerPair]:
     """Pairs from two sets of runs on the same samples. A sample that only one side has is an error:
     dropping it could reverse the comparison.
     """
@@ -192,7 +192,7 @@ def pair_up(first: list[JudgedItem], second: list[JudgedItem]) -> list[JudgedPai
             ),
         )
     return [
-        JudgedPair(
+        AnswerPair(
             sample,
             item.task,
             item.candidate,

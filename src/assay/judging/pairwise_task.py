@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.judging.client import JudgeAnswer
-    from assay.judging.items import JudgedPair
+    from assay.judging.items import AnswerPair
 
 DEFINITION = (
     "The better answer does what the task asks: it is correct, complete, and says nothing that is"
@@ -46,7 +46,7 @@ class Look(NamedTuple):
 class Compared(NamedTuple):
     """One pair with all its answers."""
 
-    pair: JudgedPair
+    pair: AnswerPair
     looks: tuple[Look, ...]
     winner: Winner | None
     decided: str
@@ -109,7 +109,7 @@ def first_order(pair_id: str, seed: int) -> Order:
 
 async def compare(
     client: Asker,
-    pairs: Sequence[JudgedPair],
+    pairs: Sequence[AnswerPair],
     *,
     seed: int = 0,
     definition: str = DEFINITION,
@@ -122,7 +122,7 @@ async def compare(
     )
 
 
-def pair_questions(pair: JudgedPair, seed: int, definition: str) -> list[PairQuestion]:
+def pair_questions(pair: AnswerPair, seed: int, definition: str) -> list[PairQuestion]:
     """The question about a pair in both orders; the seed draws which comes first."""
     first = first_order(pair.id, seed)
     orders: tuple[Order, Order] = (first, "ba" if first == "ab" else "ab")
@@ -132,7 +132,7 @@ def pair_questions(pair: JudgedPair, seed: int, definition: str) -> list[PairQue
     ]
 
 
-async def compare_pair(client: Asker, pair: JudgedPair, *, seed: int, definition: str) -> Compared:
+async def compare_pair(client: Asker, pair: AnswerPair, *, seed: int, definition: str) -> Compared:
     """One pair: both orders, and both again where they disagree."""
     questions = pair_questions(pair, seed, definition)
     looks: list[Look] = []

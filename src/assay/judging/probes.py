@@ -18,7 +18,7 @@ from typing import Any
 from assay.canon import digest, sort_canonically
 from assay.files.json_files import parse_json
 from assay.files.yaml_files import parse_yaml
-from assay.judging.items import JudgedPair
+from assay.judging.items import AnswerPair
 from assay.scoring.rubric import Rubric, load_rubric
 
 PAIRS = "audit_pairs.jsonl"
@@ -27,7 +27,7 @@ RUBRIC = "audit_rubric.yaml"
 
 
 @cache
-def audit_pairs() -> tuple[JudgedPair, ...]:
+def audit_pairs() -> tuple[AnswerPair, ...]:
     """The labelled pairs, in the order of their file; `group` is the domain.
 
     >>> from collections import Counter
@@ -35,7 +35,7 @@ def audit_pairs() -> tuple[JudgedPair, ...]:
     [('a', 16), ('b', 16), ('tie', 8)]
     """
     return tuple(
-        JudgedPair(
+        AnswerPair(
             tree["id"],
             tree["input"],
             tree["a"],
@@ -67,29 +67,29 @@ def audit_rubric() -> Rubric:
     return load_rubric(parse_yaml(_bytes(RUBRIC), RUBRIC))
 
 
-def distinct_pairs(pairs: Iterable[JudgedPair]) -> list[JudgedPair]:
+def distinct_pairs(pairs: Iterable[AnswerPair]) -> list[AnswerPair]:
     """Each pair of two different texts once, in either order. The judge is asked about a copy only
     once, so counting copies would make one answer look like many.
 
-    >>> pair = JudgedPair("1", "Add 2 and 2.", "4", "5")
+    >>> pair = AnswerPair("1", "Add 2 and 2.", "4", "5")
     >>> flipped, same = pair._replace(id="2", a="5", b="4"), pair._replace(id="3", b="4")
     >>> [one.id for one in distinct_pairs([pair, flipped, same])]
     ['1']
     """
-    found: dict[tuple[str, frozenset[str]], JudgedPair] = {}
+    found: dict[tuple[str, frozenset[str]], AnswerPair] = {}
     for pair in pairs:
         if pair.a != pair.b:
             found.setdefault((pair.task, frozenset((pair.a, pair.b))), pair)
     return list(found.values())
 
 
-def digest_of(pairs: Iterable[JudgedPair]) -> str:
+def digest_of(pairs: Iterable[AnswerPair]) -> str:
     """The digest of a set of pairs: of their texts and labels, whatever their order. A field at its
     default counts as absent.
 
     >>> first, second = (
-    ...     JudgedPair("1", "Add 2 and 2.", "4", "5", label="a"),
-    ...     JudgedPair("2", "Say hello.", "Hello.", "Hi.", label="tie"),
+    ...     AnswerPair("1", "Add 2 and 2.", "4", "5", label="a"),
+    ...     AnswerPair("2", "Say hello.", "Hello.", "Hi.", label="tie"),
     ... )
     >>> digest_of([first, second]) == digest_of([second, first])
     True
@@ -99,8 +99,8 @@ def digest_of(pairs: Iterable[JudgedPair]) -> str:
     return digest(sort_canonically([_without_defaults(pair) for pair in pairs]))
 
 
-def _without_defaults(pair: JudgedPair) -> dict[str, Any]:
-    defaults = JudgedPair._field_defaults
+def _without_defaults(pair: AnswerPair) -> dict[str, Any]:
+    defaults = AnswerPair._field_defaults
     return {
         name: value
         for name, value in pair._asdict().items()

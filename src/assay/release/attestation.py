@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from assay.canon import canonical, digest
+from assay.canon import canonical, digest, time_text
 from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
 from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
@@ -104,9 +104,7 @@ def statement(
         "subject": list(map(_resource, subjects)),
         "predicateType": PREDICATE_TYPE,
         "predicate": {
-            "timeVerified": (
-                now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            ),
+            "timeVerified": time_text(now),
             "resourceUri": quote(subjects[0].name, safe="/:@._-~"),
             "assay:baseline": list(map(_resource, baseline)),
             **stated(document),

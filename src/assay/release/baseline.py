@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.canon import digest
+from assay.canon import digest, time_of, time_text
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_create, atomic_write
 from assay.files.json_files import file_digest, read_json
@@ -98,7 +98,7 @@ def store(
         "name": name,
         "version": version,
         "kind": kind,
-        "made_at": now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "made_at": time_text(now),
         "evidence": evidence,
         "evidence_digest": file_digest(os.path.join(folder, evidence)),
         **facts,
@@ -215,15 +215,12 @@ def changed(path: str, why: str) -> InputError:
 
 def moment_of(text: str, path: str) -> datetime:
     """When a baseline was made."""
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # the first or last day of the calendar, in another zone
-        pass
-    raise InputError(
-        "REL-005", f"the baseline was made at {text!r}, which is not a time.", where=path
-    )
+    moment = time_of(text)
+    if moment is None:
+        raise InputError(
+            "REL-005", f"the baseline was made at {text!r}, which is not a time.", where=path
+        )
+    return moment
 
 
 def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from math import log, sqrt
 from typing import Any, NamedTuple
 
-from assay.canon import digest
+from assay.canon import digest, time_text
 from assay.errors import InputError
 from assay.exact import is_number
 from assay.files.json_files import read_json
@@ -248,7 +248,7 @@ def make_plan(
         "rates": (
             None if n is None else rates_of(n, failure_rate=failed, power=power, level=rules.level)
         ),
-        "made_at": now.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "made_at": time_text(now),
     }
     return {**plan, "digest": digest(plan)}
 

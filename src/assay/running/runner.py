@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.canon import canonical, digest
+from assay.canon import canonical, digest, time_text
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.evidence import TESTING, TOOLS
@@ -82,7 +82,7 @@ def work_of(samples: Iterable[PreparedSample], settings: RunSettings) -> list[Sa
 
 def utc_now() -> str:
     """Now in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(datetime.now(UTC), "milliseconds")
 
 
 class _Tried(NamedTuple):

@@ -11,7 +11,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from assay.canon import encode
+from assay.canon import encode, time_text
 from assay.records.grade import ENGINE
 
 _SECRETS = re.compile(
@@ -34,7 +34,7 @@ def redact(text: str) -> str:
 
 def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
     """One line of the log."""
-    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = time_text(datetime.now(UTC), "milliseconds")
     body = {"time": at, "level": level, "event": event, **ENGINE, **fields}
     try:
         data = encode(body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct, structs
 
+from assay.canon import time_of
 from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
 
@@ -239,12 +240,8 @@ def moment_key(text: object) -> str | None:
 
 @lru_cache(maxsize=256)
 def _moment(text: str) -> str | None:
-    try:
-        moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    moment = time_of(text, UTC)
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def _key(value: object) -> str | None:

@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from assay.canon import time_text
+
 metadata = MetaData()
 
 
@@ -185,8 +187,7 @@ are one row.
 
 def now_text(*, ago_s: float = 0) -> str:
     """The time in UTC, to the millisecond: now, or this many seconds ago."""
-    moment = datetime.now(UTC) - timedelta(seconds=ago_s)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(datetime.now(UTC) - timedelta(seconds=ago_s), "milliseconds")
 
 
 def insert_or_skip(connection: Connection, table: Table) -> Any:

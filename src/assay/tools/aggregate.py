@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from assay.canon import time_of
 from assay.errors import InputError
 from assay.records.tool_entry import CategoricalVeto, GradedAnswer
 from assay.registry import near_miss
 from assay.tools.answers import AUTONOMOUS_DIMENSIONS, EXCLUDED, dimension_of, weighted_mean
-from assay.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS, parse_iso
+from assay.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS
 from assay.tools.policy import SchemaRules, at_least, capped
 from assay.tools.veto import check_trigger
 
@@ -138,5 +139,5 @@ def latest_answers(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
 
 
 def _when(answer: GradedAnswer) -> float:
-    moment = parse_iso(answer.timestamp)
+    moment = time_of(answer.timestamp)
     return moment.timestamp() if moment else float("-inf")

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from assay import exact
+from assay.canon import time_of, time_text
 from assay.errors import InputError
 from assay.records.tool_entry import GradedAnswer
 from assay.tools.answers import check_score, dimension_of
-from assay.tools.names import iso, parse_iso
 
 API_DAYS = 14
 TOS_DAYS = 30
@@ -104,7 +104,7 @@ def age_answers(
     aged, notes = [], []
     for answer in answers:
         question = answer.question_id
-        moment = parse_iso(answer.timestamp)
+        moment = time_of(answer.timestamp)
         if moment is None:
             raise InputError(
                 "FMC-012",
@@ -114,7 +114,7 @@ def age_answers(
         if moment > now:
             raise InputError(
                 "FMC-013",
-                f"{question} was answered at {answer.timestamp}, after now ({iso(now)}).",
+                f"{question} was answered at {answer.timestamp}, after now ({time_text(now)}).",
                 fix="Set the clock right, or pass --now.",
             )
         days = (now - moment) / timedelta(days=1)

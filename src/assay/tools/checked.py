@@ -8,10 +8,11 @@ secret are left out; the finding reports that there is one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
+from assay.canon import time_text
 from assay.records.tool_check import (
     CheckedParameter,
     CheckedTool,
@@ -77,7 +78,7 @@ def tool_check(
         kind=schema.kind,
         file=_text(file),
         source_hash=schema.file_sha256,
-        checked_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        checked_at=time_text(now),
         version=_text(main.get("version")),
         description=_text(main.get("description")),
         score=score.score,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from assay.canon import time_text
 from assay.errors import Fault, InputError
 from assay.records.systems import Systems
 from assay.records.tool_entry import (
@@ -38,7 +39,6 @@ from assay.tools.names import (
     Area,
     area_of,
     is_hash8,
-    iso,
     stamp,
 )
 from assay.tools.policy import SchemaRules
@@ -339,7 +339,7 @@ def regrading_trigger(
     return RegradingTrigger(
         triggered_by=str(kind),
         previous_grading_id=previous,
-        timestamp=iso(now),
+        timestamp=time_text(now),
         reported_issue=issue or None,
         requested_by=requested_by or None,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from assay.canon import time_of, time_text
 from assay.errors import InputError
 from assay.records.systems import Systems
 from assay.records.tool_entry import Persona
@@ -25,8 +26,6 @@ from assay.tools.names import (
     SKEW,
     Area,
     area_of,
-    iso,
-    parse_iso,
     segment,
 )
 
@@ -130,7 +129,7 @@ def _complete(
                 f"{question}: no {key}.",
                 fix=f"Give it in the answer, in the envelope{options}; it is never guessed.",
             )
-    moment = parse_iso(whole["timestamp"])
+    moment = time_of(whole["timestamp"])
     if moment is None:
         raise InputError(
             "FMC-012", f"{question}: {whole['timestamp']!r} is not a time with a zone."
@@ -138,7 +137,7 @@ def _complete(
     if now is not None and moment > now + SKEW:
         raise InputError(
             "FMC-013",
-            f"{question} was answered at {whole['timestamp']}, after now ({iso(now)}).",
+            f"{question} was answered at {whole['timestamp']}, after now ({time_text(now)}).",
             fix="Set the clock right, or pass --now.",
         )
     if whole["determinism"] == DETERMINISTIC:

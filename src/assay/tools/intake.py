@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from assay.canon import time_text
 from assay.errors import InputError, UsageError
 from assay.files.atomic import atomic_create
 from assay.files.json_files import parse_json
@@ -33,7 +34,6 @@ from assay.tools.names import (
     DETERMINISTIC,
     NEUTRAL,
     NON_DETERMINISTIC,
-    iso,
     primitive_file,
     segment,
     stamp,
@@ -254,7 +254,7 @@ def record_scores(
             "weight": 0,
             "determinism": DETERMINISTIC,
             "graderIdentity": VALIDATION_GRADER,
-            "timestamp": iso(now),
+            "timestamp": time_text(now),
             "evidence": passed if veto is None else "see categoricalVeto",
         }
     ]

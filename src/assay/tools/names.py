@@ -145,11 +145,6 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
 
 
-def iso(moment: datetime) -> str:
-    """A moment as documents write it: `2026-05-30T10:15:00Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def is_stamp(text: object) -> bool:
     """Whether a text is a moment in the grammar of file names, to the second, and a moment that
     exists.
@@ -185,17 +180,6 @@ def parse_stamp(text: str) -> datetime | None:
         )
     except ValueError:
         return None
-
-
-def parse_iso(text: object) -> datetime | None:
-    """The moment of a document's timestamp (RFC 3339, with a zone), or None."""
-    if not isinstance(text, str):
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
 
 
 # --- ids

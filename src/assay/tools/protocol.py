@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any
 
 from assay import exact
-from assay.canon import digest
+from assay.canon import digest, time_of, time_text
 from assay.errors import Fault, InputError
 from assay.registry import near_miss
 from assay.tools.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
-from assay.tools.names import SKEW, is_schema_id, iso, parse_iso, slug
+from assay.tools.names import SKEW, is_schema_id, slug
 from assay.tools.source import ToolSchema
 from assay.tools.versions import SCORING_PROTOCOL
 
@@ -327,7 +327,7 @@ def check_scores(
             faults.append(
                 ("PRO-002", key, "must be an object that says who scored, and with what.")
             )
-    scored = parse_iso(found.get("timestamp"))
+    scored = time_of(found.get("timestamp"))
     if scored is None:
         faults.append(
             (
@@ -338,8 +338,8 @@ def check_scores(
         )
     elif emitted is not None and scored < emitted:
         text = (
-            f"it was scored at {iso(scored)}, before its prompts were written ({iso(emitted)}):"
-            " earlier scores are not used again. Score the prompts."
+            f"it was scored at {time_text(scored)}, before its prompts were written"
+            f" ({time_text(emitted)}): earlier scores are not used again. Score the prompts."
         )
         faults.append(("PRO-006", "timestamp", text))
     elif now is not None and scored > now + SKEW:
@@ -348,8 +348,8 @@ def check_scores(
                 "FMC-013",
                 "timestamp",
                 (
-                    f"it was scored at {iso(scored)}, after now ({iso(now)}). Set the clock right,"
-                    " or pass --now."
+                    f"it was scored at {time_text(scored)}, after now ({time_text(now)}). Set the"
+                    " clock right, or pass --now."
                 ),
             )
         )

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from assay import exact
+from assay.canon import time_text
 from assay.records.systems import Systems
 from assay.records.tool_entry import CategoricalVeto, document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools.aggregate import aggregate
 from assay.tools.answers import EXCLUDED, shown
-from assay.tools.names import AUTONOMOUS, iso, slug
+from assay.tools.names import AUTONOMOUS, slug
 from assay.tools.policy import SchemaRules
 from assay.tools.source import ToolSchema
 from assay.tools.versions import SCORING_PROTOCOL
@@ -95,7 +96,7 @@ def report_document(
     verdict = grade_scores(
         [item["score"] for item in scores["scores"]], rules, validation_passed=not errors, veto=veto
     )
-    moment = iso(now)
+    moment = time_text(now)
     moot = [item["dimension"] for item in scores["scores"] if item["score"] in EXCLUDED]
     reason = (
         f"{verdict.reason}; {', '.join(moot)} does not apply: the server gives no instructions"

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 from assay import exact
+from assay.canon import time_text
 from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.judging.client import Client, Errored
@@ -25,7 +26,7 @@ from assay.judging.journal import Journal
 from assay.judging.replies import unfenced
 from assay.sandbox.commands import NoAnswerError, ask_command, split_command
 from assay.tools.answers import shown
-from assay.tools.names import iso, stamp
+from assay.tools.names import stamp
 from assay.tools.policy import SchemaRules
 from assay.tools.protocol import check_prompts, prompts_digest, score_faults
 from assay.tools.versions import SCORING_PROTOCOL
@@ -213,7 +214,7 @@ def score_prompts(
             "model": model or NOT_STATED,
             "modelContext": NOT_STATED,
         },
-        "timestamp": iso(now),
+        "timestamp": time_text(now),
         "scores": scores,
         "promptsSha256": prompts_digest(document),
     }

@@ -15,13 +15,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from assay import exact
+from assay.canon import time_text
 from assay.errors import Fault, InputError, raise_faults
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import LockedMember, SelectionLock
 from assay.records.typed import convert
 from assay.tools.ecma import hash8
 from assay.tools.index_file import INDEX, frozen_lock
-from assay.tools.names import iso, latest
+from assay.tools.names import latest
 from assay.tools.policy import SchemaRules
 from assay.tools.status import STABLE, check_node_status
 
@@ -198,7 +199,7 @@ def make_lock(
         selection_id=selection_id,
         selection_version=version,
         selection_hash=hash8(dict(selection)),
-        generated_at=iso(now),
+        generated_at=time_text(now),
         members=[
             LockedMember(
                 schema_id=member.schema_id,

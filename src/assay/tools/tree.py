@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from assay.canon import time_text
 from assay.errors import InputError, UsageError
 from assay.files.atomic import atomic_create, atomic_write
 from assay.files.json_files import parse_json
@@ -35,7 +36,6 @@ from assay.tools.names import (
     file_stamp,
     grading_file,
     gradings_dir,
-    iso,
     latest,
     segment,
     stamp,
@@ -381,7 +381,7 @@ def next_moment(newest: datetime | None, now: datetime, where: str) -> datetime:
     if newest > now + timedelta(seconds=MAX_SAME_MOMENT):
         raise InputError(
             "FMC-013",
-            f"the newest one is from {iso(newest)}, after now ({iso(now)}).",
+            f"the newest one is from {time_text(newest)}, after now ({time_text(now)}).",
             where=where,
             fix="Set the clock right, or pass --now.",
         )

@@ -12,13 +12,12 @@ from typing import Any
 
 from msgspec import ValidationError
 
-from assay.canon import canonical
+from assay.canon import canonical, time_text
 from assay.errors import InputError
 from assay.records.tool_entry import CategoricalVeto, GraderIdentity
 from assay.records.typed import convert
 from assay.registry import near_miss
 from assay.tools.answers import GRADER_KINDS
-from assay.tools.names import iso
 
 CLEAN, VETO, UNDETERMINED = "clean", "veto", "undetermined"
 NOT_APPLICABLE = "not applicable"
@@ -86,7 +85,7 @@ def make_veto(
         triggered_by=trigger,
         grader_identity=identity,
         evidence=evidence_text(evidence),
-        timestamp=iso(now),
+        timestamp=time_text(now),
         reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.canon import time_text
 from assay.errors import InputError
 from assay.tracing.content import inputs_of, outputs_of
 from assay.tracing.dialects import meaning
@@ -143,11 +144,7 @@ def _times(trace: Trace) -> dict[str, Any]:
 def moment(nanoseconds: int) -> str | None:
     """A time in ISO format, to the microsecond; None if it is out of range."""
     try:
-        return (
-            (_EPOCH + timedelta(microseconds=nanoseconds // 1000))
-            .isoformat(timespec="microseconds")
-            .replace("+00:00", "Z")
-        )
+        return time_text(_EPOCH + timedelta(microseconds=nanoseconds // 1000), "microseconds")
     except OverflowError:
         return None
 

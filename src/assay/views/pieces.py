@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay import exact
-from assay.canon import number_text
+from assay.canon import number_text, time_of
 from assay.records.grade import LETTERS
-from assay.views.times import instant
 
 SIGNS = {
     **dict.fromkeys(
@@ -223,7 +222,7 @@ def moment(time: Any, absent_as: str = "not stated") -> Piece:
     """
     if not isinstance(time, str) or not time:
         return absent(absent_as)
-    at = instant(time)
+    at = time_of(time)
     # a time without a zone is shown without one
     text = f"{at:%Y-%m-%d %H:%M:%S} UTC" if at is not None else time[:19].replace("T", " ")
     return piece("moment", text, text, time)

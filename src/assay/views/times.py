@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from assay import exact
-
-
-def instant(time: str) -> datetime | None:
-    """A time of a record in UTC; None if it has no time zone or is not a time."""
-    try:
-        at = datetime.fromisoformat(time)
-        return at.astimezone(UTC) if at.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None
+from assay.canon import time_of
 
 
 def ago(time: str, now: datetime | None) -> str:
@@ -27,7 +19,7 @@ def ago(time: str, now: datetime | None) -> str:
     >>> ago("2026-11-14T09:00:00Z", now), ago("2026-11-15T11:00:00Z", now), ago("soon", now)
     ('yesterday', '', '')
     """
-    at = instant(time) if now is not None else None
+    at = time_of(time) if now is not None else None
     if at is None or now is None:
         return ""
     seconds = int((now - at).total_seconds())

@@ -7,8 +7,10 @@ Values and intervals come in as numbers; nothing here estimates anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from typing import Any, NamedTuple
 
+from assay.canon import time_of
 from assay.errors import count
 from assay.views.charts.chart import (
     BLUE,
@@ -28,7 +30,6 @@ from assay.views.charts.chart import (
     percent,
     view,
 )
-from assay.views.charts.trends import moment
 
 NAME, TITLE = "pass-rates", "Pass rate by evaluation"
 COLUMNS = ("Evaluation", "Version", "Dataset", "Graded by", "Pass rate", "Interval", "n")
@@ -111,7 +112,7 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
 
 
 def _day(at: str) -> str:
-    found = moment(at)
+    found = time_of(at, UTC)
     return f"{found:%-d %b %H:%M}" if found is not None else "no time"
 
 

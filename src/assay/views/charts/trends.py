@@ -7,9 +7,10 @@ Values and intervals come in as numbers; nothing here estimates anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
+from assay.canon import time_of, time_text
 from assay.errors import count
 from assay.views.charts.chart import (
     BLUE,
@@ -27,15 +28,6 @@ from assay.views.charts.chart import (
     three,
     view,
 )
-
-
-def moment(text: object) -> datetime | None:
-    """A moment, or None if the text is none. One without a time zone is read as UTC."""
-    try:
-        found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 def time_axis() -> Spec:
@@ -66,7 +58,7 @@ def drift(points_: Sequence[Mapping[str, Any]]) -> Chart:
     rows: list[tuple[str, ...]] = []
     lost = 0
     for one in points_:
-        at, value = moment(one.get("at")), number(one.get("value"))
+        at, value = time_of(one.get("at"), UTC), number(one.get("value"))
         low, high = number(one.get("low")), number(one.get("high"))
         rows.append(
             (
@@ -82,7 +74,7 @@ def drift(points_: Sequence[Mapping[str, Any]]) -> Chart:
         ends = {"low": low, "high": high} if low is not None and high is not None else {}
         drawn.append(
             {
-                "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "at": time_text(at),
                 "value": value,
                 **ends,
                 "name": at.strftime("%Y-%m-%d %H:%M:%S UTC"),
@@ -131,8 +123,12 @@ def drift(points_: Sequence[Mapping[str, Any]]) -> Chart:
         {"mark": {"type": "point", "color": BLUE, "opacity": 1}, "encoding": {"x": x, "y": y}},
     ]
     last = max(
-        (one for one in points_ if moment(one.get("at")) and number(one.get("value")) is not None),
-        key=lambda one: str(moment(one["at"])),
+        (
+            one
+            for one in points_
+            if time_of(one.get("at"), UTC) and number(one.get("value")) is not None
+        ),
+        key=lambda one: str(time_of(one["at"], UTC)),
     )
     sentence = (
         f"{count(len(drawn), 'point')}; at {clean(last['at'])} agreement was"
