@@ -213,6 +213,24 @@ def test_a_workflow_that_ends_or_replaces_the_process_fails_its_run(
     }
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        "atexit.register(lambda: os._exit(0))",
+        "Thread(target=lambda: (main_thread().join(), os._exit(0))).start()",
+    ],
+    ids=["handler", "thread"],
+)
+def test_a_workflow_that_ends_the_process_later_never_ends_the_gate_with_0(
+    assay_anew: Any, tmp_path: Path, later: str
+) -> None:
+    project(tmp_path, [sample("b", "boom")])
+    imports = "import atexit\nimport os\nfrom threading import Thread, main_thread\n"
+    (tmp_path / "flow.py").write_text(f"{imports}{later}\n{FLOW}")
+    done = assay_anew("run", "workflow.yaml", "--dataset", "samples.jsonl")
+    assert done.code == 1, done.err
+
+
 def test_a_family_that_no_profile_serves_is_found_before_anything_runs(
     assay: Any, tmp_path: Path
 ) -> None:

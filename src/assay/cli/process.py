@@ -29,7 +29,7 @@ PIPE = 141
 """The exit code that a shell reports for a program ended by SIGPIPE."""
 GRACE_S = 1.2
 """Seconds for the work to clean up after itself."""
-_end = os._exit  # `assay run` replaces the one in `os` while workflows run
+_end = os._exit  # `assay run` replaces the one in `os`
 
 
 class _Stream(io.RawIOBase):

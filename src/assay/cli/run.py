@@ -48,13 +48,6 @@ if TYPE_CHECKING:
 
 def run(options: Options) -> int:
     """Run the verb."""
-    from assay.running.adapters.loading import exits_as_errors
-
-    with exits_as_errors():
-        return _run(options)
-
-
-def _run(options: Options) -> int:
     recall(options)
     pass_bar(options)  # a slip in it must not cost a run
     sinks = opt.outputs(options)
@@ -64,6 +57,7 @@ def _run(options: Options) -> int:
     from assay.cli.run_profile import configured_scorers, extend_profile
     from assay.cli.run_work import JudgedLines, RunWork
     from assay.records.evaluation import VersionedName
+    from assay.running.adapters.loading import exits_as_errors
     from assay.running.columns import column_uses, columns_text
     from assay.running.compatibility import prepare
     from assay.running.dataset import read_dataset
@@ -72,6 +66,7 @@ def _run(options: Options) -> int:
     from assay.running.runner import work_of
     from assay.running.workflow import read_workflow
 
+    exits_as_errors()
     workflow = read_workflow(options.workflow)
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import threading
-from contextlib import contextmanager
 from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from assay.registry import near_miss
 from assay.tracing.failures import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
     from types import ModuleType
 
@@ -26,12 +25,13 @@ _lock = threading.Lock()
 _loaded: dict[Path, ModuleType] = {}
 
 
-@contextmanager
-def exits_as_errors() -> Iterator[None]:
-    """Turn calls that end or replace this process into a failed run, as for `sys.exit`: otherwise
-    `os._exit(0)` in a workflow would open the gate. Forked processes may still call them.
+def exits_as_errors() -> None:
+    """From now on, turn calls that end or replace this process into a failed run, as for
+    `sys.exit`: otherwise `os._exit(0)` in a workflow would open the gate. This stays so until the
+    process ends, because a thread or an exit handler of the workflow may make the call. Forked
+    processes may still call them.
     """
-    own, before = os.getpid(), {name: getattr(os, name) for name in _ENDINGS}
+    own = os.getpid()
 
     def guarded(name: str, end: Callable[..., Any]) -> Callable[..., Any]:
         def raise_or_end(*arguments: Any) -> Any:
@@ -41,13 +41,8 @@ def exits_as_errors() -> Iterator[None]:
 
         return raise_or_end
 
-    for name, end in before.items():
-        setattr(os, name, guarded(name, end))
-    try:
-        yield
-    finally:
-        for name, end in before.items():
-            setattr(os, name, end)
+    for name in _ENDINGS:
+        setattr(os, name, guarded(name, getattr(os, name)))
 
 
 def load(target: Any, folder: Path, where: str) -> Any:
