@@ -274,6 +274,19 @@ def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_
         assert ("SAME EVIDENCE" in done.out) == (name == "same")
 
 
+@pytest.mark.parametrize("attempt", ["second", float("nan"), 1.5, 1e300])
+def test_an_attempt_that_is_not_a_whole_number_is_refused_by_name(
+    tmp_path: Path, assay: Any, attempt: object
+) -> None:
+    first = type(attempt)(1)
+    numbered = batch(tmp_path / "theirs.parquet", [{**row, "attempt": first} for row in GOOD])
+    assert assay("gate", numbered, "--baseline", numbered).code == 0
+    rows = [{**row, "attempt": attempt if n < 2 else first} for n, row in enumerate(GOOD)]
+    done = assay("gate", batch(tmp_path / "ours.parquet", rows), "--baseline", numbered)
+    assert "the candidate has 2 runs whose `attempt` isn't a whole number" in done.err
+    assert done.code == 3
+
+
 @pytest.mark.req("W-033")
 def test_a_gate_that_the_profile_lacks_cannot_be_dropped(tmp_path: Path, assay: Any) -> None:
     for name, candidate in (("dropped", "good"), ("failed", "rude"), ("kept", "polite")):

@@ -69,8 +69,8 @@ class BatchRunQuery:
         columns = [
             f"{run} AS run",
             f"{sample} AS sample",
-            f"{_kept(side, ATTEMPT, 'BIGINT')} AS attempt",
-            f"{_kept(side, GROUP, 'VARCHAR')} AS grp",
+            f"{_attempt(side)} AS attempt",
+            f"CAST({_kept(side, GROUP)} AS VARCHAR) AS grp",
             "CASE WHEN passed THEN 1 ELSE 0 END AS p",
             f"{_units('score', 100)} AS score",
         ]
@@ -105,8 +105,20 @@ def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) ->
     return [str(row[0]) for row in rows]
 
 
-def _kept(side: BatchView, column: str, kind: str) -> str:
-    return f"CAST({identifier(column) if column in side.columns else 'NULL'} AS {kind})"
+def bad_attempt(side: BatchView) -> str:
+    """Whether a run has an attempt that isn't a whole number."""
+    kept = _kept(side, ATTEMPT)
+    is_other = f"CAST({_attempt(side)} AS DOUBLE) <> TRY_CAST({kept} AS DOUBLE)"
+    return f"NOT {kept} IS NULL AND COALESCE({is_other}, TRUE)"
+
+
+def _attempt(side: BatchView) -> str:
+    """The attempt; NULL for what isn't a number. Engines read a text as a double alike."""
+    return f"TRY_CAST(TRY_CAST({_kept(side, ATTEMPT)} AS DOUBLE) AS BIGINT)"
+
+
+def _kept(side: BatchView, column: str) -> str:
+    return identifier(column) if column in side.columns else "NULL"
 
 
 def _units(column: str, scale: int) -> str:

@@ -14,6 +14,7 @@ from assay.batch.run_query import (
     MAX_REPEATS,
     BatchRunQuery,
     BatchView,
+    bad_attempt,
     count_if,
     has_item,
 )
@@ -106,6 +107,7 @@ class SideCheck:
             "COALESCE(ARRAY_LENGTH(failed_gates), 0) AS all_gates",
             "COALESCE(ARRAY_LENGTH(failed_floors), 0) AS all_floors",
             f"({other}) AS other",
+            f"({bad_attempt(self.side)}) AS bad_attempt",
             *(f"{has_item('missing', one.name)} AS a{i}" for i, one in enumerate(plan.criteria)),
         )
         checks = [
@@ -114,12 +116,13 @@ class SideCheck:
             f"all_gates > {known[0]}",
             f"all_floors > {known[1]}",
             "other",
+            "bad_attempt",
             self._contradiction(),
         ]
         (row,) = ask(
             self.engine, f"SELECT {', '.join(map(count_if, checks))} FROM ({runs}) AS runs"
         )
-        unnamed, invalid, gates, floors, others, contrary = (int(value) for value in row)
+        unnamed, invalid, gates, floors, others, unnumbered, contrary = (int(value) for value in row)
         if unnamed or invalid:
             raise self._refused(
                 f"runs of the {self.name} couldn't be graded, so their results are unknown:"
@@ -142,6 +145,12 @@ class SideCheck:
         if others:
             raise self._refused(
                 f"{others:,} rows were graded by something other than the record names."
+            )
+        if unnumbered:
+            raise self._refused(
+                f"the {self.name} has {count(unnumbered, 'run')} whose `{ATTEMPT}` isn't a whole"
+                " number.",
+                "Number the repeats of a sample 1, 2, 3 where the rows are made.",
             )
 
     def _check_samples(self) -> SideSampleCounts:
