@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,59 @@ def test_a_parquet_file_with_a_column_twice_is_refused(assay: Any, tmp_path: Pat
         else:
             assert done.code == 3
             assert f"a file has the column '{second}' twice." in done.err
+
+
+def test_true_in_one_file_is_not_a_score_because_another_has_numbers(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN.replace("formula: ratio", "formula: zero_one"))
+    os.mkdir(tmp_path / "lake")
+    for name, raw in (("a", True), ("b", 0.25)):
+        table = pa.table({"run": [name], "tests": [raw]})
+        parquet.write_table(table, tmp_path / "lake" / f"{name}.parquet")
+    for given in (["lake"], ["lake/a.parquet", "lake/b.parquet"]):
+        more = ("-o", "g.parquet", "--profile", "own.yaml", "--overwrite")
+        assert assay("batch", *given, *more).code == 3
+        rows = duckdb.sql(f"SELECT run, norm_tests FROM '{tmp_path}/g.parquet' ORDER BY run")
+        assert rows.fetchall() == [("a", None), ("b", 0.25)]
+        (reject,) = duckdb.sql(f"SELECT run, raw FROM '{tmp_path}/g.rejects.parquet'").fetchall()
+        assert reject == ("a", "true")
+
+
+def test_long_decimals_in_parquet_are_read_exactly_or_refused(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(OWN.replace("formula: ratio", "formula: zero_one"))
+    for kind in (pa.decimal128(38, 37), pa.decimal256(39, 38)):
+        numbers = pa.array([Decimal("0.25"), Decimal("0.12345678901234567")], kind)
+        sizes = pa.array([Decimal(1), Decimal(9)], kind)
+        table = pa.table({"run": ["a", "b"], "tests": numbers, "tests_n": sizes})
+        parquet.write_table(table, tmp_path / "in.parquet")
+        more = ("-o", "g.parquet", "--profile", "own.yaml", "--overwrite")
+        done = assay("batch", "in.parquet", *more)
+        assert done.code == 3
+    assert "is a decimal of more than 38 digits" in done.err
+    rows = duckdb.sql(f"SELECT run, norm_tests FROM '{tmp_path}/g.parquet' ORDER BY run")
+    assert rows.fetchall() == [("a", 0.25), ("b", None)]
+
+
+def test_a_file_without_the_key_of_its_partition_takes_it_from_its_path(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    for day in (1, 2):
+        (tmp_path / f"lake/day={day}").mkdir(parents=True)
+        columns: dict[str, list[Any]] = {"run": [f"r-{day}"], "tests_passed": [1]}
+        columns |= {"tests_total": [1]} | ({"day": ["1"]} if day == 1 else {})
+        parquet.write_table(pa.table(columns), tmp_path / f"lake/day={day}/x.parquet")
+        rows = {name: values[0] for name, values in columns.items()}
+        write(tmp_path / f"lines/day={day}/x.jsonl", [rows])
+    for folder in ("lake", "lines"):
+        # with a file outside any partition, all are read as one input
+        write(tmp_path / folder / "other.jsonl", ['{"run": "r-3", "day": "3"}'])
+        more = ("-o", f"{folder}.parquet", "--profile", "own.yaml", "--keep", "day")
+        done = assay("batch", folder, *more)
+        assert done.code == 1, done.err
+        days = duckdb.sql(f"SELECT day FROM '{tmp_path}/{folder}.parquet' ORDER BY run").fetchall()
+        assert days == [("1",), ("2",), ("3",)]
 
 
 def test_a_table_that_assay_wrote_is_never_imported_as_results(assay: Any, tmp_path: Path) -> None:

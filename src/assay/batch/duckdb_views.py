@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
+from assay.batch.engine import SourceColumn
+from assay.batch.evidence import mixed_columns
 from assay.batch.layout import IN_QUOTES
 from assay.batch.line_keys import MAX_COLUMNS, in_pattern, line_keys, long_numbers
 from assay.batch.quoting import identifier, text
@@ -23,6 +26,7 @@ MAX_LINE = 16 * 1024 * 1024
 _EXTENSIONS = {"delta": "delta_scan", "iceberg": "iceberg_scan"}
 _EXPORT = "Export the table to Parquet and grade that."
 _FILE = "assay_file"
+_FILENAME = f"filename = '{_FILE}'"
 
 
 def views_sql(connection: Any, sources: Sequence[str | BatchSource]) -> str:
@@ -30,9 +34,27 @@ def views_sql(connection: Any, sources: Sequence[str | BatchSource]) -> str:
     resolved: list[BatchSource] = []
     for given in sources:
         resolved += [given] if isinstance(given, BatchSource) else find_sources([given])
-    return " UNION ALL BY NAME ".join(
-        select for source in resolved for select in _selects(connection, source)
-    )
+    selects = [select for source in resolved for select in _selects(connection, source)]
+    return " UNION ALL BY NAME ".join(_mixed_as_text(connection, selects))
+
+
+def _mixed_as_text(connection: Any, selects: list[str]) -> list[str]:
+    """Queries to unite. Columns of verdicts and numbers are text: `true` must not count as 1."""
+    if len(selects) == 1:
+        return selects
+    tables = [_columns(connection, select) for select in selects]
+    mixed = mixed_columns(chain.from_iterable(tables))
+    made = []
+    for select, columns in zip(selects, tables, strict=True):
+        own = [identifier(column.name) for column in columns if column.name.lower() in mixed]
+        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in own)
+        made.append(f"SELECT * REPLACE ({texts}) FROM ({select})" if own else select)
+    return made
+
+
+def _columns(connection: Any, select: str) -> list[SourceColumn]:
+    found = connection.execute(f"DESCRIBE {select}").fetchall()
+    return [SourceColumn(row[0], row[1].upper()) for row in found]
 
 
 def _selects(connection: Any, source: BatchSource) -> list[str]:
@@ -44,12 +66,13 @@ def _selects(connection: Any, source: BatchSource) -> list[str]:
             fix="Add --engine spark, or copy it to a file of this machine.",
         )
     if source.kind == "parquet":
-        read = f"read_parquet({_names(source.files)}, union_by_name = true, {_filename(source)})"
-        return [_with_partitions(connection, source, f"SELECT * FROM {read}")]
+        return [
+            _with_partitions(connection, source._replace(files=tuple(files)), _parquet(files))
+            for files in _by_types(connection, source)
+        ]
     if source.kind == "csv":
         return [
-            _with_partitions(connection, source, _csv(files, source))
-            for files in _by_head(source.files)
+            _with_partitions(connection, source, _csv(files)) for files in _by_head(source.files)
         ]
     if source.kind == "jsonl":
         return [_with_partitions(connection, source, _jsonl(connection, source))]
@@ -70,14 +93,39 @@ def _selects(connection: Any, source: BatchSource) -> list[str]:
 # --- files
 
 
-def _csv(files: Sequence[str], source: BatchSource) -> str:
+def _parquet(files: Sequence[str]) -> str:
+    return f"SELECT * FROM read_parquet({_names(files)}, union_by_name = true, {_FILENAME})"
+
+
+def _by_types(connection: Any, source: BatchSource) -> list[list[str]]:
+    """Parquet files with the same columns of the same types. Raises `InputError` for a decimal that
+    DuckDB would read as a double.
+    """
+    shapes = connection.execute(
+        "WITH files AS (SELECT file_name, MIN(CASE WHEN precision > 38 THEN name END) AS long,"
+        " LIST_SORT(LIST(CONCAT_WS(' ', name, type, precision))) AS types"
+        f" FROM parquet_schema({_names(source.files)}) GROUP BY file_name)"
+        " SELECT LIST_SORT(LIST(file_name)), MIN(long) FROM files GROUP BY types ORDER BY 1"
+    ).fetchall()
+    for files, long in shapes:
+        if long is not None:
+            raise InputError(
+                "BAT-010",
+                f"the column '{long}' is a decimal of more than 38 digits, which DuckDB rounds.",
+                where=files[0],
+                fix="Write it with fewer digits where the rows are made.",
+            )
+    return [files for files, _ in shapes]
+
+
+def _csv(files: Sequence[str]) -> str:
     head, delimiter = csv_head(files[0])
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in head)
     return (
         f"SELECT * FROM read_csv({_names(files)}, auto_detect = false, header = true, skip = 0,"
         f" delim = {text(delimiter)}, quote = '\"', escape = '\"', comment = '', nullstr = '',"
         f" strict_mode = true, null_padding = false, ignore_errors = false,"
-        f" max_line_size = {MAX_LINE}, columns = {{{columns}}}, {_filename(source)})"
+        f" max_line_size = {MAX_LINE}, columns = {{{columns}}}, {_FILENAME})"
     )
 
 
@@ -93,7 +141,7 @@ def _jsonl(connection: Any, source: BatchSource) -> str:
     """Every value as text. The keys come from all lines, not from a sample of them."""
     lines = (
         f"read_json_objects({_names(source.files)}, format = 'newline_delimited',"
-        f" maximum_object_size = {MAX_LINE}, {_filename(source)})"
+        f" maximum_object_size = {MAX_LINE}, {_FILENAME})"
     )
     shapes = connection.execute(
         "SELECT json_type(json) = 'OBJECT', json_keys(json), count(*)"
@@ -123,15 +171,11 @@ def _pointer(name: str) -> str:
     return text("/" + name.replace("~", "~0").replace("/", "~1"))
 
 
-def _filename(source: BatchSource) -> str:
-    return f"filename = {text(_FILE)}"
-
-
 def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
     """A query over files, without the column of the file's name, and with a column for each
     `key=value` in the path below the folder.
     """
-    columns = {row[0].lower() for row in connection.execute(f"DESCRIBE {select}").fetchall()}
+    columns = {name.lower() for name, _ in _columns(connection, select)}
     if source.kind == "parquet":
         _check_distinct(connection, source, columns)
     if len(columns) > MAX_COLUMNS:
@@ -141,13 +185,22 @@ def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
         path = os.path.relpath(os.path.dirname(file), source.folder)
         keys |= dict.fromkeys(part.partition("=")[0] for part in path.split(os.sep) if "=" in part)
     below = f"substr({_FILE}, {len(source.folder) + 1})"
-    made = [
-        f"url_decode(regexp_extract({below}, {text(f'/{in_pattern(key)}=([^/]*)/')}, 1))"
-        f" AS {identifier(key)}"
+    values = {
+        key: f"url_decode(regexp_extract({below}, {text(f'/{in_pattern(key)}=([^/]*)/')}, 1))"
         for key in keys
+    }
+    made = [
+        f", {value} AS {identifier(key)}"
+        for key, value in values.items()
         if key.lower() not in columns
     ]
-    return f"SELECT * EXCLUDE ({_FILE}){''.join(f', {column}' for column in made)} FROM ({select})"
+    filled = [  # a line of JSON without the key
+        f"COALESCE({identifier(key)}, {value}) AS {identifier(key)}"
+        for key, value in values.items()
+        if key.lower() in columns and source.kind == "jsonl"
+    ]
+    replaced = f" REPLACE ({', '.join(filled)})" if filled else ""
+    return f"SELECT * EXCLUDE ({_FILE}){replaced}{''.join(made)} FROM ({select})"
 
 
 def _check_distinct(connection: Any, source: BatchSource, columns: set[str]) -> None:

@@ -10,10 +10,10 @@ gives norms: they are graded again as scores from 0 to 1, so no evidence is read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from assay.batch.engine import SourceColumn
-from assay.batch.layout import IN_QUOTES, WRITTEN
+from assay.batch.layout import IN_QUOTES, NUMBERS, WRITTEN, cell_of
 from assay.batch.norms import NUMBER
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
@@ -74,6 +74,16 @@ def quoted_text(
 def own_names(columns: Sequence[SourceColumn]) -> list[str]:
     """The columns of a source, without what a reader noted about them."""
     return [column.name for column in columns if not column.name.startswith(IN_QUOTES)]
+
+
+def mixed_columns(columns: Iterable[SourceColumn]) -> set[str]:
+    """The columns, in lower case, with verdicts in one source and numbers in another: an engine
+    would unite them with true as 1.
+    """
+    kinds: dict[str, set[str]] = {}
+    for column in columns:
+        kinds.setdefault(column.name.lower(), set()).add(cell_of(column).kind)
+    return {name for name, found in kinds.items() if "boolean" in found and found & NUMBERS}
 
 
 def _written(name: str, columns: Sequence[SourceColumn]) -> str:

@@ -49,7 +49,7 @@ _FLOAT = {"DOUBLE", "FLOAT", "REAL"}
 _TEXT = {"VARCHAR", "STRING", "TEXT", "CHAR"}
 _NESTED = {"STRUCT", "MAP", "UNION", "ARRAY", "VARIANT"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
-
+NUMBERS = {"whole", "long", "float", "decimal"}
 
 WRITTEN = "assay_written:"
 """Begins the name of a column with the text that another column was read from."""
@@ -347,7 +347,7 @@ class ColumnFinder:
 
     def _checked(self, cell: Cell, kind: str) -> Cell:
         self._used.add(cell.name)
-        is_number = cell.kind in ("whole", "long", "float", "decimal")
+        is_number = cell.kind in NUMBERS
         wrong = (
             (kind == "number" and not is_number)
             or (kind in ("text", "boolean") and cell.kind != kind)

@@ -66,7 +66,15 @@ def is_count(cell: Cell, limit: int) -> str:
     name = identifier(cell.name)
     whole = "" if cell.kind in ("whole", "long") else f" AND {name} = FLOOR({name})"
     finite = f"{is_finite(name)} AND " if cell.kind == "float" else ""
-    return f"{name} IS NULL OR ({finite}{name} BETWEEN 0 AND {limit}{whole})"
+    largest = _comparable(cell, limit)
+    return f"{name} IS NULL OR ({finite}{name} BETWEEN 0 AND {largest}{whole})"
+
+
+def _comparable(cell: Cell, limit: int) -> int:
+    """A limit of whole numbers, or the largest of a decimal's type: an engine can't compare it with
+    a number that doesn't fit there.
+    """
+    return min(limit, 10 ** (cell.digits - cell.scale) - 1) if cell.kind == "decimal" else limit
 
 
 class _Read(NamedTuple):
@@ -87,12 +95,8 @@ def _read(cell: Cell) -> _Read:
         steps = []
         for size in range(max(MAX_DIGITS - cell.scale, 0), min(whole, MAX_DIGITS) + 1):
             narrow = f"CAST({name} AS DECIMAL(18, {MAX_DIGITS - size}))"
-            steps.append(
-                Branch(
-                    f"ABS({name}) < 1{'0' * size} AND {narrow} = {name}",
-                    f"CAST({narrow} AS DOUBLE)",
-                )
-            )
+            fits = f"ABS({name}) < 1{'0' * size} AND " if size < whole else ""  # else all do
+            steps.append(Branch(f"{fits}{narrow} = {name}", f"CAST({narrow} AS DOUBLE)"))
         value = case(steps, "NULL")
         return _Read(value, [Branch(f"({value}) IS NULL", fault.TOO_PRECISE.number)])
     if cell.kind == "float":
@@ -233,7 +237,7 @@ def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
         if cell.kind in ("float", "decimal"):
             checks.append(Branch(f"{name} <> FLOOR({name})", fault.NOT_WHOLE.number))
         checks.append(Branch(f"{name} < 0", fault.BELOW_ZERO.number))
-        checks.append(Branch(f"{name} > {MAX_COUNT}", fault.TOO_PRECISE.number))
+        checks.append(Branch(f"{name} > {_comparable(cell, MAX_COUNT)}", fault.TOO_PRECISE.number))
     whole = [f"CAST({name} AS BIGINT)" for name in names]
     total = f"({' + '.join(whole)})" if formula == "pairwise" else whole[1]
     checks.append(Branch(f"{total} = 0", fault.NOTHING_COUNTED.number))

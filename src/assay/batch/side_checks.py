@@ -122,7 +122,9 @@ class SideCheck:
         (row,) = ask(
             self.engine, f"SELECT {', '.join(map(count_if, checks))} FROM ({runs}) AS runs"
         )
-        unnamed, invalid, gates, floors, others, unnumbered, contrary = (int(value) for value in row)
+        unnamed, invalid, gates, floors, others, unnumbered, contrary = (
+            int(value) for value in row
+        )
         if unnamed or invalid:
             raise self._refused(
                 f"runs of the {self.name} couldn't be graded, so their results are unknown:"

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from assay.batch.engine import SourceColumn
+from assay.batch.evidence import mixed_columns
 from assay.batch.sources import BatchSource, find_sources
 from assay.batch.spark_output import FILE_ENDS, escaped, make_output
 from assay.batch.spark_reading import quoted, read_source
@@ -220,14 +221,18 @@ class _Share:
 
 def _united(left: Any, right: Any) -> Any:
     """Both frames, columns matched by name. If only one has text in a column, the column is text,
-    as on DuckDB: Spark would turn the text into numbers, or stop at the first that isn't one.
+    as on DuckDB: Spark would turn the text into numbers, or stop at the first that isn't one. So is
+    a column with verdicts in one and numbers in the other.
     """
     types = {name.lower(): type for name, type in left.dtypes}
-    mixed = {
+    texts = {
         name.lower()
         for name, type in right.dtypes
         if type != types.get(name.lower(), type) and "string" in (type, types[name.lower()])
     }
+    mixed = texts | mixed_columns(
+        SourceColumn(name, type.upper()) for name, type in (*left.dtypes, *right.dtypes)
+    )
     return _as_text(left, mixed).unionByName(_as_text(right, mixed), allowMissingColumns=True)
 
 

@@ -222,7 +222,7 @@ def _fault(doing: str, where: str, error: Exception) -> AssayError:
             "BAT-032",
             f"Spark can't read it: {reason}",
             where="" if doing == "run" else where,
-            fix=_CONNECTOR if "[DATA_SOURCE_NOT_FOUND" in reason else "",
+            fix=next((fix for code, fix in _FIXES.items() if code in reason), ""),
         )
     return AssayError(  # neither the input nor the command is wrong
         "BAT-033",
@@ -232,10 +232,12 @@ def _fault(doing: str, where: str, error: Exception) -> AssayError:
     )
 
 
-_CONNECTOR = (
-    "Start Spark with the connector of that format and pass the session, or export the table to"
-    " Parquet and grade that."
-)
+_FIXES = {
+    "[DATA_SOURCE_NOT_FOUND": "Start Spark with the connector of that format and pass the session,"
+    " or export the table to Parquet and grade that.",
+    "[CANNOT_MERGE_SCHEMAS": "Give each column the same type in all files of the folder, or use"
+    " --engine duckdb.",
+}
 _BAD_INPUT = ("[FAILED_READ_FILE", "[MALFORMED_RECORD_IN_PARSING")
 _ENDED = "its Java process ended."
 _LIMIT = 400
