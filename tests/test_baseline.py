@@ -233,6 +233,7 @@ def test_a_missing_baseline_is_not_enough_evidence_and_names_the_near_miss(
         "x@2",
         "a\\b",
         "con",
+        "latest",
         "x" * 101,
         "runs.jsonl",
         "prod.json",

@@ -46,7 +46,8 @@ class StoredBaseline(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is not a valid file name on every system, or that looks like a path.
+    """Refuse a name that is not a valid file name on every system, or that could be taken for a
+    path or for `latest`, which is an evaluation.
 
     >>> check_name("production-2.1")
     >>> check_name("../secrets")
@@ -58,6 +59,7 @@ def check_name(name: str) -> None:
         or _RESERVED.fullmatch(name)
         or name.endswith(".")
         or is_path(name)
+        or name.casefold() == "latest"
     ):
         raise UsageError(
             "CLI-001",
