@@ -213,7 +213,7 @@ ROWS = [
     ["id", "question", "n", "when", "at", "ok"],
     ["q-1", "When?", 0.1, datetime(2026, 11, 16), datetime(2026, 11, 16, 9, 30), True],
     [None, None, None, None, None, None],
-    [2, "Why?", 3, None, None, False],
+    [2, "Why?", 3],
 ]
 
 
@@ -229,6 +229,7 @@ def test_excel_is_read_as_people_see_it(tmp_path: Path) -> None:
         "ok": True,
     }
     assert (second.id, second.where, second.row["n"]) == ("2", "row 4", 3)
+    assert second.row["ok"] is None
     (tmp_path / "d.yaml").write_text("dataset: d\nversion: 1\nfile: s.xlsx\nsheet: second\n")
     assert [one.id for one in read_dataset(str(tmp_path / "d.yaml")).samples] == ["z"]
     openpyxl = pytest.importorskip("openpyxl")
@@ -261,6 +262,8 @@ def test_a_formula_in_excel_may_leave_a_text_empty(tmp_path: Path) -> None:
         ([["id", "q"], ["x", "y"], ["=A2", "=B2"]], "row 3: id is a formula without a saved"),
         ([["id", "q"], ["x", "1"], ["x", "2"]], "was used before, at row 2"),
         ([["id", "q"]], "no samples"),
+        ([["id", "q"], ["x"], ["y", "?", None, "!"]], "row 3 has a value to the right of the last"),
+        ([[f"c{n}" for n in range(501)]], "more than 500 columns"),
     ],
 )
 def test_a_sheet_that_is_no_dataset_is_refused_in_words(

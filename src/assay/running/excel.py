@@ -105,18 +105,20 @@ def _chosen(book: Any, sheet: str | None, path: str) -> Any:
 def _rows(sheet: Any, formulas: Any, path: str) -> Iterator[tuple[Any, str]]:
     for one in (sheet, formulas):
         one.reset_dimensions()  # the size that a file states may be wrong
-    header = next(sheet.iter_rows(max_row=1, max_col=MAX_COLUMNS, values_only=True), ())
+    header = next(sheet.iter_rows(max_row=1, values_only=True), ())
     names = [None if name is None else str(name).strip() for name in header]
     while names and not names[-1]:
         names.pop()
     if not names:
         raise InputError("RUN-002", "the first row has no column names.", where=path)
+    if len(names) > MAX_COLUMNS:
+        raise InputError("FIL-004", f"has more than {MAX_COLUMNS} columns.", where=path)
     for number, name in enumerate(names, 1):
         if not name:
             raise InputError("RUN-002", f"column {number} has no name in row 1.", where=path)
     if len(set(names)) != len(names):
         raise InputError("RUN-002", "two columns have the same name.", where=path)
-    body, written = (one.iter_rows(min_row=2, max_col=len(names)) for one in (sheet, formulas))
+    body, written = (one.iter_rows(min_row=2) for one in (sheet, formulas))
     for number, (cells, sources) in enumerate(zip(body, written, strict=True), 2):
         for name, cell, source in zip(names, cells, sources, strict=False):
             # a text that a formula leaves empty was saved as text
@@ -136,8 +138,16 @@ def _rows(sheet: Any, formulas: Any, path: str) -> Iterator[tuple[Any, str]]:
                     fix="Correct the formula, or clear the cell.",
                 )
         values = [_plain(cell.value) for cell in cells]
+        if any(value is not None for value in values[len(names) :]):
+            raise InputError(
+                "RUN-002",
+                f"row {number} has a value to the right of the last name in row 1.",
+                where=path,
+                fix="Name its column in row 1, or clear the cell.",
+            )
         if any(value is not None for value in values):
-            yield dict(zip(names, values, strict=False)), f"row {number}"
+            row = dict.fromkeys(names) | dict(zip(names, values, strict=False))
+            yield row, f"row {number}"
 
 
 def _plain(value: Any) -> Any:
