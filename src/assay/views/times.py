@@ -13,6 +13,7 @@ def ago(time: str, now: datetime | None) -> str:
     """How long before `now` a time was; empty if that is longer than a month, in the future, or not
     known.
 
+    >>> from datetime import UTC
     >>> now = datetime(2026, 11, 15, 10, tzinfo=UTC)
     >>> [ago(f"2026-11-15T{clock}Z", now) for clock in ("09:59:58", "09:57:00", "07:30:00")]
     ['just now', '3 min ago', '2 h ago']
