@@ -2034,7 +2034,10 @@ def test_an_import_creates_adds_a_version_leaves_alone_or_blocks(tmp_path: Path)
 def test_a_warning_blocks_no_import(tmp_path: Path) -> None:
     assert (
         import_one(
-            tree_of(tmp_path), schema_of(), [ERROR._replace(level="warning")], now=at(0)
+            tree_of(tmp_path),
+            schema_of(),
+            [msgspec.structs.replace(ERROR, level="warning")],
+            now=at(0),
         ).action
         == "created"
     )

@@ -18,7 +18,7 @@ from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import DEFAULT_POLICY
 from assay.registry import is_path
-from assay.release.baseline import check_age, find, names
+from assay.release.baseline import check_age, find, names, refuse_exam
 from assay.release.comparability import check_kept_rules
 from assay.release.policy import Bars, make_release_rules
 from assay.running.post_run import required_profile
@@ -287,13 +287,7 @@ class _Reader:
             yield from self.documents(source, judged=judged)
             return
         self.taken = find(folder, source)
-        if self.taken.kind != "runs":
-            raise InputError(
-                "REL-002",
-                f"the baseline {self.taken.name} is a graded exam, and has no runs to pair.",
-                where=self.taken.path,
-                fix="Use `assay exam gate`.",
-            )
+        refuse_exam(self.taken.kind, self.taken.name, where=self.taken.path)
         yield from stream_documents(self.taken.path)
 
     def _stored(self, reference: str, judged: Sequence[Document | Unread]) -> Iterator[Document]:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from assay.archive.evaluation_choice import EvaluationChoice, choose, refuse_other_scale
-from assay.archive.evaluations import StoredEvaluation, stored_runs
+from assay.archive.evaluations import StoredEvaluation, first_grade, stored_runs
 from assay.archive.grades import NO_BASIS, Basis
 from assay.archive.named_baselines import as_stored
 from assay.archive.sides import KeptSide, Take, keep_side
@@ -20,14 +20,14 @@ from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
 from assay.pipeline.grading import Grader
-from assay.pipeline.regraded import regraded
+from assay.pipeline.regraded import regraded_in
 from assay.records.decision import Decision
+from assay.release.baseline import refuse_exam
 from assay.release.comparability import check_kept_rules
 from assay.release.policy import ReleaseRules
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
 from assay.store.ledger import Ledger
-from assay.views.documents import plain
 
 
 class ReleaseSide(NamedTuple):
@@ -65,13 +65,6 @@ class DecidedSides(NamedTuple):
     baseline: KeptSide
     regraded: bool = False
     """Whether a side was stored with grades by other rules."""
-
-
-def evaluation_label(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> str:
-    """An evaluation by its name; by its id where several have the name."""
-    evaluation = stored.evaluation
-    same = ledger.count("evaluation", {"tag": f"name:{evaluation.name}"}, project=project).n
-    return evaluation.name if same == 1 else evaluation.id
 
 
 def choose_for(
@@ -119,12 +112,7 @@ def decide_stored(
     """
     label = "baseline"
     if baseline.kept is not None:
-        if baseline.kept.record.get("kind", "runs") != "runs":
-            raise InputError(
-                "REL-002",
-                f"the baseline {baseline.name} is a graded exam, and has no runs to pair.",
-                fix="Use `assay exam gate`.",
-            )
+        refuse_exam(baseline.kept.record.get("kind", "runs"), baseline.name)
         check_kept_age(baseline.kept.record, rules, where=baseline.name, now=now)
         label = f"baseline {as_stored(baseline.kept, ledger.where).name}"
     elif baseline.stored is not None:
@@ -177,15 +165,6 @@ def regraded_notes(
     """Notes that an evaluation was stored with grades by other rules, judging by its first
     grade.
     """
-    runs = stored.evaluation.runs if stored is not None else []
-    digest = next((run.grade for run in runs if run.grade is not None), None)
-    item = None if digest is None else ledger.get(digest, project=project)
-    if item is None or item.body is None:
-        return []
-    before = item.tree()
-    for document in documents:
-        if document.tree.get("run_id") == before["run_id"]:
-            now = plain(grader.grade(document).payload())
-            sentence = regraded(name, before, now)
-            return [sentence] if sentence else []
-    return []
+    before = None if stored is None else first_grade(ledger, stored, project=project)
+    sentence = "" if before is None else regraded_in(name, before, documents, grader)
+    return [sentence] if sentence else []

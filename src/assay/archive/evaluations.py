@@ -235,6 +235,20 @@ def stored_grades(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
     return _items(ledger, stored, grades, "grade", project)
 
 
+def first_grade(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Any:
+    """The first grade of an evaluation; None if it has none, or if it was forgotten."""
+    digest = next((run.grade for run in stored.evaluation.runs if run.grade is not None), None)
+    item = None if digest is None else ledger.get(digest, project=project)
+    return None if item is None or item.body is None else item.tree()
+
+
+def evaluation_label(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> str:
+    """An evaluation by its name; by its id where several have the name."""
+    evaluation = stored.evaluation
+    same = ledger.count("evaluation", {"tag": f"name:{evaluation.name}"}, project=project).n
+    return evaluation.name if same == 1 else evaluation.id
+
+
 def _items(
     ledger: Ledger, stored: StoredEvaluation, digests: Sequence[str], kind: str, project: str
 ) -> Iterator[Item]:

@@ -172,13 +172,23 @@ def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> D
 
 
 class SideReader:
-    """Reads the sides of a comparison, where the baseline may come from the ledger. It stores
-    nothing; `made_of` is called with each piece of evidence.
+    """Reads the sides of a comparison, where the baseline may come from the ledger. With the choice
+    that they are graded by, it stores them with everything they depend on; `made_of` is called with
+    each piece of evidence.
     """
 
-    def __init__(self, store: Store, *, made_of: Callable[[Any], None] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        choice: Choice | None = None,
+        *,
+        made_of: Callable[[Any], None] | None = None,
+    ) -> None:
         self.store = store
+        self.kept: list[KeptSide] = []
         self._made_of = made_of
+        self._take = None if choice is None else store.add
+        self._basis = NO_BASIS if choice is None else basis_of(choice.read_cards(), choice.now)
 
     def read(
         self,
@@ -200,7 +210,19 @@ class SideReader:
             if self._made_of is not None and graded.evidence is not None:
                 self._made_of((stored or {}).get(document.file, graded.evidence))
 
-        return side_of(documents, grader, name=name, where=where, seen=each)
+        self.kept.append(
+            keep_side(
+                documents,
+                grader,
+                self._take,
+                name=name,
+                where=where,
+                basis=self._basis,
+                stored=stored,
+                seen=each,
+            )
+        )
+        return self.kept[-1].side
 
     def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
         """The side of a baseline in the ledger."""
@@ -220,37 +242,3 @@ class SideReader:
             bodies[item.digest] = Body(item.body or b"")
             yield Document(item.tree(), item.digest)
         ledger.close()  # as it was before
-
-
-class SideKeeper(SideReader):
-    """Reads the sides of a comparison and stores them with everything they depend on."""
-
-    def __init__(self, store: Store, choice: Choice) -> None:
-        super().__init__(store)
-        self.kept: list[KeptSide] = []
-        self._basis = basis_of(choice.read_cards(), choice.now)
-
-    def read(
-        self,
-        documents: Iterable[Document | Unread],
-        grader: Grader,
-        *,
-        name: str,
-        where: str,
-        stored: Mapping[str, Body] | None = None,
-        seen: Seen | None = None,
-    ) -> Side:
-        """One side, as `side_of` makes it."""
-        self.kept.append(
-            keep_side(
-                documents,
-                grader,
-                self.store.add,
-                name=name,
-                where=where,
-                basis=self._basis,
-                stored=stored,
-                seen=seen,
-            )
-        )
-        return self.kept[-1].side

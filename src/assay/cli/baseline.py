@@ -110,10 +110,10 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
 def _kept_side(options: Options, now: datetime, ledger: Store, read: list[Subject]) -> Side:
     """The side, after also storing a baseline of that name in the ledger, in the API's form."""
-    from assay.archive.sides import SideKeeper, baseline_draft, baseline_record
+    from assay.archive.sides import SideReader, baseline_draft, baseline_record
 
     choice = choice_of(options).dated()
-    sides = SideKeeper(ledger, choice)
+    sides = SideReader(ledger, choice)
     side = read_side(
         options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read
     )

@@ -24,7 +24,7 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.archive.sides import SideKeeper
+    from assay.archive.sides import SideReader
     from assay.archive.store import Store
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
@@ -86,7 +86,7 @@ def _decide(
     rules: ReleaseRules,
     grader: Grader,
     *,
-    kept: SideKeeper | None = None,
+    kept: SideReader | None = None,
 ) -> Decision:
     from assay.cli.gate_sides import given_rules, read_baseline, read_side
     from assay.cli.gate_worst import CandidateWorst
@@ -167,10 +167,10 @@ def _decide_and_store(
     options: Options, rules: ReleaseRules, choice: Choice, store: Store
 ) -> Decision:
     """The decision, kept with the grades of both sides and their evidence."""
-    from assay.archive.sides import SideKeeper, decision_drafts
+    from assay.archive.sides import SideReader, decision_drafts
 
     choice = choice.dated()
-    sides = SideKeeper(store, choice)
+    sides = SideReader(store, choice)
     document = _decide(options, rules, choice.grader(), kept=sides)
     candidate, baseline = sides.kept
     if bare := candidate.bare + baseline.bare:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, StoredInput, Unread, stream_documents
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
-from assay.release.baseline import StoredBaseline, changed, check_age
+from assay.release.baseline import StoredBaseline, changed, check_age, refuse_exam
 from assay.release.comparability import check_kept_rules
 from assay.release.overlap import align
 from assay.release.pairs import pair_up
@@ -184,13 +184,7 @@ def read_named(
     `graded` once it is graded.
     """
     stored, in_ledger = find_named(folder, name, None if kept is None else kept.store)
-    if stored.kind != "runs":
-        raise InputError(
-            "REL-002",
-            f"the baseline {stored.name} is a graded exam, and has no runs to pair.",
-            where=stored.path,
-            fix="Use `assay exam gate`.",
-        )
+    refuse_exam(stored.kind, stored.name, where=stored.path)
     if check is not None:
         check(stored)
     label = f"baseline {stored.name}"

@@ -16,7 +16,9 @@ from assay.archive.evaluation_choice import CHOSEN, one_own_profile, one_setting
 from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,
+    evaluation_label,
     find_other_version,
+    first_grade,
     no_other_version,
     stored_grades,
     stored_runs,
@@ -216,15 +218,12 @@ class _Resolver:
                 _write(made.grades, _newest_grade(ledger, text, self._project))
             return made
         evaluation = stored.evaluation
-        same = ledger.count(
-            "evaluation", {"tag": f"name:{evaluation.name}"}, project=self._project
-        ).n
-        label = evaluation.name if same == 1 else evaluation.id
-        if text not in (evaluation.name, evaluation.id) or (same > 1 and text != evaluation.id):
-            opt.note(_taken(text, stored, same))
+        label = evaluation_label(ledger, stored, project=self._project)
+        if text not in (label, evaluation.id):
+            opt.note(_taken(text, stored, label))
         made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
         made.evaluation = stored
-        made.graded = _first_grade(ledger, stored, self._project)
+        made.graded = first_grade(ledger, stored, project=self._project)
         _write(made.file, stored_runs(ledger, stored, project=self._project))
         if self._wants_grades:
             made.grades = f"{place}.grades.jsonl"
@@ -313,7 +312,7 @@ def _version(stored: StoredEvaluation) -> str:
     return f"{workflow.id}@{workflow.version}"
 
 
-def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
+def _taken(text: str, stored: StoredEvaluation, label: str) -> str:
     """Which evaluation was taken, where the name alone does not say it."""
     evaluation = stored.evaluation
     subject = (
@@ -322,15 +321,8 @@ def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
     )
     if evaluation.source == "import" and evaluation.started[:10] != stored.stored_at[:10]:
         subject += f", imported {stored.stored_at}"
-    named = f"{evaluation.name} ({evaluation.id})" if same > 1 else evaluation.name
+    named = evaluation.name if label == evaluation.name else f"{evaluation.name} ({label})"
     return f"{text} is {named}: {subject}"
-
-
-def _first_grade(ledger: Ledger, stored: StoredEvaluation, project: str) -> Any:
-    """The first grade of an evaluation that the ledger still has the text of."""
-    digest = next((run.grade for run in stored.evaluation.runs if run.grade is not None), None)
-    item = None if digest is None else ledger.get_many([digest], project=project).get(digest)
-    return None if item is None or item.body is None else item.tree()
 
 
 def _newest_grade(ledger: Ledger, run_id: str, project: str) -> tuple[Item, ...]:

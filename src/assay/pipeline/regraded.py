@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.pipeline.deciding import regraded_note
+from assay.pipeline.grading import Grader
+from assay.views.documents import plain
 
 _BY = ("profile", "rubric", "policy")
 
@@ -21,6 +23,21 @@ def regraded(
         ", ".join(_words(grade, kind, before, now) for kind in differing) for grade in (before, now)
     )
     return regraded_note(name, then, today, word)
+
+
+def regraded_in(
+    name: str,
+    before: Mapping[str, Any],
+    documents: Iterable[Any],
+    grader: Grader,
+    word: str = "decision",
+) -> str:
+    """The note for the run of a stored grade, graded again; empty if the documents lack the run."""
+    for document in documents:
+        tree = getattr(document, "tree", None)
+        if isinstance(tree, dict) and tree.get("run_id") == before["run_id"]:
+            return regraded(name, before, plain(grader.grade(document).payload()), word)
+    return ""
 
 
 def _graded_by(grade: Mapping[str, Any], kind: str) -> tuple[str | None, str | None]:

@@ -215,6 +215,17 @@ def changed(path: str, why: str) -> InputError:
     )
 
 
+def refuse_exam(kind: str, name: str, *, where: str = "") -> None:
+    """Refuse a graded exam where a baseline of runs is needed."""
+    if kind != "runs":
+        raise InputError(
+            "REL-002",
+            f"the baseline {name} is a graded exam, and has no runs to pair.",
+            where=where,
+            fix="Use `assay exam gate`.",
+        )
+
+
 def moment_of(text: str, path: str) -> datetime:
     """When a baseline was made."""
     moment = time_of(text)

@@ -12,8 +12,8 @@ from assay.archive.evaluation_deciding import (
     DecidedSides,
     ReleaseSide,
     decide_stored,
-    evaluation_label,
 )
+from assay.archive.evaluations import evaluation_label, first_grade
 from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
@@ -110,19 +110,23 @@ def graded_alike(services: Services, project: str, sides: Sequence[ReleaseSide])
     """Whether all sides were stored with grades by the same rules, judging by their first grade."""
     first: Mapping[str, Any] | None = None
     for side in sides:
-        if side.stored is not None:
-            graded = [run.grade for run in side.stored.evaluation.runs if run.grade is not None]
-        else:
-            grades = grades_of(services.ledger.database, project, side.evidence[:1])
-            graded = [stored[-1].digest for stored in grades.values() if stored]
-        item = services.ledger.get(graded[0], project=project) if graded else None
-        if item is None or item.body is None:
+        tree = _first_grade(services, project, side)
+        if tree is None:
             continue
-        tree = item.tree()
         if first is not None and regraded(side.name, first, tree):
             return False
         first = first or tree
     return True
+
+
+def _first_grade(services: Services, project: str, side: ReleaseSide) -> Any:
+    ledger = services.ledger
+    if side.stored is not None:
+        return first_grade(ledger, side.stored, project=project)
+    grades = grades_of(ledger.database, project, side.evidence[:1])
+    newest = [stored[-1].digest for stored in grades.values() if stored]
+    item = ledger.get(newest[0], project=project) if newest else None
+    return None if item is None or item.body is None else item.tree()
 
 
 def decide_between(

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.compared import evaluation_of_runs
-from assay.archive.evaluation_deciding import evaluation_label
+from assay.archive.evaluations import evaluation_label
 from assay.archive.sides import evidence_of_decision
 from assay.errors import count
 from assay.records.decision import Decision, read_decision
