@@ -16,6 +16,7 @@ from msgspec import json as msgjson
 from msgspec import to_builtins
 
 from assay import grade_table
+from assay.batch.slice_sums import MAX_SLICES
 from assay.files.json_files import file_digest
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
@@ -24,8 +25,8 @@ from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRe
 from examples import CAMPAIGN
 
 duckdb = pytest.importorskip("duckdb")
-PROFILE = "dag-review@2"
-PLAN = plan_batch(Shelf(), profile=PROFILE)
+PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "two-criteria@1.yaml")
+PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
 SCORING = scoring_plan(Shelf(), profile=PROFILE)
 SHARES = {"likert_1_5": 1, "zero_one": 5}
 KEPT = ("sample", "attempt", "group", "tag")
@@ -159,6 +160,14 @@ SIDES = {
             ]
             for name, tag in REPEATED.items()
         },
+        "summed": [
+            {**row, "gates": {**row["gates"], "own": n % 9 > 0}}
+            for n, row in enumerate(runs(1, drop=0.3))
+        ],
+        "many groups": [
+            {**row, "sample": f"{n}", "group": f"{n}"}
+            for n, row in enumerate(GOOD * (MAX_SLICES // len(GOOD) + 1))
+        ],
         "strangers": [{**row, "sample": f"x{row['sample']}"} for row in GOOD],
         **{
             f"ours {name}": runs(2, drop=drop, groups=groups, tags=tags)[groups > 0 :]
@@ -188,21 +197,28 @@ def graded(rows: Rows) -> Any:
     return source
 
 
-def batch(path: Path, side: str | Rows, **changes: Any) -> Path:
-    """The runs of a side, or these, as the output of a batch, with its record."""
+def batch(
+    path: Path, side: str | Rows, *, columns_sql: dict[str, str] | None = None, **changes: Any
+) -> Path:
+    """The runs of a side, or these, as the output of a batch, with its record. The columns in SQL
+    are kept too, in place of those of the rows.
+    """
     is_side = isinstance(side, str)
     rows = SIDES[side] if isinstance(side, str) else side
     where = f"WHERE regexp_full_match(run, '{side}-[0-9]+')" if is_side else ""
-    keep = [name for name in KEPT if any(row.get(name) for row in rows)]
+    made = columns_sql or {}
+    keep = [name for name in KEPT if name not in made and any(row.get(name) for row in rows)]
     lacks = [f'"{name}"' for name in KEPT if name not in keep]
+    more = "".join(f', {sql} AS "{name}"' for name, sql in made.items())
     (all_graded() if is_side else graded(rows)).execute(
-        f"COPY (SELECT * EXCLUDE ({', '.join(lacks)}) FROM graded {where}) TO '{path}'"
+        f"COPY (SELECT * EXCLUDE ({', '.join(lacks)}){more} FROM graded {where}) TO '{path}'"
     )
+    keep += made
     record = BatchRecord(
-        profile=PLAN.profile,
         scoring_system=PLAN.scoring_system,
         grading_system=PLAN.grading_system,
         **{
+            "profile": PLAN.profile,
             "policy": PLAN.policy,
             "plan": PLAN.digest,
             "digests": dict(PLAN.digests),
@@ -222,6 +238,12 @@ def batch(path: Path, side: str | Rows, **changes: Any) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path) -> None:
+    """A profile of a file isn't on the shelf, where a decision looks for that of a batch."""
+    (tmp_path / "assay.yaml").write_text(f"profile: {PROFILE}\n")
+
+
 @pytest.mark.req("W-033")
 def test_a_decision_over_batches_and_its_slices_are_those_over_scorecards(
     tmp_path: Path, assay: Any
@@ -236,7 +258,8 @@ def test_a_decision_over_batches_and_its_slices_are_those_over_scorecards(
             sides = (f"ours {name}", f"theirs {name}")
             files.append([maker(tmp_path / f"{side}.{suffix}", side) for side in sides])
         slices = ("--slice", "tag", *(("--slice", "group") if groups else ()))
-        for more in (slices,) if groups else (slices, ("--looks", "3")):
+        asked = [slices] if groups else [("--looks", "3"), *([slices] if CAMPAIGN else ())]
+        for more in asked:
             made = []
             for ours, theirs in files:
                 done = assay(
@@ -274,22 +297,29 @@ def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_
         assert ("SAME EVIDENCE" in done.out) == (name == "same")
 
 
-@pytest.mark.parametrize("attempt", ["second", float("nan"), 1.5, 1e300])
 def test_an_attempt_that_is_not_a_whole_number_is_refused_by_name(
-    tmp_path: Path, assay: Any, attempt: object
+    tmp_path: Path, assay: Any
 ) -> None:
-    first = type(attempt)(1)
-    numbered = batch(tmp_path / "theirs.parquet", [{**row, "attempt": first} for row in GOOD])
-    assert assay("gate", numbered, "--baseline", numbered).code == 0
-    rows = [{**row, "attempt": attempt if n < 2 else first} for n, row in enumerate(GOOD)]
-    done = assay("gate", batch(tmp_path / "ours.parquet", rows), "--baseline", numbered)
-    assert "the candidate has 2 runs whose `attempt` isn't a whole number" in done.err
-    assert done.code == 3
+    odd = ("'second'", "'NaN'::DOUBLE", "1.5::DOUBLE", "1e300::DOUBLE")
+    for number, attempt in enumerate(odd):
+        first = "'1'" if number == 0 else "1::DOUBLE"
+        some = f"CASE WHEN sample < 's02' THEN {attempt} ELSE {first} END"
+        files = [
+            batch(tmp_path / f"{number}-{name}.parquet", "good", columns_sql={"attempt": sql})
+            for name, sql in (("ours", some), ("theirs", first))
+        ]
+        done = assay("gate", files[0], "--baseline", files[1])
+        assert "the candidate has 2 runs whose `attempt` isn't a whole number" in done.err, attempt
+        assert done.code == 3
+        if number < 2:
+            assert assay("gate", files[1], "--baseline", files[1]).code == 0, first
 
 
 @pytest.mark.req("W-033")
 def test_a_gate_that_the_profile_lacks_cannot_be_dropped(tmp_path: Path, assay: Any) -> None:
-    for name, candidate in (("dropped", "good"), ("failed", "rude"), ("kept", "polite")):
+    for name, candidate in (("dropped", "good"), ("kept", "polite"), ("failed", "rude")):
+        if name == "failed" and not CAMPAIGN:
+            continue
         made = []
         for suffix, maker in (("jsonl", cards), ("parquet", batch)):
             files = [
@@ -351,13 +381,13 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     refused(batch(tmp_path / "graded.parquet", "good", policy="workflow@9"), "REL-002", 3)
     outside = [BatchFile(name="../theirs.parquet", digest=other)]
     refused(batch(tmp_path / "outside.parquet", "good", outputs=outside), "BAT-060", 3)
+    forged = batch(tmp_path / "forging.parquet", "bad")
     for index, lie in enumerate(
         (
             *("true AS passed", "100.0 AS score", "[] AS failed_floors"),
             *("1.0 AS norm_correctness", "'A' AS grade"),
         )
     ):
-        forged = batch(tmp_path / "forging.parquet", "bad")
         made = tmp_path / f"forged{index}.parquet"
         lied = f"SELECT * REPLACE ({lie}) FROM '{forged}'"
         duckdb.sql(lied).write_parquet(str(made))
@@ -389,7 +419,8 @@ def test_a_record_that_names_other_files_opens_no_gate(tmp_path: Path, assay: An
 def test_a_profile_that_changed_since_a_batch_was_graded_is_refused(
     tmp_path: Path, assay: Any
 ) -> None:
-    changed = {"plan": "sha256:" + 64 * "1"}
+    (tmp_path / "assay.yaml").unlink()
+    changed = {"plan": "sha256:" + 64 * "1", "profile": "dag-review@2"}
     files = [batch(tmp_path / f"{side}.parquet", side, **changed) for side in ("also good", "good")]
     done = assay("gate", files[0], "--baseline", files[1])
     assert done.code == 3
@@ -401,7 +432,7 @@ def test_the_records_of_batches_do_not_overrule_the_project(tmp_path: Path, assa
     files = [batch(tmp_path / f"{side}.parquet", side) for side in ("also good", "good")]
     for text, option in (
         ("profile: dag-review@1\n", ("--profile", PROFILE)),
-        ("policy: workflow-judged\n", ("--grading-policy", "workflow")),
+        (f"profile: {PROFILE}\npolicy: workflow-judged\n", ("--grading-policy", "workflow")),
     ):
         (tmp_path / "assay.yaml").write_text(text)
         done = assay("gate", files[0], "--baseline", files[1])
@@ -431,6 +462,8 @@ def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
             ("folder", parts, ("--keep", "sample")),
             ("regraded", tmp_path / f"{side}.file.parquet", ()),
         ):
+            if kind == "regraded" and not CAMPAIGN:
+                continue
             if kind == "file" or side == "our outputs":
                 target = tmp_path / f"{side}.{kind}{'' if kind == 'folder' else '.parquet'}"
                 done = assay("batch", given, "-o", target, "--profile", PROFILE, *more)
@@ -451,17 +484,14 @@ def test_batches_on_another_dataset_or_by_another_judge_are_not_compared(
     tmp_path: Path, assay: Any
 ) -> None:
     """As over runs, where both are known: here, where the baseline kept the columns."""
-    made = {}
-    for name, version, judge in (("old", 1, "m-1"), ("easier", 2, "m-1"), ("kinder", 1, "m-2")):
-        rows = evidence(tmp_path / "in.parquet", SIDES["good"])
-        source = tmp_path / f"{name}.in.parquet"
-        duckdb.sql(
-            f"COPY (SELECT *, {version} AS dataset_version, '{judge}' AS judge FROM '{rows}')"
-            f" TO '{source}'"
+    made = {
+        name: batch(
+            tmp_path / f"{name}.parquet",
+            "good",
+            columns_sql={"dataset_version": f"{version}", "judge": f"'{judge}'"},
         )
-        made[name] = tmp_path / f"{name}.parquet"
-        keep = ("--keep", "sample,dataset_version,judge")
-        assert assay("batch", source, "-o", made[name], "--profile", PROFILE, *keep).code == 0
+        for name, version, judge in (("old", 1, "m-1"), ("easier", 2, "m-1"), ("kinder", 1, "m-2"))
+    }
     assert assay("gate", made["old"], "--baseline", made["old"]).code == 0
     bare = batch(tmp_path / "bare.parquet", "good")
     assert assay("gate", made["easier"], "--baseline", bare).code == 0
@@ -489,7 +519,8 @@ def test_a_column_that_a_decision_reads_and_a_batch_left_out_is_shown(
             [sorted(line.split())] if keep == "sample" else []
         ), done.out
     forgot, whole = made.values()
-    for pair, n in (((whole, forgot), 1), ((forgot, forgot), 0), ((whole, whole), 0)):
+    pairs = (((whole, forgot), 1), ((forgot, forgot), 0), ((whole, whole), 0))
+    for pair, n in pairs if CAMPAIGN else pairs[:2]:
         notes = assay("gate", pair[0], "--baseline", pair[1], "--json").json()["notes"]
         assert sum("kept `group` and the baseline's didn't" in one for one in notes) == n
 

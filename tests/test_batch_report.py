@@ -7,39 +7,41 @@ from typing import Any
 
 import pytest
 
-from assay.batch.slice_sums import MAX_SLICES
-from test_batch_gate import PROFILE, SCORING, batch, cards, runs
+from test_batch_gate import PLAN, PROFILE, SIDES, batch, cards, project
+
+__all__ = ["project"]
 
 
 @pytest.mark.req("W-033")
 def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> None:
-    rows = [
-        {**row, "gates": {**row["gates"], "own": n % 9 > 0}}
-        for n, row in enumerate(runs(1, drop=0.3))
-    ]
-    lonely = [{**row, "group": f"g{n}"} for n, row in enumerate(rows)]
-    shared = [{**row, "group": f"g{n % 3}"} for n, row in enumerate(rows)]
-    for name, given in (("plain", rows), ("lonely", lonely), ("shared", shared)):
-        slices = () if name == "plain" else ("--slice", "group")
+    number = "CAST(regexp_extract(run, '[0-9]+$') AS INTEGER)"
+    for name, groups in (("plain", 0), ("lonely", 40), ("shared", 3)):
+        given = [
+            {**row, "group": f"g{n % groups}"} if groups else row
+            for n, row in enumerate(SIDES["summed"])
+        ]
+        sql = {"group": f"'g' || ({number} % {groups})"} if groups else None
+        slices = ("--slice", "group") if groups else ()
         files = (
             cards(tmp_path / f"{name}-cards.jsonl", given),
-            batch(tmp_path / f"{name}.parquet", given),
+            batch(tmp_path / f"{name}.parquet", "summed", columns_sql=sql),
         )
         cardwise, batched = (
             assay("report", "summary", file, "--profile", PROFILE, "--json", *slices).json()
             for file in files
         )
-        assert batched["profiles"] == [PROFILE]
+        assert batched["profiles"] == [PLAN.profile]
         for field in cardwise.keys() - {"profiles", "operations"}:
             if name == "shared" and field in ("weighted_score", "criteria"):
                 continue  # a batch has no interval over groups
             assert batched[field] == cardwise[field], (name, field)
-        texts = [
-            assay("report", "summary", file, "--profile", PROFILE, *slices).out for file in files
-        ]
-        if name != "shared":
-            assert texts[1] == texts[0]
-        assert ("g0" in texts[1]) == bool(slices)
+        if name == "lonely":
+            shown = [
+                assay("report", "summary", file, "--profile", PROFILE, *slices).out
+                for file in files
+            ]
+            assert shown[1] == shown[0]
+            assert "g0" in shown[1]
     assert batched["weighted_score"]["mean"]["low"] is None
     assert "runs share groups" in batched["weighted_score"]["mean"]["reason"]
 
@@ -47,7 +49,7 @@ def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> N
 def test_a_table_and_a_verb_that_reads_no_batch_are_refused_with_what_to_do(
     tmp_path: Path, assay: Any
 ) -> None:
-    file = batch(tmp_path / "one.parquet", runs(1, drop=0.0))
+    file = batch(tmp_path / "one.parquet", "good")
     explained = assay("explain", file)
     assert (explained.code, "is a Parquet file" in explained.err) == (3, True), explained.err
     assert "`assay report summary` and `assay gate` read it" in explained.err
@@ -64,25 +66,21 @@ def test_a_table_and_a_verb_that_reads_no_batch_are_refused_with_what_to_do(
 
 
 def test_what_a_batch_cannot_be_asked_is_refused_by_name(tmp_path: Path, assay: Any) -> None:
-    rows = runs(1, drop=0.0)
-    file = batch(tmp_path / "one.parquet", rows)
-    many = [
-        {**row, "run": f"{row['run']}-{n}", "sample": f"{row['sample']}-{n}", "group": f"{n}"}
-        for n, row in enumerate(rows * (MAX_SLICES // len(rows) + 1))
-    ]
-    bad = [{**rows[0], "raws": {**rows[0]["raws"], SCORING.criteria[0].spec.id: 99}}, *rows[1:]]
-    sampled = batch(tmp_path / "drawn.parquet", rows, sample=40)
+    file = batch(tmp_path / "one.parquet", "good")
     for words, message in (
         ((file, "--slice", "team"), "has no kept column 'team'"),
         ((file, "--interval", "bca", "--seed", "1"), "--interval can't be used on a batch"),
         ((file, file), "takes one output"),
         ((file, "--store"), "--store can't be used on a batch"),
-        ((cards(tmp_path / "c.jsonl", rows), "--slice", "team"), "Runs have tag, group, family"),
+        ((cards(tmp_path / "c.jsonl", "good"), "--slice", "team"), "Runs have tag, group, family"),
         ((tmp_path / "c.jsonl", "--threads", "1"), "--threads is for outputs of `assay batch`"),
-        ((batch(tmp_path / "many.parquet", many), "--slice", "group"), "more than 200 values"),
-        ((batch(tmp_path / "bad.parquet", bad),), "couldn't be graded"),
-        ((sampled,), "drawn with --sample"),
-        ((batch(tmp_path / "o.parquet", rows, plan="sha256:" + 64 * "1"),), "--profile FILE"),
+        (
+            (batch(tmp_path / "many.parquet", "many groups"), "--slice", "group"),
+            "more than 200 values",
+        ),
+        ((batch(tmp_path / "bad.parquet", "invalid"),), "couldn't be graded"),
+        ((batch(tmp_path / "drawn.parquet", "good", sample=40),), "drawn with --sample"),
+        ((batch(tmp_path / "o.parquet", "good", plan="sha256:" + 64 * "1"),), "--profile FILE"),
     ):
         done = assay("report", "summary", *words)
         assert done.code in (2, 3)
