@@ -118,7 +118,7 @@ def named(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "run": f"{name}-{n}"} for n, row in enumerate(rows)]
 
 
-def with_raw(row: dict[str, Any], raw: float) -> dict[str, Any]:
+def with_raw(row: dict[str, Any], raw: float | None) -> dict[str, Any]:
     return {**row, "raws": {**row["raws"], SCORING.criteria[0].spec.id: raw}}
 
 
@@ -284,6 +284,17 @@ def test_a_decision_over_batches_and_its_slices_are_those_over_scorecards(
                 violated |= {one.split(":")[0] for one in made[1]["slices"]["violated"]}
     assert "tag" in violated
     assert len(outcomes) > 1
+
+
+def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: Any) -> None:
+    lacking = [with_raw(row, None) if n % 2 else row for n, row in enumerate(named("half", GOOD))]
+    ours, theirs = (
+        batch(tmp_path / "ours.parquet", "also good"),
+        batch(tmp_path / "theirs.parquet", lacking),
+    )
+    done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
+    assert (done.code, done.json()["outcome"]) == (1, "hold")
+    assert f"no score for {SCORING.criteria[0].spec.id} in 20 of 40" in done.json()["reason"]
 
 
 def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_is_named(

@@ -560,6 +560,52 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     assert what in gates.reason
 
 
+def correctness(raw: float | None) -> dict[str, Any]:
+    return {"scores": {} if raw is None else {"final_task_correctness": {"raw": raw}}}
+
+
+@each(
+    ("forgotten", "candidate", "rule", "why"),
+    [
+        (
+            correctness(None),
+            correctness(0.85),
+            "score_non_inferiority",
+            "final_task_correctness in 32 of 32; with one, the difference could be 20.00 points",
+        ),
+        (
+            correctness(None),
+            correctness(0.3),
+            "floor_regression",
+            "32 scores of the candidate for final_task_correctness miss its floor, 0 of the",
+        ),
+        (
+            {"forbidden_tools": None},
+            {"tool_calls": [{"name": "rm", "arguments": {}, "valid": True}]},
+            "gate_failure_rate",
+            "no_forbidden_tool fails in 32 of 32 runs of the candidate and in 0 of the baseline",
+        ),
+    ],
+)
+def test_evidence_that_the_baseline_lacks_does_not_open_the_gate(
+    forgotten: dict[str, Any], candidate: dict[str, Any], rule: str, why: str
+) -> None:
+    ours = made(toolruns({"expected": {"answer": "4"}, **candidate}), "candidate")
+    assert decide_sides(ours, toolruns_side(), RULES, GRADER, terms=Terms()).outcome == "reject"
+    before = made(toolruns({"expected": {"answer": "4"}, **forgotten}), "baseline")
+    found = decide_sides(ours, before, RULES, GRADER, terms=Terms())
+    reasons = {one.id: one.reason for one in found.rules if not one.holds}
+    assert (found.outcome, why in reasons[rule]) == ("hold", True)
+
+
+def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
+    failed = {"status": "error", **correctness(None)}
+    for before, after in ((failed, {}), (correctness(None), correctness(None))):
+        ours = made(toolruns({"expected": {"answer": "4"}, **after}), "candidate")
+        theirs = made(toolruns({"expected": {"answer": "4"}, **before}), "baseline")
+        assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"
+
+
 def test_grades_do_not_hide_what_their_runs_stopped_declaring(assay: Any, tmp_path: Path) -> None:
     expected = {"expected": {"answer": "4"}}
     for name, runs in (

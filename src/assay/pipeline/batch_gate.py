@@ -44,6 +44,7 @@ from assay.release.looks import compare_slices, with_counted_looks, with_slices
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote_tally, with_finding
 from assay.release.sides import Side
+from assay.release.unscored import hold_unscored
 
 COMPARED = ("dataset_version", "judge")
 """The kept columns that must have the same values on both sides, if the baseline kept them."""
@@ -257,6 +258,7 @@ def decide_batches(
             rules,
             violated=False,
         )
+    promotion = hold_unscored(promotion, summed[0].summary, summed[1].summary, rules)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes += [
         _columns_note(candidate.record, baseline.record),

@@ -49,6 +49,7 @@ from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote, with_finding
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
+from assay.release.unscored import hold_unscored
 
 MAX_FAULTS = 20
 
@@ -266,6 +267,7 @@ def decide(
         promotion = with_slices(promotion, extra["slices"], rules)
     if unadmitted is not None:
         promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
+    promotion = hold_unscored(promotion, candidate.summary, baseline.summary, rules)
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 
 

@@ -31,6 +31,7 @@ from assay.release.required import (
     requirements,
 )
 from assay.release.sides import Side
+from assay.release.unscored import unscored_baseline
 from assay.stats.comparison import Comparison, compare_unpaired
 from assay.stats.rates import mcnemar
 
@@ -188,6 +189,13 @@ def unpaired_decision(
             else rule
             for rule in results
         )
+    unscored = unscored_baseline(candidate.summary, baseline.summary, comparison, strata, rules)
+    results = tuple(
+        replace(rule, holds=False, reason=unscored[rule.id])
+        if rule.holds and rule.id in unscored
+        else rule
+        for rule in results
+    )
     if rules.bar is not None:
         results = (*results, pass_rate(sum(row.passed for row in ours), len(ours), rules.bar))
     n = min(len(ours), len(theirs))

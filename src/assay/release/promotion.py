@@ -169,7 +169,7 @@ def with_comparison(
     rule = scores(lost, comparison, adjusted, rules, lost=None)
     if of_baseline is not None:
         rule = _worse_rule(rule, scores(lost, of_baseline, adjusted, rules, lost=None))
-    return _with_score_rule(promotion._replace(comparison=comparison), rule, rules)
+    return _with_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
 def with_finding(
@@ -179,11 +179,12 @@ def with_finding(
     rules: ReleaseRules,
     *,
     violated: bool,
+    id: str = SCORE_RULE,
 ) -> Promotion:
-    """The same decision with a score rule that is violated, or does not hold, for a reason that the
-    overall interval does not show.
+    """The same decision with a rule that is violated, or does not hold, for a reason that the
+    counts and the overall interval do not show.
     """
-    rule = next(rule for rule in promotion.rules if rule.id == SCORE_RULE)
+    rule = next(rule for rule in promotion.rules if rule.id == id)
     if not violated and not rule.holds:
         return promotion
     shown = replace(
@@ -193,13 +194,13 @@ def with_finding(
         reason=reason,
         evidence={**rule.evidence, **evidence},
     )
-    return _with_score_rule(promotion, shown, rules)
+    return _with_rule(promotion, shown, rules)
 
 
-def _with_score_rule(promotion: Promotion, rule: RuleResult, rules: ReleaseRules) -> Promotion:
+def _with_rule(promotion: Promotion, rule: RuleResult, rules: ReleaseRules) -> Promotion:
     return _decided(
         promotion._replace(
-            rules=tuple(rule if known.id == SCORE_RULE else known for known in promotion.rules)
+            rules=tuple(rule if known.id == rule.id else known for known in promotion.rules)
         ),
         rules,
     )
