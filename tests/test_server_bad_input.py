@@ -267,6 +267,16 @@ def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
     ]
     for body in nonsense:
         assert api.post("/decisions", body).status_code in (404, 422), body
+    for path, side, body in (
+        ("/decisions", "candidate", {"candidate": "next", "baseline": one}),
+        ("/decisions", "baseline", {"candidate": one, "baseline": {}}),
+        ("/baselines", "evidence", {"name": "main", "evidence": "next"}),
+        ("/evaluations", "runs", {"name": "next", "runs": 3}),
+    ):
+        found = refused(api.post(path, body), 422)
+        assert (found["where"], '{"evaluation": NAME}' in found["detail"]) == (side, True), found
+    listed = {"candidate": ["next"], "baseline": one}
+    assert refused(api.post("/decisions", listed), 422)["where"] == "candidate[0]"
     refused(api.post("/jobs", {"kind": "delete"}), 422)
     refused(api.post("/jobs", {"kind": "rescore", "filters": {"nope": "x"}}), 422)
     for rules in ("profile", "rubric"):

@@ -90,7 +90,9 @@ def _worded(
                         for name in (types if isinstance(types, list) else [types])
                     )
                 )
-                yield path, _other_type(path, expected, error.instance)
+                described = _at(kind, path).get("description")
+                hint = f" Expected: {described}." if described else ""
+                yield path, _other_type(path, expected, error.instance) + hint
             else:
                 yield path, f"{_short(error.instance)} is not of the shape this takes."
         elif keyword == "enum":
@@ -141,11 +143,17 @@ def _other_type(path: Path, expected: str, value: Any) -> str:
 
 def _known_keys(kind: type, path: Path) -> list[str]:
     """The keys that the object at this path may have."""
-    schema: Any = json_schema(kind)
+    definitions = json_schema(kind).get("$defs", {})
+    return list(_resolve(_at(kind, path), definitions).get("properties", {}))
+
+
+def _at(kind: type, path: Path) -> dict[str, Any]:
+    """The schema of what is at this path."""
+    schema = json_schema(kind)
     definitions = schema.get("$defs", {})
     for part in path:
         schema = _step(schema, part, definitions)
-    return list(_resolve(schema, definitions).get("properties", {}))
+    return schema
 
 
 def _longer(name: str, known: Iterable[str]) -> str:

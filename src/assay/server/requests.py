@@ -46,8 +46,11 @@ class StoredSide(RequestBody, frozen=True):
     ) = None
 
 
-SideBody = Objects | StoredSide
-"""Documents (runs, scorecards or grades), or what is stored."""
+SIDE = (
+    'a list of documents (runs, scorecards or grades), {"evaluation": NAME}, {"baseline": NAME},'
+    ' {"digests": [DIGEST, ...]} or {"filter": {KEY: VALUE}}'
+)
+SideBody = Annotated[Objects | StoredSide, Meta(description=SIDE)]
 
 
 class DecisionRequest(RequestBody, frozen=True):

@@ -44,7 +44,7 @@ from assay.server.auth import WRITE, Principal
 from assay.server.graded_by import check_additions, check_same, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
-from assay.server.requests import BaselineRequest, DecisionRequest, StoredSide
+from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
 from assay.store import baselines
@@ -269,12 +269,8 @@ def read_evidence(
     """
     if isinstance(side, list):
         return _inline(side, name)
-    if sum(value is not None for value in astuple(side)) != 1:
-        raise Problem(
-            422,
-            "a side is a list of documents, or one of digests, filter, baseline and evaluation.",
-            where=name,
-        )
+    if (keys := sum(value is not None for value in astuple(side))) != 1:
+        raise Problem(422, f"must have one key, not {keys}. Expected: {SIDE}.", where=name)
     evaluation: StoredEvaluation | None = None
     kept: Mapping[str, Any] | None = None
     if side.baseline is not None:
@@ -320,7 +316,7 @@ def _inline(documents: list[Any], name: str) -> Evidence:
     if len(documents) > lookup.MAX_SIDE:
         raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
     return Evidence(
-        [Document(tree, name, at=f"[{index}]") for index, tree in enumerate(documents)], {}
+        [bodies.document(tree, at=f"{name}[{index}]") for index, tree in enumerate(documents)], {}
     )
 
 
