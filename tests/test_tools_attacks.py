@@ -545,13 +545,17 @@ def test_half_a_surrogate_pair_is_refused_where_a_document_is_written(
 ) -> None:
     (tmp_path / "scales.json").write_text(json.dumps(schema(description="Weights \ud800")))
     done = quick("tools", "grade", "scales.json", "--emit-prompts")
-    assert (done.code, "Remove lone surrogates" in done.err) == (3, True)
+    assert (done.code, "scales.json: the text" in done.err) == (3, True)
+    assert r"\ud800' can't be written as UTF-8. Remove lone surrogates." in done.err
     put(tmp_path / "scales.json", schema())
     found = scores()
     found["scores"][0]["reasoning"] = "\ud800"
     (tmp_path / "scores.json").write_text(json.dumps(found))
     done = quick("tools", "grade", "scales.json", "--consume-scores", "scores.json")
-    assert (done.code, "Remove lone surrogates" in done.err) == (3, True)
+    assert done.code == 3
+    assert done.err.startswith("assay: scores.json: 1 fault\n")
+    assert r"the text '\ud800' can't be written as UTF-8" in done.err
+    assert not [*(tmp_path / "proofs").rglob("*.json")], "nothing was written"
 
 
 @pytest.mark.req("X-39")

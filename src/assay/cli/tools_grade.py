@@ -98,7 +98,7 @@ def _emit(
         folder = os.path.join(options.workdir, slug(schema.schema_id))
         prompts = protocol.prompts_document(schema, when_to_use=options.when_to_use)
         paths.append(os.path.join(folder, "prompts.json"))
-        write_file(paths[-1], script_bytes(prompts))
+        write_file(paths[-1], script_bytes(prompts, where=schema.path))
         write_state(
             options.workdir,
             schema,

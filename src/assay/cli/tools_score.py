@@ -35,7 +35,7 @@ def _score(options: Options) -> int:
             program_version=__version__,
             where=source,
         )
-        write_file(target, document_bytes(scored.document))
+        write_file(target, document_bytes(scored.document, where=source))
         results.append({"path": target, "scores": scored.document})
         for item in scored.spreads:
             if item.warning:

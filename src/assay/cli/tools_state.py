@@ -93,6 +93,7 @@ def _scored(options: Options, schema: ToolSchema, path: str, now: datetime) -> S
         emitted=time_of(state.get("phases", {}).get("promptsEmitted")),
         now=now,
     )
+    document_bytes(scores, where=path)  # refuses a lone surrogate before anything is written
     if state and state.get("schemaHash") != schema.file_sha256:
         raise InputError(
             "PRO-006",

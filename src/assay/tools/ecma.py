@@ -208,34 +208,37 @@ def _by_code_unit(value: dict[str, Any]) -> Iterable[str]:
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def document_bytes(document: Any) -> bytes:
-    """A document as its file holds it: indented.
+def document_bytes(document: Any, *, where: str = "") -> bytes:
+    """A document as its file holds it: indented. `where` is the file that its texts come from.
 
     A score is written with the digits it came with: rounded to the nearest double, it could have
     another grade when it is read back.
     """
     try:
         return _indented(_encode(document))
-    except UnicodeEncodeError:
-        raise _lone_surrogate() from None
+    except UnicodeEncodeError as error:
+        text = error.object[max(0, error.start - 30) : error.end]
+        raise InputError(
+            "FIL-002",
+            f"the text {text!r} can't be written as UTF-8.",
+            where=where,
+            fix="Remove lone surrogates.",
+        ) from None
 
 
-def script_bytes(document: Any) -> bytes:
+def script_bytes(document: Any, *, where: str = "") -> bytes:
     """A document as a JavaScript program would write it: the same bytes, whichever program writes
     it.
     """
     try:
         return _indented(stringify(document).encode())
-    except msgspec.DecodeError:  # JSON can only escape one, which not every reader accepts
-        raise _lone_surrogate() from None
+    except msgspec.DecodeError:  # JSON can only escape a lone surrogate; not every reader takes it
+        document_bytes(document, where=where)
+        raise
 
 
 def _indented(text: bytes) -> bytes:
     return msgspec.json.format(text, indent=2) + b"\n"
-
-
-def _lone_surrogate() -> InputError:
-    return InputError("FIL-002", "a text can't be written as UTF-8.", fix="Remove lone surrogates.")
 
 
 # --- hashes

@@ -111,7 +111,7 @@ def _import_schema(
     extension = "json" if schema.kind == "mcp" else extension
     path = os.path.join(home, primitive_file(base, when, own, extension))
     for tool, definition in tools_of(schema.main).items():
-        data = document_bytes(definition)
+        data = document_bytes(definition, where=schema.path)
         _snapshot(tree, os.path.join(home, "tools", tool), tool, hash8(definition), data, when)
     _snapshot_about(tree, home, schema.main, when)
     manifest = manifest_of(schema)
