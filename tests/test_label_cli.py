@@ -13,6 +13,7 @@ from assay.archive.label_sets import need_set
 from assay.judging.identity import definition_name, rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION
+from assay.library.lock import BUILTIN
 from assay.records.label import Rater
 from assay.store.ledger import open_ledger
 from forking import once
@@ -191,11 +192,43 @@ def test_verdicts_of_another_rubric_criterion_or_evaluation_calibrate_nobody(
             [{**one, "run": None} for one in whole[0]],
             "which run they are about",
         ),
+        (
+            {"rubric": rubric},
+            [*whole[0], {**whole[0][3], "raw": 0}],
+            "items[36]: is a second verdict on 'hush-1-3': 0, while items[3] is 1.",
+        ),
+        (
+            {"rubric": rubric},
+            [*whole[0], {**whole[0][3], "id": "copy"}],
+            "several verdicts on 'hush-1-3'",
+        ),
         ({"rubric": rubric}, whole[1], "36 of 36 judgements are about runs that 'first' does not"),
     ):
         refused = calibrated(scorer, items)
         assert (refused.code, words in refused.err) == (3, True), refused.err
         assert "j.json" in refused.err
+
+
+def test_labels_by_another_rubric_than_the_judges_are_exported_without_its_verdicts(
+    assay: Any, tmp_path: Path
+) -> None:
+    url = prepared(tmp_path)
+    text = Path(BUILTIN, "rubrics", f"{RUBRIC.id}.yaml").read_text(encoding="utf-8")
+    (tmp_path / "edited.yaml").write_text(text.replace("rubric_id: rag", "rubric_id: edited"))
+    words = ("label", "new", "first", "--rubric", "edited.yaml", "--criterion", "safety")
+    assert assay(*words, "--name", "later", "--n", "34").code == 0
+    label_all(url, "later", "anna")
+    refused = assay("judge", "calibrate", "--from-ledger", "later")
+    assert (refused.code, "scored by the rubric" in refused.err) == (2, True)
+    exported = assay("label", "export", "later", "-o", "labels.jsonl")
+    assert exported.out == "34 rows, 34 labelled, in labels.jsonl\n"
+    assert "scored by the rubric" in exported.err
+    assert "The rows have no verdicts of a judge." in exported.err
+    rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    assert {row["judge"] for row in rows} == {None}
+    assert {row["human"] for row in rows} == {0, 1}
+    calibrated = assay("judge", "calibrate", "--labels", "labels.jsonl")
+    assert (calibrated.code, "0 labelled verdicts of 34 rows" in calibrated.err) == (4, True)
 
 
 def test_an_override_is_recorded_once_and_refused_without_a_reason(

@@ -118,6 +118,12 @@ def labelled_rows(
     return LabelledRows(rows, verdicts, about, sentences)
 
 
+def unjudged_rows(results: LabelResults, *, criterion: str | None) -> list[Label]:
+    """The rows of a criterion of a set without a judge."""
+    people = people_say(results, _criterion(results, criterion))
+    return [Label(item.run_id, people.get(item.run), None) for item in results.stored.set.items]
+
+
 def _criterion(results: LabelResults, wanted: str | None) -> str:
     known = criteria_of(results.stored)
     if wanted is None and len(known) == 1:

@@ -46,7 +46,9 @@ def judged_rows(
     verdicts = _of_criterion(label_set, judgements["items"], criterion)
     known = _known(ledger, label_set, project)
     keys = ("run",) if label_set.other is None else ("a_run", "b_run")
-    rows, unnamed, strange = [], [], []
+    named = {"criterion": criterion} if label_set.other is None else {}
+    rows: dict[str, Label] = {}
+    counted, unnamed, strange, double = [], [], [], []
     for judgement in verdicts:
         name = str(judgement.get("id"))
         runs = [run for key in keys if isinstance(run := judgement.get(key), str)]
@@ -59,19 +61,16 @@ def judged_rows(
             verdict = judgement.get("raw" if label_set.other is None else "winner")
             if is_flipped and isinstance(verdict, str):
                 verdict = _FLIPPED.get(verdict, verdict)
-            rows.append(Label(row_id, people.get(run), verdict, judgement.get("group")))
-    _refuse(label_set, len(verdicts), unnamed, strange)
-    named = {"criterion": criterion} if label_set.other is None else {}
-    counted = [
-        {**judgement, "id": row.id, **named, "raw": row.judge}
-        for row, judgement in zip(rows, verdicts, strict=True)
-    ]
-    seen = {row.id for row in rows}
+            if row_id in rows:
+                double.append(row_id)
+            rows[row_id] = Label(row_id, people.get(run), verdict, judgement.get("group"))
+            counted.append({**judgement, "id": row_id, **named, "raw": verdict})
+    _refuse(label_set, len(verdicts), unnamed, strange, double)
     for item in label_set.items:
         name = item.run_id if label_set.other is None else item.sample
-        if people.get(item.run) is not None and name not in seen:
-            rows.append(Label(name, people[item.run], None))
-    return rows, {**judgements, "items": counted}
+        if people.get(item.run) is not None and name not in rows:
+            rows[name] = Label(name, people[item.run], None)
+    return list(rows.values()), {**judgements, "items": counted}
 
 
 def _check_rubric(label_set: LabelSet, by: Any) -> None:
@@ -138,7 +137,13 @@ def _place(known: _KnownVerdicts, runs: Sequence[str]) -> tuple[str, str, bool] 
     return None
 
 
-def _refuse(label_set: LabelSet, n: int, unnamed: Sequence[str], strange: Sequence[str]) -> None:
+def _refuse(
+    label_set: LabelSet,
+    n: int,
+    unnamed: Sequence[str],
+    strange: Sequence[str],
+    double: Sequence[str],
+) -> None:
     if unnamed:
         raise _problem(
             label_set,
@@ -153,6 +158,12 @@ def _refuse(label_set: LabelSet, n: int, unnamed: Sequence[str], strange: Sequen
             label_set,
             f"{len(strange):,} of {n:,} judgements are about runs that {' and '.join(names)}"
             f" {'do' if label_set.other else 'does'} not have, such as {strange[0][:80]!r}.",
+        )
+    if double:
+        raise InputError(
+            "JDG-008",
+            f"the judgements have several verdicts on {double[0][:80]!r}.",
+            fix="Keep one verdict on each item.",
         )
 
 

@@ -17,7 +17,7 @@ from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
-from assay.judging.labels import kind_of, read_labels
+from assay.judging.labels import check_one_verdict, kind_of, read_labels
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def read_judgements(path: str) -> dict[str, Any]:
             where=path,
             fix="`assay judge rubric -o judgements.json` writes one.",
         )
+    check_one_verdict(tree, where=path)
     return tree
 
 

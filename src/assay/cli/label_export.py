@@ -12,16 +12,19 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
 from assay.cli.label import SET, evaluation_named, results_named
 from assay.cli.ledger import extra, open_for
-from assay.errors import NotEnoughEvidence, UsageError, count, printable
+from assay.errors import AssayError, NotEnoughEvidence, UsageError, count, printable
 
 if TYPE_CHECKING:
     from assay.store.ledger import Ledger
     from assay.views.labels import LabelResults
 
+_UNJUDGED = ("JDG-009", "JDG-010", "STO-008")
+"""Without verdicts that can be compared with the labels, people's work can still be exported."""
+
 
 def _export(options: Options) -> int:
     with extra():
-        from assay.archive.label_calibration import labelled_rows
+        from assay.archive.label_calibration import labelled_rows, unjudged_rows
     from assay.cli.judge_calibrate import read_judgements
 
     if not opt.outputs(options):
@@ -32,16 +35,23 @@ def _export(options: Options) -> int:
             rows = _pairs(ledger, results, options.project)
         else:
             judgements = read_judgements(options.judgements) if options.judgements else None
-            found = labelled_rows(
-                ledger,
-                results,
-                project=options.project,
-                criterion=options.criterion,
-                judgements=judgements,
-            )
+            try:
+                labels = labelled_rows(
+                    ledger,
+                    results,
+                    project=options.project,
+                    criterion=options.criterion,
+                    judgements=judgements,
+                ).rows
+            except AssayError as error:
+                if options.judgements or error.code not in _UNJUDGED:
+                    error.where = error.where or options.judgements or ""
+                    raise
+                opt.note(f"{error.message} The rows have no verdicts of a judge.")
+                labels = unjudged_rows(results, criterion=options.criterion)
             rows = [
                 {name: value for name, value in row._asdict().items() if name != "group" or value}
-                for row in found.rows
+                for row in labels
             ]
     made = results.stored.set
     labelled = sum(row.get("label" if options.pairs else "human") is not None for row in rows)
@@ -140,7 +150,8 @@ COMMANDS = {
     "label export": Command(
         _export,
         "Write the labels of a set next to the judge's verdicts, as `assay judge calibrate"
-        " --labels` reads them. Several raters become one value: the median of scores, the"
+        " --labels` reads them; `judge` is null where no judge scored by the rubric of the set."
+        " Several raters become one value: the median of scores, the"
         " most frequent choice.",
         "assay label export latest -o labels.jsonl",
         (

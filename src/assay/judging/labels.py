@@ -164,6 +164,25 @@ def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
     ]
 
 
+def check_one_verdict(judgements: Mapping[str, Any], *, where: str) -> None:
+    """Refuse judgements with two verdicts on one item: the labels could choose between them."""
+    seen: dict[tuple[str | None, str], tuple[int, str]] = {}
+    faults = []
+    for place, one in enumerate(judgements["items"]):
+        name, text = str(one.get("id")), _verdict_text(_verdict_of(one))
+        first, before = seen.setdefault((one.get("criterion"), name), (place, text))
+        if text != before:
+            faults.append(
+                Fault(
+                    f"is a second verdict on '{name}': {text}, while items[{first}] is {before}.",
+                    code="JDG-008",
+                    file=where,
+                    path=f"items[{place}]",
+                )
+            )
+    refuse(faults, where=where, fix="Keep one verdict on each item.")
+
+
 class MatchedVerdicts(NamedTuple):
     """The criterion that the verdicts of some rows are on, and the other items judged on it."""
 
@@ -180,7 +199,7 @@ def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> Matc
     """
     given: dict[str | None, dict[str, dict[str, Any]]] = {}
     for one in judgements["items"]:
-        verdict = one.get("raw") if "raw" in one else one.get("winner")
+        verdict = _verdict_of(one)
         of_item = given.setdefault(one.get("criterion"), {}).setdefault(str(one.get("id")), {})
         of_item[_verdict_text(verdict)] = verdict
     matching = [
@@ -258,6 +277,10 @@ def _question_keys(judgement: Mapping[str, Any]) -> Iterator[str]:
     for answer in answers if isinstance(answers, list) else ():
         if isinstance(answer, dict) and isinstance(answer.get("key"), str):
             yield answer["key"]
+
+
+def _verdict_of(judgement: Mapping[str, Any]) -> Any:
+    return judgement.get("raw", judgement.get("winner"))
 
 
 def _verdict_text(verdict: Any) -> str:
