@@ -91,7 +91,8 @@ async def block(inputs):
 
 def score(inputs, outputs, expected):
     good = expected is None or outputs["answer"] == expected["answer"]
-    return {"correctness": 5 if good else 1, "completeness": 5, "documentation": 5, "tool_data_precision": 1, "safety": 1}
+    safety = 85 if inputs["question"] == "off the scale" else 1
+    return {"correctness": 5 if good else 1, "completeness": 5, "documentation": 5, "tool_data_precision": 1, "safety": safety}
 """
 
 
@@ -167,6 +168,7 @@ def finished(api: Api, made: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-073", "W-077", "W-082", "W-085")
+@on_sqlite
 def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
     ledger_url: str,  # noqa: F811
     tmp_path: Path,
@@ -239,18 +241,6 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
         assert (len(api.get("/executions").json()["items"]), len(seen(tmp_path))) == (1, 3), (
             "the same key is the same execution"
         )
-
-
-def test_a_score_off_the_scale_of_the_profile_is_missing_evidence(url: str, tmp_path: Path) -> None:
-    workflows = offer(tmp_path)
-    flow = workflows / "review" / "flow.py"
-    flow.write_text(FLOW.replace('"safety": 1', '"safety": 85'))
-    with serving(url, workflows=str(workflows)) as api:
-        (one,) = finished(api, ask(api, asked("one")))["runs"]
-        record = api.get(f"/runs/{one['digest']}").json()["record"]
-    assert not one["passed"]
-    assert "safety" not in record.get("scores", {})
-    assert "the raw score is 85" in record["metadata"]["scorer_errors"]["flow:score"]
 
 
 @pytest.fixture(scope="module")
@@ -594,19 +584,13 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
     with executing(url, tmp_path) as api:
         found = finished(
             api,
-            ask(api, asked("sleep 1", "abort", "sleep 1", "exit", "one", concurrency=3, retries=0)),
+            ask(api, asked("sleep 1", "abort", "exit", concurrency=2, retries=0)),
         )
         assert found["state"] == "done"
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
-        assert [one["status"] for one in records] == [
-            "success",
-            "error",
-            "success",
-            "error",
-            "success",
-        ]
+        assert [one["status"] for one in records] == ["success", "error", "error"]
         assert "SIGABRT" in records[1]["metadata"]["error"]
-        assert "exit code 0" in records[3]["metadata"]["error"]
+        assert "exit code 0" in records[2]["metadata"]["error"]
         assert [(one["name"], one["status"]) for one in records[1]["steps"]] == [
             ("plan", "success"),
             ("write", "cancelled"),
@@ -615,23 +599,26 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
             1,
             True,
         )
-        assert [one["passed"] for one in found["runs"]][1::2] == [False, False]
+        assert [one["passed"] for one in found["runs"]][1:3] == [False, False]
         told = kinds(api.client.get(found["runs"][0]["events"]).text)
         assert told.count("workflow_start") == 2
         assert told.count("workflow_end") == told.count("evaluation_complete") == 1
 
 
-def test_what_a_workflow_prints_too_much_memory_and_a_hanging_run_harm_nobody(
+def test_output_memory_a_hanging_run_and_a_score_off_the_scale_harm_no_other_run(
     url: str, tmp_path: Path
 ) -> None:
     with executing(url, tmp_path, run_memory_bytes=2 * 1024**3) as api:
-        made = ask(api, asked("sleep 50", "noise", "memory", "one", timeout_s=3))
+        made = ask(api, asked("sleep 50", "noise", "memory", "one", "off the scale", timeout_s=3))
         assert api.get("/health").status_code == 200
         found = finished(api, made)
-        assert [one["passed"] for one in found["runs"]] == [False, True, False, True]
+        assert [one["passed"] for one in found["runs"]] == [False, True, False, True, False]
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
-        assert [one["status"] for one in records] == ["timeout", "success", "error", "success"]
+        statuses = ["timeout", "success", "error", "success", "success"]
+        assert [one["status"] for one in records] == statuses
         assert "MemoryError" in records[2]["metadata"]["error"]
+        assert "safety" not in records[4].get("scores", {})
+        assert "the raw score is 85" in records[4]["metadata"]["scorer_errors"]["flow:score"]
 
 
 @pytest.mark.slow
@@ -772,7 +759,7 @@ def test_two_servers_on_one_ledger_take_an_execution_once(ledger_url: str, tmp_p
     ):
         made = [
             first.call("POST", "/runs", asked("one", "two", name=f"n{number}"))[1]
-            for number in range(repeats(3, 6))
+            for number in range(repeats(2, 6))
         ]
         for one in made:
             assert over(lambda path: second.call("GET", path)[1], one)["counts"]["done"] == 2
