@@ -33,7 +33,7 @@ from forking import Parent, bare_parent, can_be_forked, is_first, parent
 from postgres import new_ledger
 
 API = "/api/v1"
-ALL = ("read", "write", "judge", "admin")
+ALL = ("read", "write", "judge", "baseline", "admin")
 
 
 class Api:

@@ -51,7 +51,7 @@ class Route(NamedTuple):
         """The scope that a token needs, as the code asks for it."""
         source = inspect.getsource(self.endpoint)
         asked = re.search(r"admit\(request, \"(\w+)\"", source)
-        named = re.search(r"Principal = (READ|WRITE|JUDGE|ADMIN)\b", source)
+        named = re.search(r"Principal = (READ|WRITE|JUDGE|BASELINE|ADMIN)\b", source)
         return asked[1] if asked else named[1].lower() if named else "none"
 
 

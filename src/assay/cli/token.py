@@ -107,7 +107,9 @@ COMMANDS = {
                 help="the one project it is for (default: default)",
             ),
             repeated(
-                "--scope", "SCOPE", "read, write, judge or admin; may be repeated (default: read)"
+                "--scope",
+                "SCOPE",
+                "read, write, judge, baseline or admin; may be repeated (default: read)",
             ),
             arg(
                 "--name",

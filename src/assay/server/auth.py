@@ -228,4 +228,4 @@ async def admit(request: Request, scope: str) -> Principal:
     return principal
 
 
-READ, WRITE, JUDGE, ADMIN = (Depends(_needs(scope)) for scope in SCOPES)
+READ, WRITE, JUDGE, BASELINE, ADMIN = (Depends(_needs(scope)) for scope in SCOPES)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from assay.store.databases import Database
 
-SCOPES = ("read", "write", "judge", "admin")
+SCOPES = ("read", "write", "judge", "baseline", "admin")
+"""`write` is for a runner's own results. What they are judged by has other scopes."""
 _TOKEN = re.compile(r"assay_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 

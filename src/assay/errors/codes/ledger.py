@@ -62,7 +62,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "STO-014": ErrorCode(
         "There is no such scope, or a token has none.",
-        "Use `read`, `write`, `judge` or `admin`.",
+        "Use `read`, `write`, `judge`, `baseline` or `admin`.",
     ),
     "STO-015": ErrorCode(
         "The database refused for an unknown reason.",

@@ -40,7 +40,7 @@ from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import WRITE, Principal
+from assay.server.auth import BASELINE, WRITE, Principal
 from assay.server.graded_by import check_additions, check_same, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
@@ -348,7 +348,7 @@ def _filtered(services: Services, project: str, filters: dict[str, Any], name: s
     openapi_extra=openapi.body(BaselineRequest),
 )
 async def post_baseline(
-    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+    request: Request, principal: Principal = BASELINE, services: Services = SERVICES
 ) -> Response:
     """Nothing is overwritten: a name means its newest baseline, and the older ones stay."""
     asked = await bodies.read(request, services.settings, BaselineRequest)
