@@ -275,7 +275,7 @@ def test_a_configuration_is_run_and_its_stored_evaluations_are_found_by_name(
     with (tmp_path / "assay.yaml").open("a") as stream:
         stream.write("gates:\n  - {target: 'own:polite'}\n")
     assert not assay.run().passed
-    with pytest.raises(NotEnoughEvidence, match="no evaluation is named 'lates'"):
+    with pytest.raises(NotEnoughEvidence, match="there is no evaluation 'lates'"):
         assay.load("lates")
 
 

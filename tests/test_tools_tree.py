@@ -28,6 +28,7 @@ from assay.library.shelf import Shelf
 from assay.records.systems import Systems
 from assay.records.tool_entry import CategoricalVeto, GradedAnswer, document
 from assay.records.tool_finding import SchemaFinding
+from assay.records.tool_gate import ToolGateResult
 from assay.tools import aging, names
 from assay.tools import index_file as idx
 from assay.tools.aging import age_score
@@ -35,7 +36,6 @@ from assay.tools.checks import GRADER, VetoCheck
 from assay.tools.ecma import about_hash, hash8, namespace_hash
 from assay.tools.entry import TRIGGERS
 from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
-from assay.tools.gate import ToolGateResult
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
 from assay.tools.policy import SchemaRules
@@ -2283,7 +2283,7 @@ def test_the_gate_opens_for_a_stable_schema_with_a_clean_validation_and_no_veto(
         gate(tools=None),
         gate(tools=[]),
     ):
-        assert (unclear.passed, unclear.undetermined) == (False, True)
+        assert (unclear.passed, unclear.violated) == (False, False)
     shut = [
         gate(findings=[ERROR]),
         gate(checks=[clean[0]._replace(outcome="veto")]),
@@ -2294,7 +2294,7 @@ def test_the_gate_opens_for_a_stable_schema_with_a_clean_validation_and_no_veto(
         gate({**node, "tools": {}}),
         gate(tools=[*node["tools"], "another"]),
     ]
-    assert [(found.passed, found.undetermined) for found in shut] == [(False, False)] * len(shut)
+    assert [(found.passed, found.violated) for found in shut] == [(False, True)] * len(shut)
     assert not gate(findings=None, checks=None).passed
     assert not gate(None).passed
     assert not namespace_gate("alpha", index, RULES).passed

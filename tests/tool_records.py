@@ -17,6 +17,7 @@ from assay.records.tool_entry import (
     SchemaNode,
     document,
 )
+from assay.records.tool_gate import ToolGateResult
 from assay.tools import aggregate, aging, entry, gate, veto
 from assay.tools.versions import CURRENT
 
@@ -105,7 +106,7 @@ def schema_gate(
     tools: Any = None,
     rejected: Any = (),
     unread: str | None = None,
-) -> gate.ToolGateResult:
+) -> ToolGateResult:
     source = (
         gate.Inspection(tools=tools, unread=unread or "the tree has no source of it")
         if findings is None or checks is None
@@ -117,5 +118,5 @@ def schema_gate(
     )
 
 
-def namespace_gate(name: str, index: Any, rules: Any) -> gate.ToolGateResult:
+def namespace_gate(name: str, index: Any, rules: Any) -> ToolGateResult:
     return gate.namespace_gate(name, _record(index, NamespaceIndex), rules, stale=())

@@ -291,23 +291,20 @@ class _Reader:
         yield from stream_documents(self.taken.path)
 
     def _stored(self, reference: str, judged: Sequence[Document | Unread]) -> Iterator[Document]:
-        from assay.archive.evaluations import find_other_version, stored_runs, versions_of
+        from assay.archive.evaluations import need_evaluation, stored_runs, versions_of
         from assay.store.ledger import open_ledger
 
         project = self._project or self._config.project or DEFAULT_PROJECT
         url = self._store or _nearest_ledger()
         with open_ledger(url if "://" in url else f"sqlite:///{url}", read_only=True) as ledger:
             versions = versions_of(one.tree for one in judged if isinstance(one, Document))
-            evaluation = find_other_version(ledger, reference, project=project, judged=versions)
-            if evaluation is None:
-                other = " of another version than the candidate" if versions else ""
-                raise NotEnoughEvidence(
-                    "STO-012",
-                    f"no evaluation{other} is named '{reference[:100]}' in the project"
-                    f" '{project}'.",
-                    where=ledger.where,
-                    fix="`assay evals` lists them. A path has a slash or an extension.",
-                )
+            evaluation = need_evaluation(
+                ledger,
+                reference,
+                project=project,
+                judged=versions,
+                fix="`assay evals` lists them. A path has a slash or an extension.",
+            )
             graded_by = self._graded_by = {}
             for key in ("profile", "policy", "rubric"):
                 value = evaluation.evaluation.settings.get(key)

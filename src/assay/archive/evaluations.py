@@ -12,7 +12,7 @@ from msgspec.json import Decoder
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
-from assay.registry import is_path
+from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
     from assay.store.drafts import Item
@@ -151,6 +151,38 @@ def find_evaluation(
         if number == back:
             return stored
     return None
+
+
+def evaluation_names(ledger: Ledger, *, project: str) -> list[str]:
+    """The names of the evaluations, the newest first."""
+    from assay.store.listing import tags_with  # loads the database, which files alone don't need
+
+    return tags_with(ledger.database, project, "evaluation", "name:")
+
+
+def need_evaluation(
+    ledger: Ledger,
+    reference: str,
+    *,
+    project: str,
+    judged: Collection[VersionedName] = (),
+    where: str = "",
+    fix: str = "`assay evals` lists them; `assay run` and `assay import` store one.",
+) -> StoredEvaluation:
+    """The evaluation that `find_other_version` finds; if there is none, an error with the near
+    miss.
+    """
+    found = find_other_version(ledger, reference, project=project, judged=judged)
+    if found is not None:
+        return found
+    other = " of another version than the candidate" if judged else ""
+    raise NotEnoughEvidence(
+        "STO-012",
+        f"there is no evaluation {reference[:100]!r}{other} in the project '{project}'."
+        f"{near_miss(reference, evaluation_names(ledger, project=project))}",
+        where=where or ledger.where,
+        fix=fix,
+    )
 
 
 def versions_of(documents: Iterable[Any]) -> set[VersionedName]:

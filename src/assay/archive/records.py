@@ -20,6 +20,7 @@ from assay.exams.answers import Answer
 from assay.exams.exam import Exam
 from assay.files.json_files import Document, parse_json, read_json
 from assay.records.tool_entry import document as document_of
+from assay.records.tool_gate import SCHEMA_GATE, ToolGate
 from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from assay.tools.tree import Tree
 
 EXAM_EVIDENCE_SCHEMA = "assay.exam-evidence/1"
-SCHEMA_GATE = "assay.schema-gate/1"
 SCHEMA_SOURCE = "assay.schema-source/1"
 SCHEMA_LISTS = "assay.schema-lists/1"
 EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baseline": "baseline_of"}
@@ -214,7 +214,7 @@ def _superseded(
 
 
 def schema_gate_drafts(
-    document: Mapping[str, Any], asked: Sequence[str], held: GateEvidence, rules: SchemaRules
+    gate: ToolGate, asked: Sequence[str], held: GateEvidence, rules: SchemaRules
 ) -> list[Draft]:
     """The decision of the production gate, after everything it depends on: the indexes, the sources
     of the schemas, the lists of the checks.
@@ -245,7 +245,9 @@ def schema_gate_drafts(
         "lists": lists.name,
         **({"stale": stale} if stale else {}),
     }
-    made = draft({"schema": SCHEMA_GATE, **document, "evidence": evidence}, kind="decision")
+    made = draft(
+        {"schema": SCHEMA_GATE, **to_builtins(gate), "evidence": evidence}, kind="decision"
+    )
     links = [Link("candidate_of", made.name, one.name) for one in indexes.values()]
     links += [Link("evidence_of", made.name, one.name) for one in (*sources.values(), lists)]
     return [*indexes.values(), *sources.values(), lists, made._replace(links=tuple(links))]

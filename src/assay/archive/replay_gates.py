@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from assay.archive.records import (
     EXAM_EVIDENCE_SCHEMA,
     EXAM_ROLES,
-    SCHEMA_GATE,
     SCHEMA_LISTS,
     SCHEMA_SOURCE,
     source_data,
@@ -29,8 +28,9 @@ from assay.exams.gate import UNCHECKED, decide
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
-from assay.records.exam import GATE_SCHEMA
+from assay.records.exam import EXAM_GATE
 from assay.records.tool_entry import NamespaceIndex
+from assay.records.tool_gate import SCHEMA_GATE
 from assay.records.typed import convert
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ def _schema_gate(
     ):
         raise evidence.unclear("what was asked for")
     rules = SchemaRules(shelf.policy_of("flowmcp", on_shelf(stored.get("policy"), of="gate")))
-    document = gate.gate_document(gate.decide(asked, held, rules), rules)
-    made = {"schema": SCHEMA_GATE, **document, "evidence": {**named, "policy": rules.digest}}
+    decided = to_builtins(gate.decide(asked, held, rules))
+    made = {"schema": SCHEMA_GATE, **decided, "evidence": {**named, "policy": rules.digest}}
     if canonical(made) != item.body:
         _need_readers(held)
     return made
@@ -238,5 +238,5 @@ def _need_readers(held: GateEvidence) -> None:
         schema_of("providers/a/a.mjs", b"export const main = { namespace: 'a', tools: {} }")
 
 
-GATES: dict[str, Again] = {GATE_SCHEMA: _exam_gate, SCHEMA_GATE: _schema_gate}
+GATES: dict[str, Again] = {EXAM_GATE: _exam_gate, SCHEMA_GATE: _schema_gate}
 """How to recompute a stored gate, by its schema."""

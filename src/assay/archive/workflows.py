@@ -21,6 +21,7 @@ from assay.archive.compared import (
 )
 from assay.archive.evaluations import StoredEvaluation, brief_evaluations
 from assay.errors import AssayError
+from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
 from assay.stats.intervals import Interval
 from assay.stats.rates import rate_difference
@@ -36,7 +37,6 @@ LOOKED_AT = 50
 """How many evaluations are searched for what they were graded by."""
 DECISIONS = 20
 """How many decisions are searched for the last one about a workflow."""
-_RELEASE = "assay.decision/1"
 _REMEMBERED = 2000
 _made_of: dict[tuple[str, str, bytes], str | None] = {}
 """The evaluations of baselines, by the newest evaluation at that time and the baseline's runs."""
@@ -220,7 +220,7 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
     last = [
         brief
         for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
-        if brief.schema == _RELEASE and brief.status is not None
+        if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
     sides = sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
     decisions: dict[str, recent.Brief] = {}

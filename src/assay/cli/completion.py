@@ -305,11 +305,9 @@ def _evaluations(given: Mapping[str, str]) -> list[str]:
         return []
     try:
         with open_for(url, read_only=True) as ledger:
-            from assay.store.listing import tags_with
+            from assay.archive.evaluations import evaluation_names
 
-            names = tags_with(
-                ledger.database, given.get("project") or "default", "evaluation", "name:"
-            )
+            names = evaluation_names(ledger, project=given.get("project") or "default")
     except Exception:  # a ledger of another version, a locked one, a broken one
         return []
     return ["latest", *(name for name in names if not is_path(name))]

@@ -215,12 +215,7 @@ COMMANDS = {
                     " in the ledger; exit 4 when it is missing"
                 ),
             ),
-            arg(
-                "--baselines",
-                metavar="DIR",
-                default=".assay/baselines",
-                help="where stored baselines are (default: .assay/baselines)",
-            ),
+            "--baselines",
             arg(
                 "--set-baseline",
                 metavar="FILE",

@@ -154,6 +154,12 @@ COMMON: dict[str, Argument] = {
         " id=ticket,answer=output,score:quality=stars:1..5 (what isn't mapped is guessed); for"
         " another tool's file the scale of a metric, the best value last: score:tox=toxicity:1..0",
     ),
+    "--baselines": arg(
+        "--baselines",
+        metavar="DIR",
+        default=".assay/baselines",
+        help="where stored baselines are (default: .assay/baselines)",
+    ),
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
     "--jobs": arg(
         "--jobs",

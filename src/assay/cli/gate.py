@@ -317,12 +317,7 @@ COMMANDS = {
                 "SAMPLE",
                 "exclude a flaky sample, by name, and list it; may be repeated",
             ),
-            arg(
-                "--baselines",
-                metavar="DIR",
-                default=".assay/baselines",
-                help="where stored baselines are (default: .assay/baselines)",
-            ),
+            "--baselines",
             arg(
                 "--with-plan",
                 metavar="FILE",

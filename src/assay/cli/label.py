@@ -11,33 +11,14 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, Options, arg, flag, repeated
 from assay.cli.ledger import extra, ledger_options, open_for
-from assay.errors import NotEnoughEvidence, UsageError, count, printable
+from assay.errors import UsageError, count, printable
 from assay.records.label import DRAWS
 
 if TYPE_CHECKING:
-    from assay.archive.evaluations import StoredEvaluation
     from assay.store.ledger import Ledger
     from assay.views.labels import Disagreed, LabelResults
 
 SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
-
-
-def evaluation_named(ledger: Ledger, reference: str, project: str) -> StoredEvaluation:
-    """The stored evaluation that a person means."""
-    from assay.archive.evaluations import find_evaluation, list_evaluations
-    from assay.registry import near_miss
-
-    found = find_evaluation(ledger, reference, project=project)
-    if found is not None:
-        return found
-    known = [one.evaluation.name for one in list_evaluations(ledger, project=project)]
-    raise NotEnoughEvidence(
-        "STO-012",
-        f"there is no evaluation {reference[:120]!r} in the project '{project}'."
-        f"{near_miss(reference, known)}",
-        where=ledger.where,
-        fix="`assay evals` lists them; `assay run` and `assay import` store one.",
-    )
 
 
 def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
@@ -52,6 +33,7 @@ def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
 
 def _new(options: Options) -> int:
     with extra():
+        from assay.archive.evaluations import need_evaluation
         from assay.archive.label_sets import SetRequest, make_set, set_draft
     if options.question and not options.pairs:
         raise UsageError(
@@ -70,8 +52,12 @@ def _new(options: Options) -> int:
         options.with_reference,
     )
     with open_for(options.db) as ledger:
-        evaluation = evaluation_named(ledger, options.evaluation, options.project)
-        other = evaluation_named(ledger, options.pairs, options.project) if options.pairs else None
+        evaluation = need_evaluation(ledger, options.evaluation, project=options.project)
+        other = (
+            need_evaluation(ledger, options.pairs, project=options.project)
+            if options.pairs
+            else None
+        )
         made = make_set(
             ledger, opt.shelf_of(options), evaluation, other, asked, project=options.project
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
-from assay.cli.label import SET, evaluation_named, results_named
+from assay.cli.label import SET, results_named
 from assay.cli.ledger import extra, open_for
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, count, printable
 
@@ -103,6 +103,7 @@ def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str
 
 def _override(options: Options) -> int:
     with extra():
+        from assay.archive.evaluations import need_evaluation
         from assay.archive.label_saving import override_label, run_named, saving
         from assay.archive.labels import labels_of_run
     from assay.records.label import Rater
@@ -115,7 +116,7 @@ def _override(options: Options) -> int:
         raise UsageError("CLI-001", "the rater has no name.", fix="Give your name with --rater.")
     with open_for(options.db) as ledger:
         evaluation = (
-            evaluation_named(ledger, options.evaluation, options.project)
+            need_evaluation(ledger, options.evaluation, project=options.project)
             if options.evaluation
             else None
         )

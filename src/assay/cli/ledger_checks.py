@@ -12,6 +12,8 @@ from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
+from assay.records.exam import EXAM_GATE
+from assay.records.tool_gate import SCHEMA_GATE
 from assay.views.grade_line import passed_word
 
 if TYPE_CHECKING:
@@ -217,7 +219,7 @@ def _replayed(found: Replayed) -> dict[str, Any]:
     }
 
 
-_GATES = {"assay.exam-gate/1": "exam gate", "assay.schema-gate/1": "schema gate"}
+_GATES = {EXAM_GATE: "exam gate", SCHEMA_GATE: "schema gate"}
 
 
 def _replayed_lines(found: Replayed) -> Iterator[str]:

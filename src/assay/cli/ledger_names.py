@@ -9,7 +9,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.archive.evaluations import LATEST, StoredEvaluation, find_evaluation
+from assay.archive.evaluations import LATEST, StoredEvaluation, evaluation_names, find_evaluation
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.registry import near_miss
@@ -96,7 +96,7 @@ class LedgerNames:
         workflow = _workflow(self._options.config)
         if workflow is not None:
             same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
-            names = _evaluation_names(ledger, self._project)
+            names = evaluation_names(ledger, project=self._project)
             if not same.n and names:
                 raise NotEnoughEvidence(
                     "STO-012",
@@ -113,7 +113,7 @@ class LedgerNames:
         """The error for a name that stands for nothing; `baselines` are those in the folder, where
         it could have been one.
         """
-        names = _evaluation_names(ledger, self._project)
+        names = evaluation_names(ledger, project=self._project)
         where = f"the project '{self._project}' of {ledger.where}"
         if is_relative(text):
             n = ledger.count("evaluation", project=self._project).n
@@ -166,13 +166,6 @@ def _workflow(config: Config | None) -> str | None:
         return read_workflow(chosen).id
     except AssayError:
         return None  # running it reports the error
-
-
-def _evaluation_names(ledger: Ledger, project: str) -> list[str]:
-    """The names of the evaluations, the newest first."""
-    from assay.store.listing import tags_with  # loads the database, which files alone don't need
-
-    return tags_with(ledger.database, project, "evaluation", "name:")
 
 
 def _as_file(text: str) -> str:

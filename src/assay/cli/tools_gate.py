@@ -24,13 +24,12 @@ from assay.records.tool_entry import (
     SelectionIndex,
     document,
 )
+from assay.records.tool_gate import ToolGateResult
 from assay.records.typed import convert
 from assay.tools.gate import (
     GateEvidence,
     SchemaSource,
-    ToolGateResult,
     decide,
-    gate_document,
     schemas_named,
     unread_reason,
 )
@@ -51,23 +50,21 @@ if TYPE_CHECKING:
 def _gate(options: Options, store: Store | None) -> int:
     tree = inp.tree_of(options)
     evidence = _evidence(tree, options.names, inp.lists_of(options), store, now=inp.now_of(options))
-    results = decide(options.names, evidence, tree.rules)
-    document = gate_document(results, tree.rules)
+    gate = decide(options.names, evidence, tree.rules)
     if store is not None:
         from assay.archive.records import schema_gate_drafts
 
-        store.put(schema_gate_drafts(document, options.names, evidence, tree.rules))
-    violated = any(not (result.passed or result.undetermined) for result in results)
-    failed = ExitCode.FAILED if violated else ExitCode.NOT_ENOUGH
+        store.put(schema_gate_drafts(gate, options.names, evidence, tree.rules))
+    failed = ExitCode.FAILED if gate.violated else ExitCode.NOT_ENOUGH
     lines = chain(
-        *map(_lines, results),
+        *map(_lines, gate.results),
         [f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"],
     )
-    return opt.give(options, document, lines, ExitCode.PASSED if document["passed"] else failed)
+    return opt.give(options, gate, lines, ExitCode.PASSED if gate.passed else failed)
 
 
 def _lines(result: ToolGateResult) -> Iterator[str]:
-    word = "PASS" if result.passed else "UNDETERMINED" if result.undetermined else "FAIL"
+    word = "PASS" if result.passed else "FAIL" if result.violated else "UNDETERMINED"
     yield f"{opt.paint(word, 'green' if result.passed else 'red')}  {result.subject}"
     for rule in result.rules:
         mark = {True: "✓", False: "✗", None: "?"}[rule.holds]

@@ -182,10 +182,11 @@ def _json_document(data: bytes, file: str, parse: Callable[[bytes], Any] = parse
 
 def _whole(path: str) -> bytes:
     with open_input(path) as stream:
-        return _limited(stream.read(MAX_LINE + 1), path)
+        return limited(stream.read(MAX_LINE + 1), path)
 
 
-def _limited(data: bytes, file: str) -> bytes:
+def limited(data: bytes, file: str) -> bytes:
+    """The bytes of one document; an error if they are too many."""
     if len(data) > MAX_LINE:
         raise InputError(
             "FIL-004",
@@ -246,7 +247,7 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
             yield from _lines(stream, name, first=head)
             return
         data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
-    if not _limited(data, name).strip():
+    if not limited(data, name).strip():
         return
     document = _json_document(data, name)
     if isinstance(document.tree, list):

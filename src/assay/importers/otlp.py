@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import Fault, FaultList, InputError
-from assay.files.json_files import MAX_LINE, Document, open_input
+from assay.files.json_files import MAX_LINE, Document, limited, open_input
 from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
 from assay.importers.tally import ImportTally
@@ -220,15 +220,7 @@ def _entries(path: str) -> Iterator[Span | Fault]:
 
 
 def _rest(head: bytes, stream: Any, file: str) -> bytes:
-    data: bytes = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
-    if len(data) > MAX_LINE:
-        raise InputError(
-            "FIL-004",
-            f"is larger than {MAX_LINE // 2**20} MiB.",
-            where=file,
-            fix="Put one document on each line of a .jsonl file.",
-        )
-    return data
+    return limited(head + stream.read(max(0, MAX_LINE + 1 - len(head))), file)
 
 
 def looks_like_json(head: bytes) -> bool:

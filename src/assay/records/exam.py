@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from assay.records.evidence import Number, OptionalNumber
 
 EXAM_SCHEMA = "assay.exam/1"
-GATE_SCHEMA = "assay.exam-gate/1"
+EXAM_GATE = "assay.exam-gate/1"
 ExamSet = Literal["capstone", "regression"]
 AxisNumbers = dict[str, Number]
 """A number for each axis, in the order of the rubric."""

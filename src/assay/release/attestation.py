@@ -19,13 +19,13 @@ from urllib.parse import quote
 
 from assay.canon import canonical, digest, time_text
 from assay.errors import InputError
+from assay.records.decision import DECISION_SCHEMA
 from assay.records.grade import GRADES_SCHEMA
 from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
 from assay.release.signing import PAYLOAD_TYPE, sign
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/verification_summary/v1"
-DECISION_SCHEMA = "assay.decision/1"
 VERIFIER = "pkg:generic/assay"
 PASSED, FAILED = "PASSED", "FAILED"
 OUTCOMES = {

@@ -42,7 +42,6 @@ class Range(NamedTuple):
 
 SCORES = Range(0.0, 100.0)
 DIFFERENCES = Range(-100.0, 100.0)
-RATE_DIFFERENCES = Range(-1.0, 1.0)
 
 
 class MeanEstimate(NamedTuple):

@@ -9,11 +9,12 @@ from a tree.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import InputError, printable
 from assay.records.tool_entry import IndexNode, NamespaceIndex, SchemaNode
 from assay.records.tool_finding import SchemaFinding
+from assay.records.tool_gate import GateRule, ToolGate, ToolGateResult
 from assay.registry import near_miss
 from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.ecma import hash8
@@ -25,39 +26,6 @@ from assay.tools.server_checks import run_checks
 from assay.tools.status import NODE_REJECTED, STABLE
 from assay.tools.validation import assess
 from assay.tools.veto import CLEAN, NOT_APPLICABLE, TRIGGERS, VETO
-
-
-class GateRule(NamedTuple):
-    """One condition of the gate."""
-
-    id: str
-    holds: bool | None
-    reason: str
-
-
-class ToolGateResult(NamedTuple):
-    """The gate for one schema or namespace."""
-
-    subject: str
-    rules: tuple[GateRule, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether every rule holds."""
-        return all(rule.holds is True for rule in self.rules)
-
-    @property
-    def undetermined(self) -> bool:
-        """Whether nothing is shown violated, and something is undetermined."""
-        return not self.passed and not any(rule.holds is False for rule in self.rules)
-
-    def document(self) -> dict[str, Any]:
-        """As JSON shows it."""
-        return {
-            "subject": self.subject,
-            "passed": self.passed,
-            "rules": [rule._asdict() for rule in self.rules],
-        }
 
 
 class SchemaSource(NamedTuple):
@@ -105,9 +73,7 @@ def schemas_named(name: str, index: NamespaceIndex, *, where: str = "") -> list[
     return [schema] if schema else list(index.schemas)
 
 
-def decide(
-    names: Sequence[str], evidence: GateEvidence, rules: SchemaRules
-) -> list[ToolGateResult]:
+def decide(names: Sequence[str], evidence: GateEvidence, rules: SchemaRules) -> ToolGate:
     """The gate of everything that was asked for: each schema, and a namespace that was asked for as
     a whole.
     """
@@ -133,7 +99,12 @@ def decide(
         if not asked:
             stale = _stale_below("namespaceAggregate", evidence.stale.get(namespace, {}))
             results.append(namespace_gate(namespace, index, rules, stale=stale))
-    return results
+    return ToolGate(
+        bool(results) and all(result.passed for result in results),
+        tuple(results),
+        rules.id,
+        *rules.systems,
+    )
 
 
 def _stale_below(prefix: str, nodes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -160,14 +131,8 @@ def _removed(index: NamespaceIndex, schema: str, tools: Collection[str] | None) 
     return [printable(f"{name}{veto}") for name, veto in found.items()]
 
 
-def gate_document(results: Sequence[ToolGateResult], rules: SchemaRules) -> dict[str, Any]:
-    """The verdict as JSON."""
-    return {
-        "passed": bool(results) and all(result.passed for result in results),
-        "results": [result.document() for result in results],
-        "policy": rules.id,
-        **rules.systems.document(),
-    }
+def _result(subject: str, rules: tuple[GateRule, ...]) -> ToolGateResult:
+    return ToolGateResult(subject, all(rule.holds is True for rule in rules), rules)
 
 
 def unread_reason(file: str, error: InputError) -> str:
@@ -211,7 +176,7 @@ def schema_gate(
     names vetoed nodes that describe it; `removed`, the graded tools that it no longer has.
     """
     if node is None:
-        return ToolGateResult(name, (GateRule("graded", None, "the tree does not contain it"),))
+        return _result(name, (GateRule("graded", None, "the tree does not contain it"),))
     primitives = _primitives(node.tools, source, removed)
     if source.unread is not None:
         validation = GateRule("validation", None, source.unread)
@@ -220,7 +185,7 @@ def schema_gate(
         errors = [finding.text() for finding in source.findings if finding.level == "error"]
         validation = GateRule("validation", not errors, errors[0] if errors else "no errors")
         veto = _schema_veto(node, source.checks, rejected)
-    return ToolGateResult(name, (*_standing(node, rules, stale), primitives, validation, veto))
+    return _result(name, (*_standing(node, rules, stale), primitives, validation, veto))
 
 
 def _standing(
@@ -339,4 +304,4 @@ def namespace_gate(
     else:
         veto = GateRule("no_veto", True, "nothing in it is rejected")
     standing = _standing(index.namespace_aggregate, rules, stale, "namespaceAggregate")
-    return ToolGateResult(f"{name} (namespaceAggregate)", (*standing, veto))
+    return _result(f"{name} (namespaceAggregate)", (*standing, veto))

@@ -15,7 +15,10 @@ import msgspec
 from assay.archive.workflows import WorkflowBaseline, WorkflowState
 from assay.errors import count
 from assay.judging.card import admit, newest, read_card
+from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
+from assay.records.exam import EXAM_GATE
+from assay.records.tool_gate import SCHEMA_GATE
 from assay.server.pages.judge_parts import policies
 from assay.server.state import Services
 from assay.store import jobs, recent
@@ -32,9 +35,9 @@ DECIDED = 20
 NAME = 80
 ENDED_BADLY = {"error": "in an error", "timeout": "at a time limit"}
 DECISIONS = {
-    "assay.decision/1": "The last release decision:",
-    "assay.exam-gate/1": "The last exam gate",
-    "assay.schema-gate/1": "The last tool gate",
+    DECISION_SCHEMA: "The last release decision:",
+    EXAM_GATE: "The last exam gate",
+    SCHEMA_GATE: "The last tool gate",
 }
 """How a sentence about the newest decision of each kind begins."""
 

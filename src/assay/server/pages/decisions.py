@@ -16,13 +16,16 @@ from assay.archive.compared import evaluation_of_runs
 from assay.archive.evaluations import evaluation_label
 from assay.archive.sides import evidence_of_decision
 from assay.errors import count
-from assay.records.decision import Decision, read_decision
+from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
+from assay.records.exam import EXAM_GATE
+from assay.records.tool_gate import SCHEMA_GATE, ToolGate
+from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.layout import block, page
-from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
+from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, texts, ways
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.decided import SIDES, SideWorkflows, sides_of
@@ -55,11 +58,11 @@ from assay.views.pieces import (
 )
 from assay.views.pieces import digest as digest_of
 from assay.views.pieces import listed as listed_pieces
+from assay.views.tool_gate import first_reason, gate_outcome, gate_title
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
-RELEASE, EXAM_GATE, SCHEMA_GATE = "assay.decision/1", "assay.exam-gate/1", "assay.schema-gate/1"
-NAMED = {RELEASE: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
+NAMED = {DECISION_SCHEMA: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
 FIRST = "assay gate latest --baseline latest~1 --store .assay/ledger.db"
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
@@ -206,19 +209,10 @@ def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
             kind,
         )
     if decision.schema == SCHEMA_GATE:
-        results = rows_of(decision.results)
-        names = (
-            str(results[0].get("subject"))
-            + (f" and {len(results) - 1} more" if len(results) > 1 else "")
-            if results
-            else "nothing"
-        )
-        return Line(
-            f"Production gate of {names}",
-            gate_parts.schema_outcome({"passed": decision.passed, "results": results}),
-            gate_parts.first_reason(results),
-            kind,
-        )
+        with suppress(msgspec.ValidationError):
+            given = {"passed": decision.passed, "results": decision.results}
+            gate = convert(given, ToolGate)
+            return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), kind)
     name = " against ".join(
         side_name(sides.get(side), getattr(decision, side), side) for side in SIDES
     )

@@ -4,19 +4,17 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.records.exam import ExamGate
+from assay.records.tool_gate import ToolGate
 from assay.records.typed import convert
-from assay.server.pages.paging import mapped, rows_of
+from assay.server.pages.paging import mapped
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import (
-    Column,
     Decided,
     Facts,
-    Paragraph,
     Part,
     Section,
     Sentences,
@@ -25,15 +23,11 @@ from assay.views.blocks import (
 )
 from assay.views.exam import check_row, gate_rows
 from assay.views.exam_page import gate_table
-from assay.views.grade_line import outcome
-from assay.views.pieces import Piece, address, code, digest, sentence, shown, verdict, words
+from assay.views.pieces import Piece, address, digest, sentence, shown, verdict, words
+from assay.views.tool_gate import gate_view
 
 Tree = dict[str, Any]
 MAX_ROWS = 200
-
-
-def _head(outcome: str, policy: Any, reason: str) -> Decided:
-    return Decided(outcome, shown(policy, "no policy"), reason or "No reason given.")
 
 
 def passed(value: Any) -> Piece:
@@ -53,7 +47,11 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[P
     checked = [] if gate.verify_rubric is None else [gate.verify_rubric]
     title = "Change of each axis against the baseline"
     return [
-        _head(outcome, gate.policy, " ".join(map(sentence, gate.reasons))),
+        Decided(
+            outcome,
+            shown(gate.policy, "no policy"),
+            " ".join(map(sentence, gate.reasons)) or "No reason given.",
+        ),
         section("Gates", gate_table([*gate_rows(gate), *map(check_row, checked)]), id="rules"),
         *([section(title, Facts(changes), id="axes")] if changes else []),
         *([section("Notes", Sentences(gate.notes), id="notes")] if gate.notes else []),
@@ -64,57 +62,10 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[P
 # --- tool schemas
 
 
-def schema_outcome(decision: Mapping[str, Any]) -> Piece:
-    """Passed, failed, or undetermined."""
-    results = rows_of(decision.get("results"))
-    if decision.get("passed") is True:
-        return verdict("passed")
-    failed = any(
-        rule.get("holds") is False for result in results for rule in rows_of(result.get("rules"))
-    )
-    return verdict("failed" if failed or not results else "undetermined")
-
-
-def first_reason(results: Sequence[Mapping[str, Any]]) -> str:
-    """The first rule that does not hold, in words."""
-    open_ = [
-        (one, rule)
-        for one in results
-        for rule in rows_of(one.get("rules"))
-        if rule.get("holds") is not True
-    ]
-    if not open_:
-        return "every rule holds" if results else "nothing was asked about"
-    one, rule = sorted(open_, key=lambda pair: pair[1].get("holds") is None)[0]
-    more = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
-    return f"{one.get('subject')}: {rule.get('id')}: {rule.get('reason')}{more}"
-
-
 def schemas(services: Services, project: str, item: Item, decision: Tree) -> list[Part]:
     """The production gate: each subject with its rules."""
-    verdicts = {True: "holds", False: "violated", None: "undetermined"}
-    parts = []
-    for result in rows_of(decision.get("results"))[:MAX_ROWS]:
-        rows = [
-            [code(rule.get("id")), verdict(verdicts[rule.get("holds")]), shown(rule.get("reason"))]
-            for rule in rows_of(result.get("rules"))
-        ]
-        name = str(result.get("subject"))
-        columns = ("Rule", "Verdict", Column("Why", "wide"))
-        parts.append(
-            section(
-                name,
-                Paragraph(outcome(result.get("passed"))),
-                Table(f"Rules for {name}", columns, rows, kind="stack rules"),
-            )
-        )
     return [
-        _head(
-            schema_outcome(decision),
-            decision.get("policy"),
-            first_reason(rows_of(decision.get("results"))),
-        ),
-        *parts,
+        *gate_view(convert(decision, ToolGate)),
         _rests_on(services, project, item, "schemas", decision),
     ]
 

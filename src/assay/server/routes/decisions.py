@@ -20,7 +20,7 @@ from assay.archive.evaluation_choice import (
     refuse_unknown_bar,
 )
 from assay.archive.evaluation_deciding import regraded_notes
-from assay.archive.evaluations import StoredEvaluation, find_other_version, versions_of
+from assay.archive.evaluations import StoredEvaluation, need_evaluation, versions_of
 from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
     KeptSide,
@@ -279,16 +279,9 @@ def read_evidence(
             check_kept_age(record, rules, where=name)
         digests, kept = list(record["evidence_digests"]), record
     elif side.evaluation is not None:
-        evaluation = find_other_version(
-            services.ledger, side.evaluation, project=project, judged=judged
+        evaluation = need_evaluation(
+            services.ledger, side.evaluation, project=project, judged=judged, where=name
         )
-        if evaluation is None:
-            raise NotEnoughEvidence(
-                "STO-012",
-                f"there is no evaluation {side.evaluation[:80]!r}"
-                f"{' of another version than the candidate' if judged else ''}.",
-                where=name,
-            )
         if rules is not None and name == "baseline":
             started = evaluation.evaluation.started
             described = {"name": evaluation.evaluation.name, "made_at": started}
