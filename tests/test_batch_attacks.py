@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 from pyarrow import parquet
 
+from assay import grade_table
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 
@@ -108,6 +109,19 @@ def test_nan_in_parquet_is_neither_a_sample_size_nor_the_value_to_keep(
     done = assay("batch", "in.parquet", "-o", "g.parquet", *options)
     assert done.code == 3, done.err
     assert done.json()["record"]["counts"]["rejects"] == {"BAT-011": 1, "BAT-015": 1}
+
+
+def test_nan_in_parquet_is_not_the_value_to_keep_on_a_callers_connection(tmp_path: Path) -> None:
+    """The caller's DuckDB may use statistics, which leave out NaN."""
+    path, connection = str(tmp_path / "in.parquet"), duckdb.connect()
+    rows = [{"share": 0.5} | row for row in evidence("one") + evidence("two")]
+    rows[-1]["share"] = float("nan")
+    columns = dict.fromkeys(("run", "criterion", "raw", "gate", "verdict"))
+    parquet.write_table(pa.Table.from_pylist([columns | row for row in rows]), path)
+    for source in (path, connection.read_parquet(path)):
+        found = grade_table(source, profile=PROFILE, keep=("share",), connection=connection)
+        shown = dict(found.select("run", "reason").fetchall())
+        assert shown == {"one": "passed", "two": "invalid_evidence"}
 
 
 def test_no_part_of_a_folder_is_left_out_unseen(assay: Any, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from itertools import count
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from assay.batch.duckdb_views import attached_databases, views_sql
+from assay.batch.duckdb_views import attached_databases, values_sql, views_sql
 from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 FORMATS = {"parquet": "FORMAT PARQUET", "csv": "FORMAT CSV, HEADER", "jsonl": "FORMAT JSON"}
 FILE_ENDS = tuple(f".{kind}" for kind in FORMATS)
 """A path with another ending is a folder of files."""
-STATISTICS_OFF = "SET disabled_optimizers = 'statistics_propagation'"
-"""The statistics of a Parquet file leave out NaN and may be wrong, and DuckDB would answer
-comparisons from them without looking at the values.
-"""
 _POLL_SECONDS = 0.2
 _names = count(1)
 
@@ -59,7 +55,6 @@ class DuckDBEngine:
             connection = module.connect(config=config)
             # the order of runs means nothing, and keeping it needs memory
             connection.execute("SET preserve_insertion_order = false")
-            connection.execute(STATISTICS_OFF)
         self.connection = connection
 
     def attach(self, sources: Sequence[str | BatchSource]) -> str:
@@ -82,7 +77,6 @@ class DuckDBEngine:
         select = views_sql(self.connection, sources)
         loaded = {source.kind for source in sources} & {"delta", "iceberg"}
         return [
-            STATISTICS_OFF,
             *(f"LOAD {kind}" for kind in sorted(loaded)),
             *(
                 f"ATTACH {text(path)} AS {identifier(name)} (READ_ONLY)"
@@ -116,7 +110,7 @@ class DuckDBEngine:
             self._run(f"CREATE TEMP VIEW {identifier(view)} AS SELECT * FROM {relation}")
         else:
             relation.create_view(view, replace=True)
-        return view
+        return self.define(values_sql(f"SELECT * FROM {identifier(view)}"))
 
     def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view."""

@@ -35,7 +35,14 @@ def views_sql(connection: Any, sources: Sequence[str | BatchSource]) -> str:
     for given in sources:
         resolved += [given] if isinstance(given, BatchSource) else find_sources([given])
     selects = [select for source in resolved for select in _selects(connection, source)]
-    return " UNION ALL BY NAME ".join(_mixed_as_text(connection, selects))
+    return values_sql(" UNION ALL BY NAME ".join(_mixed_as_text(connection, selects)))
+
+
+def values_sql(select: str) -> str:
+    """A query without what DuckDB knows of its columns. It would answer comparisons from the
+    statistics of a Parquet file, which leave out NaN and may be wrong.
+    """
+    return f"SELECT TRY(COLUMNS(*)) FROM ({select})"
 
 
 def _mixed_as_text(connection: Any, selects: list[str]) -> list[str]:

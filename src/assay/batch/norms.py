@@ -18,7 +18,7 @@ from assay import exact
 from assay.batch import row_faults as fault
 from assay.batch.layout import COUNTS, Cell, ScoreCells
 from assay.batch.plan import BatchCriterion
-from assay.batch.quoting import double, identifier, is_finite, text
+from assay.batch.quoting import double, identifier, text
 from assay.errors import ShelfError
 from assay.exact import NORM_ONE, Pull
 
@@ -49,7 +49,7 @@ def case(branches: list[Branch], otherwise: str) -> str:
 
 
 def score_code(criterion: BatchCriterion, cells: ScoreCells, max_n: int) -> str:
-    """The norm of a row, or the number of what is wrong with it, as a BIGINT."""
+    """The norm of a row, or the number of what is wrong with it, as an INTEGER."""
     checks = []
     if cells.n is not None:
         checks.append(Branch(f"NOT ({is_count(cells.n, max_n)})", fault.BAD_N.number))
@@ -57,17 +57,15 @@ def score_code(criterion: BatchCriterion, cells: ScoreCells, max_n: int) -> str:
         more, norm = _counted(criterion.formula, cells)
     else:
         more, norm = _scored(criterion, cells.raw)
-    # without the type, an engine would multiply two constants in 32 bits
-    return f"CAST({case(checks + more, norm)} AS BIGINT)"
+    return f"CAST({case(checks + more, norm)} AS INTEGER)"
 
 
 def is_count(cell: Cell, limit: int) -> str:
     """Whether it is a whole number from 0 to a limit, or NULL."""
     name = identifier(cell.name)
     whole = "" if cell.kind in ("whole", "long") else f" AND {name} = FLOOR({name})"
-    finite = f"{is_finite(name)} AND " if cell.kind == "float" else ""
     largest = _comparable(cell, limit)
-    return f"{name} IS NULL OR ({finite}{name} BETWEEN 0 AND {largest}{whole})"
+    return f"{name} IS NULL OR ({name} BETWEEN 0 AND {largest}{whole})"
 
 
 def _comparable(cell: Cell, limit: int) -> int:
@@ -103,8 +101,7 @@ def _read(cell: Cell) -> _Read:
         value = name
         # as `exact.ratio` reads numbers; NaN is greater than any number to an engine
         in_range = f"({name} = 0 OR (ABS({name}) >= 1e-300 AND ABS({name}) < 1e301))"
-        bad = f"NOT ({is_finite(name)} AND {in_range})"
-        checks = [Branch(bad, fault.NOT_A_NUMBER.number)]
+        checks = [Branch(f"NOT {in_range}", fault.NOT_A_NUMBER.number)]
         if cell.written:  # it was a number, but too long for a double
             long = f"REGEXP_MATCHES({identifier(cell.written)}, {text(NUMBER)})"
             checks.insert(0, Branch(f"ISNAN({name}) AND {long}", fault.TOO_PRECISE.number))
@@ -113,24 +110,35 @@ def _read(cell: Cell) -> _Read:
 
 
 def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch], str]:
-    """The norm of a number."""
+    """The norm of a number. What most rows have comes first: an engine tries a branch only on rows
+    that none before it took.
+    """
     if cell is None:
         return [], str(fault.NO_SCORE)
     v, checks = _read(cell)
-    checks = [Branch(f"{identifier(cell.name)} IS NULL", fault.NO_SCORE), *checks]
-    name = criterion.formula
+    refused = [Branch(f"{identifier(cell.name)} IS NULL", fault.NO_SCORE), *checks]
+    name, off_scale = criterion.formula, str(fault.OFF_SCALE.number)
     if name == "binary":
-        checks.append(Branch(f"NOT {v} IN (0e0, 1e0)", fault.OFF_SCALE.number))
-        return checks, f"CASE WHEN {v} = 1e0 THEN {NORM_ONE} ELSE 0 END"
+        return [Branch(f"{v} = 1e0", NORM_ONE), Branch(f"{v} = 0e0", 0), *refused], off_scale
     if name == "zero_one":
-        ends = [Branch(f"{v} <= 0e0", 0), Branch(f"{v} >= 1e0", NORM_ONE)]
-        return checks, case(ends, _rising(v, 0, 1))
+        scored = Branch(_inside(v, 0, 1), _rising(v, 0, 1))
+        return [scored, *refused, Branch(f"{v} < 0e0", 0)], str(NORM_ONE)
     if name in _LIKERT:
         low, span = _LIKERT[name]
-        inside = f"{v} BETWEEN {double(low)} AND {double(low + span)}"
-        checks.append(Branch(f"NOT {inside}", fault.OFF_SCALE.number))
-        return checks, _rising(v, low, span)
-    return checks, _falling(v, criterion)
+        return [Branch(_inside(v, low, low + span), _rising(v, low, span)), *refused], off_scale
+    good, bad = (
+        float(Fraction(*exact.ratio(criterion.params[key]))) for key in ("slo_good", "slo_bad")
+    )
+    scored = Branch(_inside(v, good, bad), _falling(v, criterion))
+    return [scored, *refused, Branch(f"{v} < {double(good)}", NORM_ONE)], "0"
+
+
+def _inside(v: str, low: float, high: float) -> str:
+    """Whether a number is on a scale; one next to 0 isn't a number to `exact.ratio`."""
+    inside = f"{v} BETWEEN {double(low)} AND {double(high)}"
+    if low > 0:
+        return inside
+    return f"{inside} AND ({v} >= 1e-300 OR {v} = 0e0 OR {v} <= -1e-300)"
 
 
 def _rising(v: str, low: int, span: int) -> str:
@@ -140,7 +148,7 @@ def _rising(v: str, low: int, span: int) -> str:
     half = f"2e0 * {m} + 1e0"
     top = half if span == 1 else f"{double(span)} * ({half})"
     top = top if low == 0 else f"{double(low * 2 * NORM_ONE)} + {top}"
-    return f"CAST({m} AS BIGINT) + CASE WHEN {v} >= ({top}) / 2e9 THEN 1 ELSE 0 END"
+    return f"CAST({m} AS INTEGER) + CASE WHEN {v} >= ({top}) / 2e9 THEN 1 ELSE 0 END"
 
 
 class Slope(NamedTuple):
@@ -192,18 +200,13 @@ def _decimals(denominator: int) -> int:
 
 def _falling(v: str, criterion: BatchCriterion) -> str:
     line = slope(criterion)
-    good, bad = (
-        float(Fraction(*exact.ratio(criterion.params[key]))) for key in ("slo_good", "slo_bad")
-    )
     scaled = v if line.scale == 1 else f"{v} * {double(line.scale)}"
     m = f"FLOOR(({double(line.bad)} - {scaled}) * 1e9 / {double(line.span)})"
     edge = (
         f"({double(line.bad * line.parts)} - {double(line.step)} * (2e0 * {m} + 1e0))"
         f" / {double(line.scale * line.parts)}"
     )
-    between = f"CAST({m} AS BIGINT) + CASE WHEN {v} <= {edge} THEN 1 ELSE 0 END"
-    ends = [Branch(f"{v} <= {double(good)}", NORM_ONE), Branch(f"{v} >= {double(bad)}", 0)]
-    return case(ends, between)
+    return f"CAST({m} AS INTEGER) + CASE WHEN {v} <= {edge} THEN 1 ELSE 0 END"
 
 
 def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
@@ -229,11 +232,7 @@ def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
     checks.append(Branch(partial, fault.PARTIAL_COUNTS.number))
     for cell, name in zip(counts, names, strict=True):
         if cell.kind == "float":
-            checks.append(
-                Branch(
-                    f"NOT ({is_finite(name)} AND ABS({name}) < 1e301)", fault.NOT_A_NUMBER.number
-                )
-            )
+            checks.append(Branch(f"NOT ABS({name}) < 1e301", fault.NOT_A_NUMBER.number))
         if cell.kind in ("float", "decimal"):
             checks.append(Branch(f"{name} <> FLOOR({name})", fault.NOT_WHOLE.number))
         checks.append(Branch(f"{name} < 0", fault.BELOW_ZERO.number))

@@ -42,13 +42,6 @@ def double(value: float) -> str:
     return f"{Decimal(repr(value)).normalize():e}".replace("+", "")
 
 
-def is_finite(number: str) -> str:
-    """Whether a double is finite. DuckDB answers ISNAN and comparisons from the statistics of a
-    Parquet file, which leave NaN out; a subtraction makes it read the values.
-    """
-    return f"({number} - {number} = 0)"
-
-
 def in_dialect(sql: str, dialect: str) -> str:
     """The same query for an engine; as it is for the one whose dialect it is written in."""
     if dialect == DIALECT:

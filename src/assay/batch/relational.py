@@ -283,7 +283,8 @@ class _Grades:
     def _normed(self) -> str:
         """Norms and gates. A run that is refused has no numbers."""
         columns = [
-            f"CASE WHEN invalid THEN NULL WHEN c{i} > 0 THEN c{i} ELSE 0 END AS norm{i}"
+            f"CASE WHEN invalid THEN NULL WHEN c{i} > 0 THEN CAST(c{i} AS BIGINT) ELSE 0 END"
+            f" AS norm{i}"
             for i in range(len(self.plan.criteria))
         ]
         passed = [f"g{index} = 1" for index in range(len(self.plan.gates))]

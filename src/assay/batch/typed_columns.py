@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.batch.layout import Cell, ColumnFinder, wrong_type
-from assay.batch.quoting import identifier, is_finite, text
+from assay.batch.quoting import identifier, text
 
 _NUMBER = "^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 _SHORT = "^-?[0-9]{1,9}([.][0-9]{1,6}0*)?$"
@@ -55,9 +55,8 @@ def decimal_of(column: Cell) -> DecimalColumn:
     if column.kind in ("whole", "long"):
         return DecimalColumn(f"CAST({name} AS DOUBLE)", "FALSE")
     if column.kind == "float":
-        return DecimalColumn(
-            f"CASE WHEN {is_finite(name)} THEN CAST({name} AS DOUBLE) END", "FALSE"
-        )
+        finite = f"{name} - {name} = 0"
+        return DecimalColumn(f"CASE WHEN {finite} THEN CAST({name} AS DOUBLE) END", "FALSE")
     if column.kind == "decimal" or is_text(column):
         written = text_of(column)
         short, number = _matches(written, _SHORT), _matches(written, _NUMBER)
