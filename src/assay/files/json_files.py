@@ -144,7 +144,7 @@ def parse_wide_json(data: bytes) -> Any:
     import json  # only for such documents; it is a fifth as fast
 
     return json.loads(
-        data, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_unique
+        data, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=unique_keys
     )
 
 
@@ -152,12 +152,20 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not a number")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class DuplicateKey(ValueError):
+    """A key that appears twice in one object, in the words of `parse_json`."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f'Detected duplicate key "{key}"')
+        self.key = key
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object with these members; raises DuplicateKey."""
     made = dict(pairs)
     if len(made) != len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise ValueError(f'Detected duplicate key "{twice}"')
+        raise DuplicateKey(next(key for index, key in enumerate(keys) if key in keys[:index]))
     return made
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import IO, Any
 
 from assay.errors import InputError
-from assay.files.json_files import MAX_LINE, open_input, parse_json
+from assay.files.json_files import MAX_LINE, DuplicateKey, open_input, parse_json, unique_keys
 
 CHUNK = 1024 * 1024
 MAX_EXPONENT = 999
@@ -33,17 +33,8 @@ _HALF = re.compile("[\ud800-\udfff]")
 Place = tuple[str | int, ...]
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise _Refused(f"the key {twice!r} appears twice in one object.")
-    return made
-
-
-class _Refused(Exception):
-    """Invalid JSON that stays invalid however much data follows."""
+class _OutOfRange(Exception):
+    """A number with an extreme exponent."""
 
 
 def _number(text: str) -> Decimal:
@@ -54,11 +45,11 @@ def _number(text: str) -> Decimal:
     except ArithmeticError:
         pass
     shown = text if len(text) <= 40 else f"{text[:40]}..."
-    raise _Refused(f"the number {shown} {_BEYOND}")
+    raise _OutOfRange(f"the number {shown} {_BEYOND}")
 
 
 _decode = json.JSONDecoder(
-    parse_float=_number, parse_constant=lambda _: None, object_pairs_hook=_unique
+    parse_float=_number, parse_constant=lambda _: None, object_pairs_hook=unique_keys
 ).raw_decode
 
 
@@ -136,7 +127,7 @@ class _StreamReader:
                 if not isinstance(key, str) or self._peek() != ":":
                     raise self._fault("a key and a colon are expected here.")
                 if key in seen:
-                    raise self._fault(f"the key {key!r} appears twice in one object.")
+                    raise self._twice(key)
                 self._at += 1
                 inner = (*place, key)
                 if (*place, "*") in each:
@@ -186,7 +177,9 @@ class _StreamReader:
                 if not self._fill(double=True):
                     words = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
                     raise self._fault(f"{words}.", error.pos) from None
-            except _Refused as error:
+            except DuplicateKey as error:
+                raise self._twice(error.key) from None
+            except _OutOfRange as error:
                 raise self._fault(str(error)) from None
             except ValueError:  # an integer of thousands of digits
                 raise self._fault("a number has too many digits.") from None
@@ -214,6 +207,9 @@ class _StreamReader:
         self._text, self._at = self._text[self._at :] + more, 0
         self._ended = not data
         return bool(data)
+
+    def _twice(self, key: str) -> InputError:
+        return self._fault(f"the key {key!r} appears twice in one object.")
 
     def _fault(self, message: str, at: int | None = None) -> InputError:
         at = self._at if at is None else at

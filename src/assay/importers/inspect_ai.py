@@ -26,6 +26,7 @@ from assay.importers.inspect_samples import (
     limited,
     parts_of,
     revision_text,
+    scorer_of,
     times_of,
 )
 from assay.importers.parts import objects, shaped
@@ -168,6 +169,9 @@ class _Log:
         self._origin: ResultOrigin | None = None
         self._errors = 0
         self._checks: dict[str, int] = {}
+        self._scorer = ""
+        self._times: dict[str, str] = {}
+        """When the whole log ran."""
         self._unsure = False
         """Whether the log may lack more than it declares."""
 
@@ -284,9 +288,12 @@ class _Log:
     def _run(self, sample: Any) -> dict[str, Any]:
         if self._origin is None:
             self._origin = self._named()
-            self._checks = checks_of(self._part("eval"))
+            spec = self._part("eval")
+            self._checks = checks_of(spec)
+            self._scorer = scorer_of(self._part("results"))
+            self._times = times_of(self._part("stats"), created=spec.get("created"))
         self._tally.read["samples"] += 1
-        made = parts_of(sample, self._path, self._tally, self._scorer())
+        made = parts_of(sample, self._path, self._tally, self._scorer)
         mark = (made["sample_id"], made["attempt"])
         if mark in self._seen:
             raise InputError(
@@ -295,17 +302,10 @@ class _Log:
                 where=self._path,
             )
         self._seen.add(mark)
-        made["metadata"] |= {CHECKS: self._checks} if self._checks else {}
+        if self._checks:
+            made["metadata"][CHECKS] = self._checks
         self._errors += made["status"] != "success"
-        times = times_of(self._part("stats"), created=self._part("eval").get("created"))
-        return sample_run(self._origin, self._wanted, self._tally, **{**times, **made})
-
-    def _scorer(self) -> str:
-        """The name of the only scorer, which samples of old logs don't repeat."""
-        results = self._part("results")
-        first = results.get("scorer") or next(iter(objects(results.get("scores"))), None)
-        name = first.get("name") if isinstance(first, dict) else None
-        return name if isinstance(name, str) and name else "score"
+        return sample_run(self._origin, self._wanted, self._tally, **{**self._times, **made})
 
     def _absent(self, declared: _Declared) -> list[tuple[str, int]]:
         """The samples that are declared and not there."""

@@ -82,6 +82,13 @@ def checks_of(spec: dict[str, Any]) -> dict[str, int]:
     return checks
 
 
+def scorer_of(results: dict[str, Any]) -> str:
+    """The name of the only scorer, which samples of old logs don't repeat."""
+    first = results.get("scorer") or next(iter(objects(results.get("scores"))), None)
+    name = first.get("name") if isinstance(first, dict) else None
+    return name if isinstance(name, str) and name else "score"
+
+
 def times_of(part: dict[str, Any], *, created: Any = None) -> dict[str, str]:
     """When a sample or a whole log ran, as it says it; else when it was created."""
     named = {"started_at": part.get("started_at"), "finished_at": part.get("completed_at")}

@@ -7,7 +7,7 @@ and each assertion is a gate of its case, so that a case that loses one doesn't 
 failed task and a failed evaluator are missing evidence. Labels and the counts of an experiment
 (`metrics`) are kept, and not graded.
 
-A report is read twice: its names come after its cases.
+The names of a report come after its cases, which wait in a spool.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from assay.canon import digest
@@ -25,10 +26,16 @@ from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import amount, is_number, keyed, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
 
 TOOL = "pydantic-evals"
 _LISTS = (("cases",), ("failures",))
+_USED = (
+    *("name", "source_case_name", "inputs", "output", "expected_output", "task_duration"),
+    *("scores", "assertions", "labels", "metrics", "evaluator_failures", "error_message"),
+)
+"""The parts of a case that its run needs."""
 MAX_GATES = 50
 """Assertions of one case that are gates by their names; the rest are one gate together."""
 _REPEAT = re.compile(r" \[(\d{1,4})/(\d{1,4})\]$")
@@ -42,9 +49,11 @@ def _fits(head: Head) -> bool:
 
 
 class _ReportSurvey:
-    """What the whole report shows: its names, and which results its cases have."""
+    """What the whole report shows: its names, and which results its cases have. The cases and
+    failures go to `rows`, each after its list and its place there.
+    """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, rows: Spool) -> None:
         self.names: dict[str, Any] = {}
         self.cases = 0
         self.scores: set[str] = set()
@@ -55,8 +64,12 @@ class _ReportSurvey:
         for place, value in stream_json(path, _LISTS):
             if not place:
                 shaped(value, dict, "the report", path)
-            elif place[0] == "cases" and len(place) == 2:
-                self._look(shaped(value, dict, _at(place), path), _at(place), path)
+            elif len(place) == 2:
+                at = f"{place[0]}[{place[1]}]"
+                case = shaped(value, dict, at, path)
+                if place[0] == "cases":
+                    self._look(case, at, path)
+                rows.add((place[0], at, {key: case[key] for key in _USED if key in case}))
             elif len(place) == 1:
                 self.names[str(place[0])] = value
         for key in ("cases", "failures"):
@@ -81,7 +94,7 @@ class _ReportSurvey:
         own = self.assertions if self.is_even else ["assertions"]
         return dict.fromkeys([*sorted(self.scores), *own])
 
-    @property
+    @cached_property
     def is_even(self) -> bool:
         """Whether every case has the same assertions, as far as its evaluators worked."""
         return all(count + self.failed >= self.cases for count in self.assertions.values())
@@ -89,25 +102,30 @@ class _ReportSurvey:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        survey = _ReportSurvey(path)
-        name = name_of(survey.names.get("name"), "`name`", path)
-        dataset = optional(survey.names.get("dataset_name"), str, "`dataset_name`", path) or name
-        if survey.assertions and not survey.is_even:
-            tally.note(
-                "Cases have different assertions, so each case is graded by the share of the"
-                " assertions it passes."
-            )
-        if survey.names.get("report_evaluator_failures"):
-            tally.note("An evaluator of the whole report failed; what it measures is missing.")
-        origin = ResultOrigin(
-            TOOL,
-            NameVersion(name, UNVERSIONED),
-            NameVersion(dataset, UNVERSIONED),
-            file_id(path),
-            verdicts=bool(survey.assertions),
-            judged=survey.judged,
+        with Spool(path) as rows:
+            survey = _ReportSurvey(path, rows)
+            origin = _origin(path, survey, tally)
+            yield from _ReportReader(origin, wanted, tally, path, survey).runs(rows)
+
+
+def _origin(path: str, survey: _ReportSurvey, tally: ImportTally) -> ResultOrigin:
+    name = name_of(survey.names.get("name"), "`name`", path)
+    dataset = optional(survey.names.get("dataset_name"), str, "`dataset_name`", path) or name
+    if survey.assertions and not survey.is_even:
+        tally.note(
+            "Cases have different assertions, so each case is graded by the share of the"
+            " assertions it passes."
         )
-        yield from _ReportReader(origin, wanted, tally, path, survey).runs()
+    if survey.names.get("report_evaluator_failures"):
+        tally.note("An evaluator of the whole report failed; what it measures is missing.")
+    return ResultOrigin(
+        TOOL,
+        NameVersion(name, UNVERSIONED),
+        NameVersion(dataset, UNVERSIONED),
+        file_id(path),
+        verdicts=bool(survey.assertions),
+        judged=survey.judged,
+    )
 
 
 class _ReportReader:
@@ -124,14 +142,10 @@ class _ReportReader:
         self._repeats: dict[str, set[int]] = {}
         """The repeats of a case that haven't come yet."""
 
-    def runs(self) -> Iterator[dict[str, Any]]:
-        for place, value in stream_json(self._path, _LISTS):
-            if len(place) != 2:
-                continue
-            at = _at(place)
-            case = shaped(value, dict, at, self._path)
-            self._tally.read[str(place[0])] += 1
-            yield self._run(case, at) if place[0] == "cases" else self._failure(case, at)
+    def runs(self, rows: Spool) -> Iterator[dict[str, Any]]:
+        for listed, at, case in rows:
+            self._tally.read[listed] += 1
+            yield self._run(case, at) if listed == "cases" else self._failure(case, at)
         reason = "the report counts this repeat and doesn't list it"
         for sample_id, missing in self._repeats.items():
             for attempt in sorted(missing):
@@ -245,10 +259,6 @@ class _ReportReader:
             if isinstance(one, dict)
         ]
         return "; ".join(words)
-
-
-def _at(place: tuple[str | int, ...]) -> str:
-    return f"{place[0]}[{place[1]}]"
 
 
 def _results(case: dict[str, Any], kind: str, at: str, path: str) -> dict[str, dict[str, Any]]:

@@ -160,13 +160,15 @@ def sample_run(
         if written:
             metadata = {"as_written": written, **metadata}
     more["metadata"] = {**metadata, IMPORTED: imported}
-    run |= {key: value for key, value in more.items() if value is not None}
+    for key, value in more.items():
+        if value is not None:
+            run[key] = value
     return run
 
 
 def is_immense(value: int | Decimal) -> bool:
     """Whether a number is beyond the orders of magnitude that a score may have."""
-    return value != 0 and abs(Decimal(value).adjusted()) > MAX_EXPONENT
+    return abs(Decimal(value).adjusted()) > MAX_EXPONENT and value != 0
 
 
 def _short(run_id: str) -> str:
