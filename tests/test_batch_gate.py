@@ -393,10 +393,20 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     outside = [BatchFile(name="../theirs.parquet", digest=other)]
     refused(batch(tmp_path / "outside.parquet", "good", outputs=outside), "BAT-060", 3)
     forged = batch(tmp_path / "forging.parquet", "bad")
-    for index, lie in enumerate(
+    contrary, other_type = "contradicts its norms", "so it isn't what `assay batch` writes"
+    for index, (lie, words) in enumerate(
         (
-            *("true AS passed", "100.0 AS score", "[] AS failed_floors"),
-            *("1.0 AS norm_correctness", "'A' AS grade"),
+            *((lie, contrary) for lie in ("true AS passed", "100e0 AS score", "'A' AS grade")),
+            ("[]::VARCHAR[] AS failed_floors", contrary),
+            ("1e0 AS norm_correctness", contrary),
+            *(
+                (f"'NaN'::DOUBLE AS {one}", "couldn't be graded")
+                for one in ("score", "norm_safety")
+            ),
+            *(
+                (f"'x' AS {one}", other_type)
+                for one in ("score", "norm_safety", "passed", "failed_gates", "extra_gates")
+            ),
         )
     ):
         made = tmp_path / f"forged{index}.parquet"
@@ -405,7 +415,7 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
         record = json.loads(forged.with_suffix(".batch.json").read_text())
         record["outputs"] = [{"name": made.name, "digest": f"sha256:{file_digest(str(made))}"}]
         made.with_suffix(".batch.json").write_text(json.dumps(record))
-        assert "contradicts its norms" in refused(made, "BAT-060", 3), lie
+        assert words in refused(made, "BAT-060", 3), lie
     ours.write_bytes(theirs.read_bytes())
     assert "isn't the file that the batch wrote" in refused(ours, "BAT-060", 3)
 

@@ -75,12 +75,12 @@ class Connection:
             "attempt": "BIGINT",
             "group": "VARCHAR",
             "passed": "BOOLEAN",
-            "score": "DECIMAL(5, 2)",
+            "score": "DOUBLE",
             "failed_gates": "VARCHAR[]",
             "extra_gates": "VARCHAR[]",
             "failed_floors": "VARCHAR[]",
-            "norm_c 'quoted'": "DECIMAL(10, 9)",
-            "norm_safe": "DECIMAL(10, 9)",
+            "norm_c 'quoted'": "DOUBLE",
+            "norm_safe": "DOUBLE",
         }
         listed = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
         self.connection.execute(f'CREATE OR REPLACE TABLE "{name}" ({listed})')
@@ -90,7 +90,7 @@ class Connection:
                 f'INSERT INTO "{name}" VALUES {", ".join([row] * len(runs))}',
                 [run[column] for run in runs for column in columns],
             )
-        return BatchView(name, frozenset(columns))
+        return BatchView(name, columns)
 
 
 norms = st.sampled_from([0, 1, 333_333_333, 599_999_999, FLOOR, 871_000_000, NORM_ONE])

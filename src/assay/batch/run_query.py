@@ -5,7 +5,7 @@ translates it for the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.batch.engine import BatchEngine, ask
@@ -18,6 +18,7 @@ SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
 """The kept columns that a decision looks for."""
 MAX_REPEATS = 200
 """The most repeats of one sample: with fewer, a mean is never halfway between two billionths."""
+LIST_TYPES = ("VARCHAR[]", "ARRAY<STRING>")
 MAX_EXTRA_GATES = 100
 """Gates beyond those of the profile."""
 
@@ -26,7 +27,8 @@ class BatchView(NamedTuple):
     """A batch output that an engine can read."""
 
     view: str
-    columns: frozenset[str]
+    columns: Mapping[str, str]
+    """The engine's type of each column."""
 
 
 def any_of(parts: Iterable[str]) -> str:
@@ -88,7 +90,7 @@ class BatchRunQuery:
 
 def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> list[str]:
     """The gates beyond the plan's that runs of these batches have."""
-    if any("extra_gates" not in side.columns for side in sides):
+    if any(side.columns.get("extra_gates") not in LIST_TYPES for side in sides):
         return []  # such a batch is refused by name: see `side_checks`
     listed = " UNION ".join(
         f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {identifier(side.view)}"
@@ -122,7 +124,8 @@ def _kept(side: BatchView, column: str) -> str:
 
 
 def _units(column: str, scale: int) -> str:
-    return f"CAST(ROUND(CAST({identifier(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
+    """A number in whole units; NULL for NaN and the infinities."""
+    return f"TRY_CAST(ROUND({identifier(column)} * {scale}e0) AS BIGINT)"
 
 
 def has_item(column: str, item: str) -> str:

@@ -11,6 +11,7 @@ from assay.batch.quoting import text
 from assay.batch.relational import letter_cases, weighted_score
 from assay.batch.run_query import (
     ATTEMPT,
+    LIST_TYPES,
     MAX_REPEATS,
     BatchRunQuery,
     BatchView,
@@ -22,17 +23,15 @@ from assay.errors import InputError, count
 from assay.exact import NORM_ONE
 
 GRADED_BY = ("profile", "policy", "scoring_system", "grading_system")
-NEEDED = (
-    "run",
-    "passed",
-    "score",
-    "failed_gates",
-    "extra_gates",
-    "failed_floors",
-    "missing",
-    "grade",
-    *GRADED_BY,
-)
+_TEXT = ("VARCHAR", "STRING")
+_TYPES = {
+    "run": (),
+    "passed": ("BOOLEAN",),
+    "score": ("DOUBLE",),
+    **dict.fromkeys(("failed_gates", "extra_gates", "failed_floors", "missing"), LIST_TYPES),
+    **dict.fromkeys(("grade", *GRADED_BY), _TEXT),
+}
+"""The columns that a decision reads, and what the engines call their types; `run` has any."""
 
 
 class SideSampleCounts(NamedTuple):
@@ -57,12 +56,16 @@ class SideCheck:
 
     def check(self) -> SideSampleCounts:
         """Refuse a batch that can't be trusted, and count its samples."""
-        needed = [*NEEDED, *(f"norm_{one.name}" for one in self.plan.criteria)]
-        if absent := [column for column in needed if column not in self.side.columns]:
-            raise self._refused(
-                f"lacks the column {absent[0]!r}, so it isn't what `assay batch` writes for"
-                f" {self.plan.profile}."
-            )
+        norms = {f"norm_{one.name}": _TYPES["score"] for one in self.plan.criteria}
+        for column, types in (_TYPES | norms).items():
+            own = self.side.columns.get(column)
+            if own is None or (types and own not in types):
+                what = (
+                    f"has the column {column!r} as {own}" if own else f"lacks the column {column!r}"
+                )
+                raise self._refused(
+                    f"{what}, so it isn't what `assay batch` writes for {self.plan.profile}."
+                )
         self._check_rows()
         return self._check_samples()
 

@@ -161,7 +161,7 @@ def check_slices(side: BatchSide, columns: Sequence[str]) -> None:
 def view_of(engine: BatchEngine, side: BatchSide) -> BatchView:
     """The rows of a batch as a view of the engine."""
     view = engine.attach([file for file, _ in side.files])
-    return BatchView(view, frozenset(one.name for one in engine.columns(view)))
+    return BatchView(view, dict(engine.columns(view)))
 
 
 def decide_batches(
