@@ -560,6 +560,9 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     assert what in gates.reason
 
 
+WRONG = {"from": "a", "to": "b", "expected": "c"}
+
+
 def correctness(raw: float | None) -> dict[str, Any]:
     return {"scores": {} if raw is None else {"final_task_correctness": {"raw": raw}}}
 
@@ -600,7 +603,9 @@ def test_evidence_that_the_baseline_lacks_does_not_open_the_gate(
 
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
     failed = {"status": "error", **correctness(None)}
-    for before, after in ((failed, {}), (correctness(None), correctness(None))):
+    both = correctness(None)
+    unmeasured = {"handoffs": None}
+    for before, after in ((failed, {}), (both, both), (unmeasured, {"handoffs": [WRONG]})):
         ours = made(toolruns({"expected": {"answer": "4"}, **after}), "candidate")
         theirs = made(toolruns({"expected": {"answer": "4"}, **before}), "baseline")
         assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"

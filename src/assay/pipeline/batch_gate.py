@@ -217,6 +217,7 @@ def decide_batches(
             digests={"evidence": digest([file.digest for file in side.record.outputs])},
             runs=sums.runs,
             counted=sums.samples,
+            unscored={name: one.missing for name, one in sums.summary.criteria.items()},
         )
         for bare, sums, side in zip(sides, summed, (candidate, baseline), strict=True)
     ]
@@ -258,7 +259,7 @@ def decide_batches(
             rules,
             violated=False,
         )
-    promotion = hold_unscored(promotion, summed[0].summary, summed[1].summary, rules)
+    promotion = hold_unscored(promotion, summarised[0], summarised[1], rules)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes += [
         _columns_note(candidate.record, baseline.record),

@@ -7,6 +7,7 @@ stores nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote, with_finding
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
-from assay.release.unscored import hold_unscored
+from assay.release.unscored import hold_unscored, unscored_in
 
 MAX_FAULTS = 20
 
@@ -132,7 +133,7 @@ def side_of(
     """One side of a comparison. A document that can't be read is an error, since its content is
     unknown. `seen` receives each grade as it is made.
     """
-    builder, summary = SideBuilder(name), Summary()
+    builder, summary, unscored = SideBuilder(name), Summary(), Counter[str]()
     faults: list[Fault] = []
     count = 0
     for document in documents:
@@ -163,6 +164,7 @@ def side_of(
                         imported=IMPORTED in run.metadata,
                     )
                 summary.add(grade)
+                unscored.update(unscored_in(grade))
                 count += 1
                 if seen is not None:
                     seen(document, graded)
@@ -180,7 +182,7 @@ def side_of(
         )
     if not count:
         raise NotEnoughEvidence("REL-003", f"the {name} contains no runs.", where=where)
-    return builder.side(summary.block())
+    return builder.side(summary.block())._replace(unscored=unscored)
 
 
 def unnamed(run: Run) -> Run:
@@ -267,7 +269,7 @@ def decide(
         promotion = with_slices(promotion, extra["slices"], rules)
     if unadmitted is not None:
         promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
-    promotion = hold_unscored(promotion, candidate.summary, baseline.summary, rules)
+    promotion = hold_unscored(promotion, candidate, baseline, rules)
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 
 

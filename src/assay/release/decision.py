@@ -189,7 +189,7 @@ def unpaired_decision(
             else rule
             for rule in results
         )
-    unscored = unscored_baseline(candidate.summary, baseline.summary, comparison, strata, rules)
+    unscored = unscored_baseline(candidate, baseline, comparison, strata, rules)
     results = tuple(
         replace(rule, holds=False, reason=unscored[rule.id])
         if rule.holds and rule.id in unscored

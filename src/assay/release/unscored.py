@@ -1,28 +1,37 @@
-"""What the baseline never measured: runs that succeeded without a score for a criterion, or with an
-undetermined gate.
+"""What nobody measured of the baseline: scores that no judge, person or script gave to runs that
+succeeded, and undetermined gates.
 
 A missing score counts as 0, and an undetermined gate as failed. On the baseline's side that would
 help the candidate, so a rule that holds only because of it doesn't hold: forgetting evidence never
-helps. A criterion that the candidate has no score for either is left out.
+helps. A criterion that Assay measures lacks its evidence because of what the workflow did, so it
+stays 0, and a criterion that the candidate has no score for either is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from assay.records.summary import SummaryBlock
+from assay.records.grade import Grade
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_finding
 from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE
-from assay.release.sides import Stratum
+from assay.release.sides import Side, Stratum
 from assay.stats.comparison import Comparison
 
 AGAIN = "Evaluate the baseline again with all of its evidence."
 
 
+def unscored_in(grade: Grade) -> Iterator[str]:
+    """The criteria that nobody scored, of a run that succeeded."""
+    if grade.scorecard.status in (None, "success"):
+        for item in grade.criteria:
+            if item.criterion.raw_score is None and not item.was_measured:
+                yield item.name
+
+
 def hold_unscored(
-    promotion: Promotion, candidate: SummaryBlock, baseline: SummaryBlock, rules: ReleaseRules
+    promotion: Promotion, candidate: Side, baseline: Side, rules: ReleaseRules
 ) -> Promotion:
     """The decision, with every rule that the missing evidence of the baseline leaves open."""
     strata = promotion.tally.compared.strata if promotion.tally is not None else ()
@@ -33,27 +42,31 @@ def hold_unscored(
 
 
 def unscored_baseline(
-    candidate: SummaryBlock,
-    baseline: SummaryBlock,
+    candidate: Side,
+    baseline: Side,
     comparison: Comparison,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
 ) -> dict[str, str]:
     """Why a rule doesn't hold though it does as counted, by its id."""
-    inconclusive = baseline.coverage["inconclusive"]
-    if not inconclusive:
-        return {}
+    unscored = {
+        name: times
+        for name, times in baseline.unscored.items()
+        if times
+        and (ours := candidate.summary.criteria.get(name)) is not None
+        and ours.missing < ours.n
+    }
     found = {
-        SCORE_RULE: _scores(candidate, baseline, comparison, strata, rules),
-        FLOOR_RULE: _floors(candidate, baseline, rules),
+        SCORE_RULE: _scores(unscored, baseline, comparison, strata, rules),
+        FLOOR_RULE: _floors(unscored, candidate, baseline, rules),
         GATE_RULE: _gates(candidate, baseline, rules),
     }
     return {rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason}
 
 
 def _scores(
-    candidate: SummaryBlock,
-    baseline: SummaryBlock,
+    unscored: dict[str, int],
+    baseline: Side,
     comparison: Comparison,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
@@ -64,49 +77,40 @@ def _scores(
         for name, weight in zip(stratum.criteria, stratum.weights, strict=True):
             share = Fraction(weight, sum(stratum.weights))
             shares[name] = max(share, shares.get(name, share))
-    missing = {
-        name: least
-        for name, one in baseline.criteria.items()
-        if (least := min(one.missing, baseline.coverage["inconclusive"]))
-        and (ours := candidate.criteria.get(name)) is not None
-        and ours.missing < ours.n
-    }
+    runs, low = baseline.summary.n, comparison.difference.low
     points = sum(
-        (100 * shares.get(name, Fraction(0)) * times for name, times in missing.items()),
+        (100 * shares.get(name, Fraction(0)) * times for name, times in unscored.items()),
         Fraction(0),
     )
-    off, low = float(points / baseline.n), comparison.difference.low
+    off = float(points / runs)
     if not off or low is None or low - off > -rules.margin:
         return ""
-    listed = ", ".join(f"{name} in {times} of {baseline.n}" for name, times in missing.items())
+    listed = ", ".join(f"{name} in {times} of {runs}" for name, times in unscored.items())
     return (
         f"runs of the baseline have no score for {listed}; with one, the difference could be"
         f" {off:.2f} points lower, and as counted its lower end is {low:+.2f}"
     )
 
 
-def _floors(candidate: SummaryBlock, baseline: SummaryBlock, rules: ReleaseRules) -> str:
+def _floors(unscored: dict[str, int], candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
     """Whether the candidate misses a floor where the baseline may have kept it."""
-    for name, theirs in baseline.criteria.items():
-        ours = candidate.criteria.get(name)
-        missing = min(theirs.missing, baseline.coverage["inconclusive"])
-        if ours is None or not missing:
-            continue
+    for name, times in unscored.items():
+        ours, theirs = (side.summary.criteria[name] for side in (candidate, baseline))
         misses, before = (max(0, one.floor_failures - one.missing) for one in (ours, theirs))
         if misses - before > rules.new_floor_failures:
             return (
                 f"{misses} scores of the candidate for {name} miss its floor, {before} of the"
-                f" baseline, which has no score in {missing} of {baseline.n} runs"
+                f" baseline, which has no score in {times} of {baseline.summary.n} runs"
             )
     return ""
 
 
-def _gates(candidate: SummaryBlock, baseline: SummaryBlock, rules: ReleaseRules) -> str:
+def _gates(candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
     """Whether the candidate fails a gate that the baseline may have passed."""
     allowed = Fraction(*rules.gate_failure_increase)
-    for name, theirs in baseline.gates.items():
-        ours = candidate.gates.get(name)
-        unknown = min(theirs.undetermined, baseline.coverage["inconclusive"])
+    for name, theirs in baseline.summary.gates.items():
+        ours = candidate.summary.gates.get(name)
+        unknown = min(theirs.undetermined, baseline.summary.coverage["inconclusive"])
         if ours is None or not unknown:
             continue
         failures, before = (one.failed - one.undetermined for one in (ours, theirs))
