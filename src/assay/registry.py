@@ -72,11 +72,12 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T | None:
         """The entry, or None."""
-        if name not in self._entries:
-            self._load(name)
         found = self._entries.get(name)
-        if found is None and self._group and isinstance(name, str) and "." in name:
-            found = home_value(PLUGINS)(self._group, name)
+        if found is None:
+            self._load(name)
+            found = self._entries.get(name)
+            if found is None and self._group and isinstance(name, str) and "." in name:
+                found = home_value(PLUGINS)(self._group, name)
         return found
 
     def named(self, name: str) -> T:

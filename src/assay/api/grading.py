@@ -28,14 +28,18 @@ def _grader(policy: str, profile: str | None, rubric: str | None, library: str |
     """A grader by these rules. Only one by shipped rules is kept: a file may be edited, or the same
     path may mean another file, before the next call.
     """
-    if library is None and not any(map(is_yaml_name, filter(None, (policy, profile, rubric)))):
-        return _shipped_grader(policy, profile, rubric)
+    shipped = _shipped_grader(policy, profile, rubric) if library is None else None
+    if shipped is not None:
+        return shipped
     shelf = Shelf(*filter(None, [library]))
     return Grader(shelf, policy=policy, profile=profile, rubric=rubric)
 
 
 @lru_cache(maxsize=32)
-def _shipped_grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
+def _shipped_grader(policy: str, profile: str | None, rubric: str | None) -> Grader | None:
+    """A grader by shipped rules; None if one of them is a file."""
+    if any(map(is_yaml_name, filter(None, (policy, profile, rubric)))):
+        return None
     return Grader(Shelf(), policy=policy, profile=profile, rubric=rubric)
 
 
@@ -118,6 +122,8 @@ def grade(
     >>> result.grade, result.passed, result.weighted_score
     ('C', True, 75.0)
     """
+    if isinstance(scorecard, Scorecard):
+        return _grader(policy, None, None, library).grade_card(scorecard, scored=True)
     if isinstance(scorecard, Run) or (
         isinstance(scorecard, Mapping) and scorecard.get("schema") == "assay.run/1"
     ):
@@ -125,8 +131,6 @@ def grade(
             "API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first."
         )
     grader = _grader(policy, None, None, library)
-    if isinstance(scorecard, Scorecard):
-        return grader.grade_card(scorecard, scored=True)
     # Only the caller's program can pass a Scorecard; a mapping may have been read from anywhere,
     # and the name of a profile alone must not lower a floor.
     record = _from_python(scorecard, "scorecard", read_scorecard)

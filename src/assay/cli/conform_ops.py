@@ -13,7 +13,7 @@ from typing import Any
 from assay import exact
 from assay.cli import conform_exam, conform_flowmcp
 from assay.errors import EvidenceError, FormulaError, ShelfError
-from assay.exact import NORM_DIGITS
+from assay.exact import NORM_DIGITS, NORM_ONE
 from assay.files.json_files import Document
 from assay.formulas import normalise, scale_norm
 from assay.grading.grade import grade
@@ -190,8 +190,8 @@ def _swe_gates(given: Input) -> Output:
 
 
 def _judge_rate(given: Input) -> Output:
-    rate, limit = _unit(_number(given, "rate"), "rate"), _rules().inconsistency_warning
-    return {"warn": rate.num * limit.den > limit.num * rate.den}
+    rate = _unit(_number(given, "rate"), "rate")
+    return {"warn": rate.num * NORM_ONE > _rules().disagreement_limit * rate.den}
 
 
 def _near(given: Input) -> Output:

@@ -131,9 +131,9 @@ def floor_norm(floor: object, formula_id: str, params: Mapping[str, Any]) -> int
     (500000000, 700000000)
     """
     if isinstance(floor, dict):
-        if floor.keys() == {"raw"}:
+        if len(floor) == 1 and "raw" in floor:
             return _raw_floor(floor["raw"], formula_id, params)
-        if floor.keys() == {"norm"}:
+        if len(floor) == 1 and "norm" in floor:
             return _norm_floor(floor["norm"])
         raise FormulaError(
             "GRD-104",

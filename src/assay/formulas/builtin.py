@@ -55,14 +55,14 @@ def _likert(
 
     def apply(raw: Any, params: Mapping[str, Any]) -> int:
         refuse_params(params, formula)
-        value = number(raw, formula)
-        if not low * value.den <= value.num <= high * value.den:
+        num, den = number(raw, formula)
+        if not low * den <= num <= high * den:
             raise FormulaError(
                 "SCO-001",
                 f"{formula}: the raw score is {raw}, outside {low}..{high}.",
                 fix="Scores are never clamped on this scale.",
             )
-        return exact.quantise(value.num - low * value.den, span * value.den, exact.NORM_DIGITS)
+        return exact.quantise(num - low * den, span * den, exact.NORM_DIGITS)
 
     def invert(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
         return _plain(Ratio(low * NORM_ONE + span * norm, NORM_ONE))
@@ -189,14 +189,14 @@ class _Slo(NamedTuple):
 
 def _slo(params: Mapping[str, Any]) -> _Slo:
     refuse_params(params, "lower_is_better", _SLO)
-    for name in _SLO:
-        if name not in params:
-            raise FormulaError(
-                "SCO-005",
-                f"lower_is_better: the parameter {name!r} is missing.",
-                fix='Give params {"slo_good": g, "slo_bad": b}.',
-            )
-    slo_good, slo_bad = params["slo_good"], params["slo_bad"]
+    try:
+        slo_good, slo_bad = params["slo_good"], params["slo_bad"]
+    except KeyError as missing:
+        raise FormulaError(
+            "SCO-005",
+            f"lower_is_better: the parameter {missing} is missing.",
+            fix='Give params {"slo_good": g, "slo_bad": b}.',
+        ) from None
     try:
         good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)
     except ValueError as error:

@@ -14,7 +14,7 @@ from assay import exact
 from assay.canon import number_text
 from assay.errors import EvidenceError, FaultList, FormulaError, InputError
 from assay.exact import NORM_ONE, SCORE_MAX
-from assay.formulas import FORMULAS, check_params, floor_norm, normalise
+from assay.formulas import FORMULAS, check_params, floor_norm, formula, normalise
 from assay.grading import rules as rule
 from assay.grading.policy import Rules
 from assay.records.evidence import JudgeOn
@@ -86,7 +86,7 @@ def grade(
                 check_params(criterion.formula_id, criterion.params)
                 norm = adjusted = 0  # not shrunk: a missing score must not rise to the prior
             else:
-                norm = normalise(raw, criterion.formula_id, criterion.params)
+                norm = formula(criterion.formula_id).apply(raw, criterion.params)
                 adjusted = exact.shrink(norm, criterion.n, pull)
             judge_fault = None
             if has_terms and criterion.name not in measured:
@@ -192,9 +192,7 @@ def grade(
         floor_cap=rules.cap,
         comfortable_margin=rules.comfortable_margin,
         floor_roles=tuple(rules.role_floors),
-        disagreement_limit=exact.quantise(
-            rules.inconsistency_warning.num, rules.inconsistency_warning.den, exact.NORM_DIGITS
-        ),
+        disagreement_limit=rules.disagreement_limit,
         scorecard=scorecard,
         policy=rules.policy,
         policy_digest=rules.digest,

@@ -158,7 +158,7 @@ class Rules(NamedTuple):
     shrinkage: exact.Pull
     comfortable_margin: int
     tie_window: int
-    inconsistency_warning: exact.Ratio
+    disagreement_limit: int
     judge_terms: JudgeTerms | None = None
     """None if any judge may gate."""
     cards: CardTerms = CardTerms()
@@ -194,7 +194,7 @@ def make_rules(policy: Policy) -> Rules:
         ),
         comfortable_margin=exact.scaled(policy.placement.comfortable_margin, exact.NORM_DIGITS),
         tie_window=exact.reach(policy.ranking.tie_window, exact.SCORE_DIGITS),
-        inconsistency_warning=exact.ratio(policy.judge.inconsistency_warning),
+        disagreement_limit=exact.scaled(policy.judge.inconsistency_warning, exact.NORM_DIGITS),
         judge_terms=policy.judge.gate,
         cards=policy.scorecards,
     )

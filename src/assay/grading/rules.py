@@ -190,47 +190,27 @@ def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
 def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
     """The findings on missed floors and on overrides of floors."""
     findings = []
+    missed = False
     for item in criteria:
-        if (
-            item.floor_failed
-            and item.floor_units is not None
-            and item.norm_units >= item.floor_units
-        ):
-            findings.append(
-                Finding(
-                    "critical_floors",
-                    True,
-                    item.criterion.name,
-                    f"{item.criterion.name} reaches its floor only by an uncalibrated judge",
-                )
-            )
-        elif item.floor_failed and item.floor_units is not None:
-            short, floor = (
-                exact.norm_text(item.floor_units - item.norm_units),
-                exact.norm_text(item.floor_units),
-            )
-            findings.append(
-                Finding(
-                    "critical_floors",
-                    True,
-                    item.criterion.name,
-                    f"{item.criterion.name} is {exact.norm_text(item.norm_units)}, {short} below"
-                    f" its floor of {floor}",
-                )
-            )
-        override = item.criterion.floor_override
+        criterion, floor = item.criterion, item.floor_units
+        name, override = criterion.name, criterion.floor_override
+        if item.floor_failed and floor is not None:
+            missed = True
+            text = f"{name} reaches its floor only by an uncalibrated judge"
+            if item.norm_units < floor:
+                norm, short = map(exact.norm_text, (item.norm_units, floor - item.norm_units))
+                text = f"{name} is {norm}, {short} below its floor of {exact.norm_text(floor)}"
+            findings.append(Finding("critical_floors", True, name, text))
         if override is not None and item.floor_from == "override":
-            text = f"the floor of {item.criterion.name} is set by an override: {override.reason}"
-            findings.append(Finding("floor_override", True, item.criterion.name, text))
+            text = f"the floor of {name} is set by an override: {override.reason}"
+            findings.append(Finding("floor_override", True, name, text))
         elif override is not None:
             text = (
-                f"the scorecard's own override of the floor of {item.criterion.name} does not"
+                f"the scorecard's own override of the floor of {name} does not"
                 " count: only a profile, rubric or policy may lower a floor"
             )
-            findings.append(Finding("floor_override", False, item.criterion.name, text))
-    if not any(finding.rule == "critical_floors" for finding in findings):
-        findings.append(FLOORS_CLEAR)
-    return findings
+            findings.append(Finding("floor_override", False, name, text))
+    return findings if missed else [*findings, FLOORS_CLEAR]
 
 
 def band(score: int, bands: tuple[Band, ...]) -> str:
