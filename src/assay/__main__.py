@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -18,6 +19,8 @@ def main() -> int:
     except KeyboardInterrupt:  # before the verb began or after it ended
         tell("")
         return INTERRUPTED
+    finally:
+        gc.freeze()  # the process ends: at its exit the collector would walk every module twice
 
 
 if __name__ == "__main__":

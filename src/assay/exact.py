@@ -8,8 +8,6 @@ decimal again. No float is ever compared with an edge. SQL engines do the same s
 integers and get the same letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import lcm

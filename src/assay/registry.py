@@ -196,9 +196,6 @@ def identifier_fault(name: object) -> str | None:
     )
 
 
-_PATH = re.compile(r"-|\.{1,2}|.*[/\\].*|.*\.[A-Za-z][A-Za-z0-9]*", re.DOTALL)
-
-
 def is_path(text: str) -> bool:
     """Whether this names a file: it has a slash or an extension, or is `-`. Anything else is a
     name, whatever files are in the working folder.
@@ -217,4 +214,6 @@ def is_path(text: str) -> bool:
     ... ]
     [True, True, True, True, False, False, False]
     """
-    return _PATH.fullmatch(text) is not None
+    extension = text.rpartition(".")[2] if "." in text else ""
+    is_extension = extension.isascii() and extension.isalnum() and extension[0].isalpha()
+    return text in ("-", ".", "..") or "/" in text or "\\" in text or is_extension

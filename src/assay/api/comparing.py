@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from assay.api.configured import Configured, nearest, profile_folder
 from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
 from assay.archive.evaluation_choice import refuse_unknown_bar
@@ -218,7 +220,7 @@ class _Reader:
             folder=profile_folder,
             where="assay.yaml",
         )
-        return choice._replace(profile=profile)
+        return structs.replace(choice, profile=profile)
 
     @property
     def release(self) -> ReleaseBars:

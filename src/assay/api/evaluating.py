@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from assay.api.configured import configured, profile_folder
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
@@ -304,7 +306,8 @@ def _with_scorers(
     profile = extended(base, additions)
     if profile is base:
         return choice
-    return choice._replace(
+    return structs.replace(
+        choice,
         profile=write_profile(profile, profile_folder()),
         rubric=choice.rubric or (None if choice.profile else workflow.spec.rubric),
     )

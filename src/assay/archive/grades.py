@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from assay.canon import in_order
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
@@ -77,7 +79,7 @@ def settled(document: Document) -> Document:
     A grade names gates in the order of its evidence and numbers as they were written, so a stored
     grade must be made from the stored form.
     """
-    return document._replace(tree=in_order(document.tree))
+    return structs.replace(document, tree=in_order(document.tree))
 
 
 # --- what a stored grade was made from

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from assay.archive.grades import basis_of
 from assay.archive.records import result_draft
@@ -163,7 +164,7 @@ class StoredStream:
         self.path = os.path.join(
             stack.enter_context(tempfile.TemporaryDirectory()), "grades.ledger"
         )
-        self.choice = choice.dated()._replace(stored=True)
+        self.choice = structs.replace(choice.dated(), stored=True)
         self.evaluation: Evaluation | None = None
         """The evaluation without its list of runs, after `put`; None if none is made."""
         self._draft: Draft | None = None

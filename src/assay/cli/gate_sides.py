@@ -6,6 +6,8 @@ from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
@@ -95,7 +97,9 @@ def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, R
             about = {**tree, "sample_id": _sample_id(tree)}
             for name in names_of(about):
                 if name in samples and name not in places:
-                    places[name] = ResultSource(document._replace(tree=tree.get("metadata")))
+                    places[name] = ResultSource(
+                        structs.replace(document, tree=tree.get("metadata"))
+                    )
     return places
 
 

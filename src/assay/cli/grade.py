@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -267,7 +267,7 @@ def _outbox(options: Options, stack: ExitStack) -> Outbox | None:
     return Outbox.of(options.otlp_endpoint, stack)
 
 
-class _Summary(NamedTuple):
+class _Summary(msgspec.Struct, frozen=True):
     """The page of a CI job, and the file in which the results for it wait."""
 
     target: str

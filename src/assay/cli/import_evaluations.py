@@ -7,6 +7,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
@@ -112,7 +114,7 @@ def evaluate_file(
     if profile is not None:
         path = os.path.join(folder, f"{profile.id}.yaml")
         write_file(path, pretty(profile))
-        choice = choice._replace(profile=path)
+        choice = structs.replace(choice, profile=path)
     grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
     now = opt.moment(options.now) or datetime.now(UTC)
     settings = {
@@ -134,7 +136,7 @@ def evaluate_file(
         names[name] += 1
         started, finished = group.span(now)
         documents = (
-            document._replace(file=files[0])
+            structs.replace(document, file=files[0])
             for document in read_documents(spool)
             if len(groups) == 1 or group.has(document.tree)
         )

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from msgspec import structs
+
 from assay.canon import digest
 from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
@@ -161,7 +163,7 @@ class RunWork:
         piece = self._worker.document(document)
         if isinstance(piece, list):
             return piece
-        return piece._replace(outputs=piece.outputs[:-1])
+        return structs.replace(piece, outputs=piece.outputs[:-1])
 
     def _noted(self, graded: Graded) -> bytes:
         """Note what a grade adds to the evaluation, each run once."""

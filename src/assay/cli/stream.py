@@ -13,7 +13,9 @@ from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from hashlib import blake2b
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
 
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
@@ -32,12 +34,15 @@ if TYPE_CHECKING:
     from assay.release.pass_rate import BarResult, PassBar
     from assay.views.exporters import Format
 
+    _Make = Callable[[], Callable[[LineBlock], "BlockGrades"]]
+    """Makes the function with which a worker process grades a block."""
+
 LARGE = 4 * 1024 * 1024
 MAX_FAULTS = 200
 """Faults kept to be shown; all are counted."""
 
 
-class Output(NamedTuple):
+class Output(Struct, frozen=True):
     """A file to write: its format, and the name of the exporter that makes the pieces for it."""
 
     path: str
@@ -53,7 +58,7 @@ def output_of(path: str, exporter: str | None = None) -> Output:
     return Output(path, name, EXPORTERS[name].make())
 
 
-class GradedPiece(NamedTuple):
+class GradedPiece(Struct, frozen=True):
     """One graded document: what each output gets, and what the parent counts."""
 
     digest: bytes
@@ -70,7 +75,7 @@ class GradedPiece(NamedTuple):
     outputs: tuple[bytes, ...]
 
 
-class BlockGrades(NamedTuple):
+class BlockGrades(Struct, frozen=True):
     """The results of a block of lines, and its size in bytes."""
 
     pieces: list[GradedPiece | list[Fault]]
@@ -153,7 +158,7 @@ class StreamWorker:
 
 
 def _unnumbered(one: Document | Unread | None) -> Document | Unread | None:
-    return one._replace(line=None) if isinstance(one, Document) else one
+    return structs.replace(one, line=None) if isinstance(one, Document) else one
 
 
 def _faults_of(error: InputError, document: Document) -> list[Fault]:
@@ -279,20 +284,23 @@ def grade_stream(
     """Grade every document of the files, or take what was `found` already. `spool` takes what
     standard output will show.
     """
-    rules = choice.grader().rules
+    formats = (spool_format, *(output.exporter for output in outputs))
+    worker = StreamWorker(choice, encoders(formats))
+    rules = worker.grader.rules
     totals = Totals(rules.policy, rules.grading_system, bar=bar)
     seen: set[bytes] = set()
-    formats = (spool_format, *(output.exporter for output in outputs))
     spooled = 0
     spool_joint = b"" if spool_format == "text" else _joint(spool_format)
     with ExitStack() as stack:
         streams = []
-        for path, _, form in outputs:
+        for output in outputs:
+            form = output.form
             stack.callback(form.close)
-            stream = stack.enter_context(atomic_write(path))
+            stream = stack.enter_context(atomic_write(output.path))
             stream.write(form.head())
             streams.append((stream, form, form.onto(stream)))
-        graded = _graded(files, choice, formats, jobs, totals.empty) if found is None else found
+        make = partial(_block_grader, choice, formats)
+        graded = _graded(files, worker, make, jobs, totals.empty) if found is None else found
         for piece in graded:
             totals.documents += 1
             if isinstance(piece, list):
@@ -312,7 +320,7 @@ def grade_stream(
                 )
             worst = totals.worst_failed
             if not piece.passed and (worst is None or piece.score < worst.score):
-                totals.worst_failed = piece._replace(outputs=())
+                totals.worst_failed = structs.replace(piece, outputs=())
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
             if spool_limit is None or spooled < spool_limit:
@@ -348,20 +356,19 @@ class Stopped(Exception):
 
 
 def _graded(
-    files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int, empty: list[Fault]
+    files: list[str], worker: StreamWorker, make: _Make, jobs: int, empty: list[Fault]
 ) -> Iterator[GradedPiece | list[Fault]]:
     """What each file gives; `empty` takes the files that give nothing."""
-    worker = StreamWorker(choice, encoders(formats))
     for file in files:
         piece = None
-        for piece in _graded_file(file, worker, choice, formats, jobs):
+        for piece in _graded_file(file, worker, make, jobs):
             yield piece
         if piece is None:
             empty.append(Fault("the file is empty.", code="FIL-005", file=file))
 
 
 def _graded_file(
-    file: str, worker: StreamWorker, choice: Choice, formats: tuple[str, ...], jobs: int
+    file: str, worker: StreamWorker, make: _Make, jobs: int
 ) -> Iterator[GradedPiece | list[Fault]]:
     try:
         size = file_size(file)
@@ -373,11 +380,11 @@ def _graded_file(
             graded = (
                 map(worker.block, read_blocks(file))
                 if jobs == 1
-                else graded_blocks(file, partial(_block_grader, choice, formats), jobs)
+                else graded_blocks(file, make, jobs)
             )
-            for pieces, done in graded:
-                yield from pieces
-                progress.add(done)
+            for block in graded:
+                yield from block.pieces
+                progress.add(block.size)
             progress.end()
         else:
             for document in stream_documents(file):

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from io import BufferedReader, FileIO
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import jiter
+from msgspec import Struct
 
 from assay.errors import Fault, InputError
 
@@ -26,7 +27,7 @@ MAX_LINE = 64 * 1024 * 1024
 Path = tuple[str | int, ...]
 
 
-class Document(NamedTuple):
+class Document(Struct, frozen=True):
     """One parsed document and where it began. `lines` maps a path inside it to a line, where that
     is known.
     """
@@ -41,7 +42,7 @@ class Document(NamedTuple):
     """Where in the file the document is, if it is one of a list."""
 
 
-class Unread(NamedTuple):
+class Unread(Struct, frozen=True):
     """A line of a stream that cannot be read, with its fault."""
 
     fault: Fault

@@ -12,6 +12,8 @@ import re
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
+from msgspec import structs
+
 from assay.errors import Fault, InputError
 from assay.files.json_files import Document, Path, open_input, show_path
 
@@ -22,8 +24,8 @@ MAX_YAML_DEPTH = 40
 MAX_ALIASED = 2_000_000
 """Values that all aliases of a document may stand for."""
 
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_INT = r"[-+]?(?:0|[1-9][0-9]*)"
+_FLOAT = r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _WORDS: dict[str, Any] = {
     "null": None,
     "Null": None,
@@ -40,9 +42,9 @@ _WORDS: dict[str, Any] = {
 def _scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
-    if _INT.fullmatch(text) and len(text) < 1000:
+    if re.fullmatch(_INT, text) and len(text) < 1000:
         return int(text)
-    if _FLOAT.fullmatch(text) and len(text) < 1000:
+    if re.fullmatch(_FLOAT, text) and len(text) < 1000:
         return _decimal(text)
     return text
 
@@ -89,7 +91,7 @@ def read_entry(path: str, name_key: str) -> Document:
         project = read_yaml(file).tree.get("project")
         folder = os.path.basename(os.path.dirname(os.path.abspath(file)))
         name = project if isinstance(project, str) else folder
-    return document._replace(tree={name_key: name, **document.tree})
+    return structs.replace(document, tree={name_key: name, **document.tree})
 
 
 def document_part(document: Document, key: str) -> Document:
@@ -107,7 +109,7 @@ def document_part(document: Document, key: str) -> Document:
         for place, line in (document.lines or {}).items()
         if place[: len(path)] == path
     }
-    return document._replace(tree=tree, lines=lines)
+    return structs.replace(document, tree=tree, lines=lines)
 
 
 def read_written_yaml(path: str) -> Any:

@@ -4,8 +4,6 @@ A formula refuses raw scores that it doesn't accept; only `zero_one` and `lower_
 knows no weight, floor or letter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

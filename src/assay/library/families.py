@@ -7,7 +7,9 @@ name: a policy or rubric that names no known family belongs to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from assay.files.json_files import Document
 from assay.registry import Registry
@@ -15,7 +17,7 @@ from assay.registry import Registry
 WORKFLOW = "workflow"
 
 
-class RuleSystem(NamedTuple):
+class RuleSystem(Struct, frozen=True):
     """A scoring or grading system."""
 
     name: str
@@ -31,7 +33,7 @@ class RuleSystem(NamedTuple):
     extra: str = ""
 
 
-class Family(NamedTuple):
+class Family(Struct, frozen=True):
     """One family of subjects that are graded."""
 
     id: str

@@ -15,7 +15,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
@@ -56,7 +58,7 @@ def _family(name: object) -> Family:
     return FAMILIES[name if isinstance(name, str) and name in FAMILIES else WORKFLOW]
 
 
-class ShelfFile(NamedTuple):
+class ShelfFile(Struct, frozen=True):
     """One file on the shelf."""
 
     kind: str

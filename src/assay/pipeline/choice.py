@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct, structs
 
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 
 
-class Choice(NamedTuple):
+class Choice(Struct, frozen=True):
     """What the user chose to grade by."""
 
     policy: str
@@ -45,7 +47,7 @@ class Choice(NamedTuple):
         """The choice with the time at which the age of cards is measured, which is stored with the
         grades so that they can be replayed.
         """
-        return self._replace(now=self.now or (datetime.now(UTC) if self.cards else None))
+        return structs.replace(self, now=self.now or (datetime.now(UTC) if self.cards else None))
 
 
 def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dict[str, Any]]:

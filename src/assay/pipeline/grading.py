@@ -16,7 +16,6 @@ from assay.files.yaml_files import locate
 from assay.grading.grade import grade as _grade
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.payload import payload
 from assay.pipeline.selection import (
     WORKFLOW,
     WorkflowPlan,
@@ -214,6 +213,8 @@ class Graded:
 
     def payload(self) -> Payload:
         """The result in the form of `assay.grades/1`."""
+        from assay.pipeline.payload import payload  # a line on a terminal explains nothing
+
         return payload(self.grade, self.run)
 
 

@@ -4,7 +4,9 @@ that the evidence names, else the one for its family.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from assay.errors import ShelfError
 from assay.files.yaml_files import is_yaml_name
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 WORKFLOW = "the run's workflow"
 
 
-class WorkflowPlan(NamedTuple):
+class WorkflowPlan(Struct, frozen=True):
     """How the runs of a workflow are scored."""
 
     profile: Profile

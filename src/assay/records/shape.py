@@ -5,7 +5,7 @@ with its line.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
+from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any, TypeVar
 
@@ -104,13 +104,14 @@ class Faults:
         low: float = 0,
         high: float | None = None,
         open_ends: bool = False,
-    ) -> Fraction | None:
+    ) -> Decimal | None:
         """The exact value of a number; a fault and None if it is something else or out of range."""
         try:
-            number = Fraction(*exact.ratio(value))
+            exact.ratio(value)
         except ValueError as error:
             self.add(path, f"must be a number; {error}.")
             return None
+        number = Decimal(str(value))
         is_end = open_ends and number in (low, high)
         if number >= low and (high is None or number <= high) and not is_end:
             return number
@@ -119,7 +120,7 @@ class Faults:
         self.add(path, f"is {value}; it must be {limits}.")
         return None
 
-    def check_edges(self, edges: Iterable[Fraction | None]) -> None:
+    def check_edges(self, edges: Iterable[Decimal | None]) -> None:
         """Add a fault for each band that doesn't begin below the one before it."""
         for index, (upper, lower) in enumerate(pairwise(edges), 1):
             if upper is not None and lower is not None and lower >= upper:

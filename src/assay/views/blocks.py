@@ -9,7 +9,7 @@ words: a page, a report, Markdown and the terminal show the same blocks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -137,7 +137,7 @@ def contents(parts: Iterable[Part]) -> Contents:
     )
 
 
-class Column(NamedTuple):
+class Column(Struct, frozen=True):
     """A column of a table. `kind` is "" for words, "n" for numbers, "wide" for sentences, "text"
     for a text that is cut after three lines, "tight" for symbols. With `href` its head is a link
     that sorts by it; `order` is "ascending" or "descending" where the rows are sorted by it.
@@ -247,7 +247,7 @@ def _is_numeric(rows: Sequence[Sequence[str]], place: int) -> bool:
     return place > 0 and 2 * sum(one.isdigit() or one in "+-−" for one in starts) > len(starts)
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """A thing to filter by. `choices` of a `select` are all there are; of a text they are
     offered. A `hidden` one keeps what else the address asks for.
     """
@@ -288,7 +288,7 @@ class Filters(Block, frozen=True):
         return f"{self.title}: {', '.join(used)}" if used else self.title
 
 
-class Chip(NamedTuple):
+class Chip(Struct, frozen=True):
     """A way to narrow a list down by one click, with the number of rows it leaves."""
 
     text: str
@@ -358,7 +358,7 @@ class TryForm(Block, frozen=True):
     sample: str
 
 
-class ListEntry(NamedTuple):
+class ListEntry(Struct, frozen=True):
     """One entry of a list. Its kind is how it looks: `bad` and `open` stand out."""
 
     head: str

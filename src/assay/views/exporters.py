@@ -12,6 +12,8 @@ import os
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from assay.files.json_files import Document, StoredInput
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from assay.records.summary import ValueInterval
 
 
-class ResultSource(NamedTuple):
+class ResultSource(Struct, frozen=True):
     """What a result was made of: the document, and the run in it. Either may be unknown."""
 
     document: Document | None = None
@@ -61,7 +63,7 @@ def _lines(source: bytes) -> dict[str, int]:
     return locate(source)
 
 
-class ReportTitle(NamedTuple):
+class ReportTitle(Struct, frozen=True):
     """What a report is about."""
 
     name: str
