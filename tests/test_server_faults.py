@@ -51,7 +51,7 @@ from campaign_kills import campaign
 from documents import run
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url
-from serving import API, Configured, Process, description, runs, serving, until
+from serving import API, Configured, Process, description, frames, runs, serving, until
 from test_contract import SOONER, doubling
 from test_server_events import Watcher, end_of, head_of
 
@@ -621,6 +621,38 @@ def test_a_run_whose_evaluation_met_a_database_that_was_away_is_graded_later_and
             told.count("event: evaluation_start") == told.count("event: evaluation_complete") == 1
         )
         assert api.get("/runs/r-1/grade").status_code == 200
+
+
+def test_a_run_that_broke_while_the_database_was_away_is_stored_later(
+    ledger_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise it would be missing from every count."""
+    with serving(ledger_url) as api:
+        assert api.post("/runs/live", head_of(run())).status_code == 201
+
+        async def away(*_arguments: object) -> None:
+            raise AWAY
+
+        broke = {"event": "error", "message": "out of memory"}
+        with monkeypatch.context() as patched:
+            patched.setattr(api.services.writer, "put", away)
+            assert api.post("/runs/r-1/events", broke).status_code == 503
+        assert api.post("/runs/r-1/events", broke).status_code == 409
+
+        async def look() -> int:
+            since = queue.now_ms() + 1
+            while queue.now_ms() < since:
+                await asyncio.sleep(0)
+            return await take_up(api.services, "other", since_ms=since)
+
+        assert api.client.portal is not None
+        assert api.client.portal.call(look) == 1
+        assert api.client.portal.call(look) == 0
+        assert api.get("/runs/r-1").json()["record"]["metadata"]["error"] == "out of memory"
+        assert api.get("/runs/r-1/grade").json()["passed"] is False
+        told = frames(api.get("/runs/r-1/events").text)
+        assert [kind for _, kind, _ in told] == ["workflow_start", "error"]
 
 
 def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twice(

@@ -104,7 +104,7 @@ def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
     """Evidence of a run that began and won't end by itself: its status and its steps so far. It is
     graded like any other, so stopping a run doesn't hide it.
     """
-    run = _stopped(parse_json(live.head), status, reason)
+    run = stopped(parse_json(live.head), status, reason)
     now = run["finished_at"]
     unknown = dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"))
     end = events.event("workflow_end", run_id, now, {"status": status, **unknown})
@@ -117,22 +117,10 @@ def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
     )
 
 
-def _stopped(run: dict[str, Any], status: str, reason: str) -> dict[str, Any]:
+def stopped(run: dict[str, Any], status: str, reason: str) -> dict[str, Any]:
+    """A run that ended early, and why."""
     metadata = {**(run.get("metadata") or {}), "error": reason}
     return {**run, "status": status, "finished_at": now_text(), "metadata": metadata}
-
-
-async def store_failed(services: Services, project: str, key: str, reason: str) -> None:
-    """Grade and store a run whose runner reported an error: without it, the run would be missing
-    from every count, and a broken version would look better.
-    """
-    database, grader = services.ledger.database, grader_of(services, project)
-    live = await asyncio.to_thread(stored_events.find, database, project, key)
-    assert live is not None  # its last event was added just now
-    tree = await asyncio.to_thread(assembled, database, project, live)
-    run = _stopped(tree, "error", reason)
-    graded = await services.at_once(project, lambda: _graded(run, grader, live.author))
-    await services.store(project, [graded])
 
 
 def problem_events(run_id: str, error: AssayError) -> list[Event]:
@@ -161,7 +149,8 @@ def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Drafted
 
 async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]:
     """Grade and store a run that has ended. Its watchers get `evaluation_start`, then
-    `evaluation_complete` or `error`.
+    `evaluation_complete` or `error`. If its runner reported an error, that was the last event: the
+    run is stored all the same, because a version that breaks must not look better.
     """
     database = services.ledger.database
     live = await asyncio.to_thread(stored_events.find, database, project, key)
@@ -169,6 +158,8 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         raise Problem(404, "there is no such run in progress.", where=key)
     tree = await asyncio.to_thread(assembled, database, project, live)
     run_id = str(tree["run_id"])
+    last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
+    broke = bool(last) and last[-1].kind == "error"
     still = (stored_events.EVALUATING,)
 
     async def add(
@@ -196,8 +187,8 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         grader = grader_of(services, project)
         graded = await services.at_once(project, lambda: _graded(tree, grader, live.author))
         begun = events.begin_fields(graded.payload)
-        last = await asyncio.to_thread(stored_events.after, database, project, key, live.events - 1)
-        if not last or last[-1].kind != "evaluation_start":  # a dead server may have sent it
+        # a dead server may have sent it
+        if not broke and (not last or last[-1].kind != "evaluation_start"):
             await add(
                 [("evaluation_start", events.event("evaluation_start", run_id, now_text(), begun))],
                 after=live.events,
@@ -205,13 +196,15 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         kept = (await services.store(project, [graded]))[0]
     except AssayError as error:
         if not is_away(error):  # otherwise it is graded when the database is back
-            await add(problem_events(run_id, error), state=stored_events.FAILED)
+            told = [] if broke else problem_events(run_id, error)
+            await add(told, state=stored_events.FAILED)
         raise
     complete = events.evaluation_fields(graded.payload, kept.grade.digest)
     end: list[Event] = [
         ("evaluation_complete", events.event("evaluation_complete", run_id, now_text(), complete))
     ]
-    await add(end, state=stored_events.DONE, digest=kept.evidence.digest)
+    state = stored_events.FAILED if broke else stored_events.DONE
+    await add([] if broke else end, state=state, digest=kept.evidence.digest)
     return kept.result()
 
 

@@ -20,7 +20,7 @@ from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.evaluating import evaluate, store_failed
+from assay.server.evaluating import evaluate, stopped
 from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
@@ -146,33 +146,32 @@ async def post_events(
         kind, fields = event.event, _checked(event, live.head, index)
         new_events.append((kind, events.event(kind, run_id, event.at or now_text(), fields)))
         ended = kind if kind in ("workflow_end", "error") else ""
-    state = (
-        stored_events.EVALUATING
-        if ended == "workflow_end"
-        else stored_events.FAILED
-        if ended
-        else None
-    )
     # The rest of the run is stored with the head in the same transaction: if the server dies now,
     # nothing is lost.
-    head = (
-        encode({**parse_json(live.head), **(posted[-1].run or {})})
-        if ended == "workflow_end"
-        else None
+    begun = parse_json(live.head)
+    whole = (
+        stopped(begun, "error", fields["message"])
+        if ended == "error"
+        else {**begun, **(posted[-1].run or {})}
     )
     count = await asyncio.to_thread(
-        stored_events.add, database, principal.project, key, new_events, state=state, head=head
+        stored_events.add,
+        database,
+        principal.project,
+        key,
+        new_events,
+        state=stored_events.EVALUATING if ended else None,
+        head=encode(whole) if ended else None,
     )
     if count is None:
         raise Problem(409, "this run has ended.", where="run_id")
     services.hub.update((principal.project, key), count)
-    if ended == "error":
-        await store_failed(services, principal.project, key, fields["message"])
+    result = await evaluate(services, principal.project, key) if ended else {}
     if ended != "workflow_end":
+        state = stored_events.FAILED if ended else stored_events.RUNNING
         return bodies.answer(
-            request, {"run_id": run_id, "state": state or "running", "events": count}, status=202
+            request, {"run_id": run_id, "state": state, "events": count}, status=202
         )
-    result = await evaluate(services, principal.project, key)
     return bodies.answer(request, result, status=201, headers={"Location": result["location"]})
 
 
