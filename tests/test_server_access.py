@@ -21,6 +21,7 @@ from documents import run, scorecard
 from examples import CAMPAIGN, each
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import ALL, API, Api, Process, description, runs, serving
+from test_server_events import end_of, head_of
 
 OPEN = {f"{API}/health", f"{API}/ready", f"{API}/openapi.json"}
 
@@ -265,6 +266,17 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
         )
         == 1
     )
+
+
+def test_only_the_token_that_started_a_run_posts_its_events(api: Api) -> None:
+    ours, theirs = api.token(), api.token()
+    assert api.post("/runs/live", head_of(run()), headers=ours).status_code == 201
+    end = {"event": "workflow_end", "run": end_of(run())}
+    for event in ({"event": "error"}, end):
+        refused = api.post("/runs/r-1/events", event, headers=theirs)
+        assert (refused.status_code, "another token" in refused.text) == (403, True)
+    assert api.post("/runs/r-1/events", end, headers=ours).status_code == 201
+    assert api.post("/runs/r-1/events", end, headers=ours).status_code == 409
 
 
 def test_an_expired_token_is_no_token(api: Api) -> None:

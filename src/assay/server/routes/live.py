@@ -138,6 +138,13 @@ async def post_events(
         raise lookup.absent("run in progress", run_id)
     if live.over or live.state != stored_events.RUNNING:
         raise Problem(409, "this run has ended.", where="run_id")
+    if live.author != principal.author:  # the run is stored under the name of its author
+        raise Problem(
+            403,
+            "this run was started with another token.",
+            where="Authorization",
+            fix="Post its events with the token that started it.",
+        )
     new_events: list[Event] = []
     ended = ""
     for index, event in enumerate(posted):
