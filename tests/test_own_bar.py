@@ -560,6 +560,18 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     assert what in gates.reason
 
 
+def test_a_candidate_cannot_say_itself_where_its_handoffs_should_go() -> None:
+    labelled = {"expected": None, "handoffs": [{"from": "b", "to": "c", "expected": "c"}]}
+    before = made(toolruns(labelled), "baseline")
+    other = [{"from": "a", "to": "b", "expected": "b"}]
+    for changes in ({"handoffs": other}, {"expected": {"handoffs": [["a", "b"]]}}):
+        ours = made(toolruns({**labelled, **changes}), "candidate")
+        found = decide_sides(ours, before, RULES, GRADER, terms=Terms())
+        assert found.outcome == "reject"
+        assert "expected handoff from b to c" in found.reason
+    assert decide_sides(before, before, RULES, GRADER, terms=Terms()).outcome == "promote"
+
+
 WRONG = {"from": "a", "to": "b", "expected": "c"}
 
 

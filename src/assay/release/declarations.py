@@ -39,6 +39,8 @@ class Declarations(NamedTuple):
     """The schema of each declared tool; None if the run states none."""
     testing: str | None
     """How a patch is tested; None if the run doesn't state it."""
+    expected_handoffs: frozenset[tuple[str, str]]
+    """Where each agent's handoffs should go, as far as they say so and `expected` doesn't."""
 
     def of_workflow(self) -> list[str]:
         """The declarations that a workflow makes for all of its samples alike, in words."""
@@ -73,6 +75,11 @@ def declared_by(run: Run) -> Declarations:
         _checks(run.metadata.get(CHECKS)),
         _tools(run.metadata.get(TOOLS)),
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
+        frozenset(
+            (one.source, one.expected) for one in run.handoffs or () if one.expected is not None
+        )
+        if not isinstance(run.expected, dict) or "handoffs" not in run.expected
+        else frozenset(),
     )
 
 
@@ -113,6 +120,7 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
         },
         one.tools if one.tools == other.tools else None,
         one.testing if one.testing == other.testing else None,
+        one.expected_handoffs & other.expected_handoffs,
     )
 
 
@@ -149,6 +157,10 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         lost.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
         lost.append("expected value of the baseline")
+    lost += [
+        f"expected handoff from {one} to {other}"
+        for one, other in theirs.expected_handoffs - ours.expected_handoffs
+    ]
     if theirs.testing is not None and ours.testing != theirs.testing:
         lost.append("test setup of the baseline")
     if theirs.tools is not None:
@@ -197,6 +209,7 @@ def _limits(stated: Declarations) -> bool:
         any(value is not None for value in values)
         or any(stated.tests)
         or bool(named or stated.critical_steps or stated.checks or stated.tools)
+        or bool(stated.expected_handoffs)
     )
 
 
