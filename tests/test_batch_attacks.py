@@ -15,6 +15,7 @@ from pyarrow import parquet
 from assay import grade_table
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
+from examples import CAMPAIGN
 
 PROFILE = "dag-review@2"
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
@@ -251,6 +252,7 @@ def test_a_file_without_the_key_of_its_partition_takes_it_from_its_path(
 def test_a_table_that_assay_wrote_is_never_imported_as_results(assay: Any, tmp_path: Path) -> None:
     """As such it has only a verdict: a score that fell a long way would go unnoticed."""
     worse = {"likert_1_5": 4, "zero_one": 0.85}
+    forms = (*(("jsonl",) if CAMPAIGN else ()), "csv", "parquet")
     for side, scale in (("base", BEST), ("worse", {**BEST, **worse})):
         rows = [row for n in range(40) for row in evidence(f"r-{n}")]
         formulas = {item.name: item.formula for item in PLAN.criteria}
@@ -259,14 +261,15 @@ def test_a_table_that_assay_wrote_is_never_imported_as_results(assay: Any, tmp_p
             for row in rows
         ]
         write(tmp_path / f"{side}.in.jsonl", rows)
-        for form in ("parquet",) if side == "base" else ("csv", "jsonl", "parquet"):
+        for form in ("parquet",) if side == "base" else forms:
             made = ("-o", f"{side}.{form}", "--profile", PROFILE, "--overwrite")
             assert assay("batch", f"{side}.in.jsonl", *made).code == 0
     done = assay("gate", "worse.parquet", "--baseline", "base.parquet")
     assert (done.code, "shown to be worse" in done.out) == (1, True)
     (tmp_path / "worse.batch.json").unlink()
-    for form in ("csv", "jsonl", "parquet"):
-        for more in (("--profile", PROFILE), ("--map", "passed=passed")):
+    for form in forms:
+        options = [("--map", "passed=passed"), ("--profile", PROFILE)]
+        for more in options if CAMPAIGN or form == "parquet" else options[:1]:
             done = assay("gate", f"worse.{form}", "--baseline", f"worse.{form}", *more)
             assert (done.code, "an output of `assay batch`" in done.err) == (3, True), done.err
     (tmp_path / "grades.csv").write_text(

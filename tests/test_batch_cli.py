@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,9 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
     with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
         lake.execute(f"CREATE TABLE scores AS {rows()}")
     made = {}
-    files = ["s.parquet", "s.csv", "s.jsonl", "s.arrow"]
-    files += [f"z.{form}.gz" for form in ("tsv", "ndjson", *(("csv", "jsonl") if CAMPAIGN else ()))]
+    files = ["s.parquet", "s.arrow", "z.tsv.gz", "z.ndjson.gz"]
+    if CAMPAIGN:
+        files += ["s.csv", "s.jsonl", "z.csv.gz", "z.jsonl.gz"]
     for name in (*files, "lake.duckdb#scores"):
         out = f"{name.replace('#', '-')}.graded.parquet"
         done = assay("batch", name, "-o", out, "--profile", PROFILE)
@@ -91,7 +93,7 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
 
 def test_csv_and_jsonl_outputs_hold_the_same_rows(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "s.parquet", rows())
-    for form in ("csv", "jsonl"):
+    for form in ("csv", "jsonl") if CAMPAIGN else ("csv",):
         done = assay("batch", "s.parquet", "-o", f"g.{form}", "--profile", PROFILE, "--json")
         assert done.code == 1
         assert done.json()["failed"]["floors"] == {"lexical_support": 1}
@@ -234,9 +236,10 @@ def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: 
     assert first.code == 0, first.err
     assert first.json()["partitions"] == {"graded": ["day=1", "day=2"], "kept": []}
     os.utime(tmp_path / "in/day=1/a.parquet")
-    again = assay(*run).json()
-    assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"]}
-    assert again["record"] == first.json()["record"], "touching a file changes nothing"
+    if CAMPAIGN:
+        again = assay(*run).json()
+        assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"]}
+        assert again["record"] == first.json()["record"], "touching a file changes nothing"
     write(tmp_path / "in/day=3/a.parquet", rows("range(3, 4) t(i)"))
     write(tmp_path / "in/day=2/a.parquet", rows("range(20, 25) t(i)"))
     third = assay(*run)
@@ -323,6 +326,7 @@ def test_a_batch_that_is_killed_leaves_nothing_under_its_name(tmp_path: Path) ->
         while process.poll() is None:
             if list(tmp_path.glob(".g.parquet.*.part")):
                 break
+            time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert not list(tmp_path.glob("g.*"))
@@ -418,9 +422,9 @@ def test_the_queries_run_as_they_are_printed(
     done = assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE)
     assert done.code == 1, done.err
     explain = ("--profile", PROFILE, "--explain-sql")
-    # the first two differ from a CSV file by the function that reads them
+    # the first three differ by the function that reads them
     names = ("s.parquet", "s.jsonl", "s.csv", "lake.duckdb#scores", "old")
-    for name in names if CAMPAIGN else names[2:]:
+    for name in names if CAMPAIGN else names[3:]:
         printed = assay("batch", name, *explain)
         assert printed.code == 0, printed.err
         *_, grades_sql, rejects_sql = statements = duckdb.extract_statements(printed.out)

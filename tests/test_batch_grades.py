@@ -20,6 +20,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.pipeline.grading import Grader
 from assay.records.scorecard import Criterion, Scorecard
+from examples import repeats
 
 PROFILE = """
 profile: every-formula
@@ -221,7 +222,7 @@ class Batch:
 
 def test_long_rows_get_the_grades_of_the_python_engine(plan: BatchPlan, grader: Grader) -> None:
     chance = random.Random(7)
-    cards = {f"r-{index}": random_card(chance, plan) for index in range(400)}
+    cards = {f"r-{index}": random_card(chance, plan) for index in range(repeats(120, 400))}
     rows = [row for run, card in cards.items() for row in long_rows(run, card)]
     chance.shuffle(rows)
     batch = Batch(plan, LONG, rows)
@@ -257,7 +258,7 @@ def wide_row(run: str, card: Card, names: list[str]) -> tuple[Any, ...]:
 
 def test_wide_rows_get_the_same_grades(plan: BatchPlan, grader: Grader) -> None:
     chance = random.Random(8)
-    cards = {f"r-{index}": random_card(chance, plan) for index in range(200)}
+    cards = {f"r-{index}": random_card(chance, plan) for index in range(repeats(60, 200))}
     for card in cards.values():
         card["gates"] = [one for one in card["gates"] if one[0] in plan.gates]
     table, names = wide_table(plan)

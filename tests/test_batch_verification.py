@@ -9,19 +9,29 @@ from typing import Any
 
 import duckdb
 
-from assay import library as assay_library
 from assay.batch.duckdb_engine import DuckDBEngine
 from assay.batch.plan import make_batch_plan
 from assay.batch.relational import batch_queries
 from assay.batch.verification import changed_files, row_differences
+from assay.files.yaml_files import parse_yaml
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.records.batch import BatchFile
-from assay.scoring.profile import make_plan
+from assay.scoring.profile import load_profile, make_plan
 from examples import CAMPAIGN
 
 SHELF = Shelf()
-PLAN = make_plan(SHELF.profile("rag@1"), why="a test")
+PROFILE = """
+profile: mine
+version: 1
+title: Two criteria
+family: mine
+gates: []
+criteria:
+  - {id: correct, label: Correct, weight: 0.7, layer: 1, formula: zero_one}
+  - {id: brief, label: Brief, weight: 0.3, layer: 1, formula: zero_one}
+"""
+PLAN = make_plan(load_profile(parse_yaml(PROFILE.encode(), "mine.yaml")), why="a test")
 RULES = make_rules(SHELF.policy("workflow"))
 
 
@@ -65,19 +75,18 @@ def write(path: Path, sql: str, form: str = "parquet") -> None:
     duckdb.sql(f"COPY ({sql}) TO '{path}' (FORMAT {form})")
 
 
-def copy_profile(folder: Path) -> Path:
-    """The profile as a file of a library, to be changed."""
-    found = Path(assay_library.__file__).parent / "profiles" / "rag@1.yaml"
-    copy = folder / "mine.yaml"
-    copy.write_text(found.read_text(encoding="utf-8").replace("profile: rag", "profile: mine"))
-    return copy
+def write_profile(folder: Path) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(PROFILE, encoding="utf-8")
+    return path
 
 
 def test_an_output_with_the_record_of_another_one_is_not_verified(
     assay: Any, tmp_path: Path
 ) -> None:
+    write_profile(tmp_path)
     write(tmp_path / "in.parquet", ROWS)
-    given = ("batch", "in.parquet", "--profile", "rag@1", "-o")
+    given = ("batch", "in.parquet", "--profile", "mine.yaml", "-o")
     for out in ("g.csv", "bad.csv"):
         assert assay(*given, out).code == 0
     assert assay(*given, "bad.csv", "--verify").code == 0
@@ -87,7 +96,7 @@ def test_an_output_with_the_record_of_another_one_is_not_verified(
 
 
 def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_path: Path) -> None:
-    profile = copy_profile(tmp_path)
+    profile = write_profile(tmp_path)
     write(tmp_path / "in.parquet", ROWS)
     by = ("--profile", "mine.yaml")
     for out in ("g.parquet", "g.csv", "g.jsonl", "folder") if CAMPAIGN else ("g.csv", "folder"):
@@ -175,15 +184,16 @@ def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_p
 
 
 def test_verifying_is_refused_where_it_would_prove_nothing(assay: Any, tmp_path: Path) -> None:
+    write_profile(tmp_path)
     write(tmp_path / "in.parquet", ROWS)
-    run = ("batch", "in.parquet", "-o", "g.parquet", "--profile", "rag@1")
+    run = ("batch", "in.parquet", "-o", "g.parquet", "--profile", "mine.yaml")
     none = assay(*run, "--verify")
     assert none.code == 3
     assert "there is no record of a batch next to this output" in none.err
     assert assay(*run, "--run", "r-1").code == 2
     assert assay(*run, "--verify", "--map", "run=id").code == 2
     assert assay(*run).code in (0, 1)
-    assert assay("batch", "g.parquet", "-o", "again.parquet").code in (0, 1)
-    norms = assay("batch", "g.parquet", "-o", "again.parquet", "--verify")
+    assert assay("batch", "g.parquet", "-o", "again.parquet", *run[-2:]).code in (0, 1)
+    norms = assay("batch", "g.parquet", "-o", "again.parquet", *run[-2:], "--verify")
     assert norms.code == 2
     assert "from evidence, not norms" in norms.err

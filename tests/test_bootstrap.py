@@ -150,6 +150,5 @@ def test_without_numpy_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch
 
 @each("method", ["percentile", "bca"])
 def test_bootstrap_intervals_cover_as_they_say_where_they_are_given(method: str) -> None:
-    assert (
-        campaign.average(campaign.means(repeats(25, 60), method=method, sizes=(30, 100))) >= 0.925
-    )
+    sizes = (30, *((100,) if CAMPAIGN else ()))
+    assert campaign.average(campaign.means(repeats(20, 60), method=method, sizes=sizes)) >= 0.925

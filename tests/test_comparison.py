@@ -442,23 +442,14 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         paired_rate_difference(5, 6, 10)
 
 
-def test_a_hundred_thousand_pairs_are_compared_well_under_a_second() -> None:
-    draw = np.random.default_rng(1)
-    baseline = draw.uniform(0, 100, 100_000).round(2)
-    ours: Any = (baseline + draw.normal(0, 5, 100_000)).clip(0, 100).round(2).tolist()
-    compare_paired(ours, baseline.tolist(), margin=1.0)
-    compare_paired(ours, baseline.tolist(), margin=1.0)
-
-
 # --- simulations: short forms of tests/campaign_statistics.py
 
 
 @pytest.mark.req("X-63")
 def test_a_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
     often = repeats(20, 400)
-    cells = campaign.false_claims(often, sizes=(30, 200)) + campaign.false_claims(
-        often // 2, sizes=(40,), how="unpaired"
-    )
+    cells = campaign.false_claims(often, sizes=(30, *((200,) if CAMPAIGN else ())))
+    cells += campaign.false_claims(often // 2, sizes=(40,), how="unpaired")
     for cell in cells:
         assert cell.above <= 0.05 + 3 * (0.05 * 0.95 / often) ** 0.5, cell
     assert sum(cell.above for cell in cells) / len(cells) <= 0.035
@@ -471,12 +462,12 @@ def test_a_grouped_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_
 
 
 def test_intervals_of_a_mean_cover_as_they_say_from_5_samples_on() -> None:
-    cells = campaign.means(repeats(10, 200), sizes=campaign.SIZES if CAMPAIGN else (5, 30))
+    cells = campaign.means(repeats(6, 200), sizes=campaign.SIZES if CAMPAIGN else (5, 30))
     assert campaign.average(cells) >= 0.955
     assert {cell.n for cell in cells} >= {5, 30}
     assert campaign.worst(cells).coverage >= 0.7
     often = repeats(10, 200)
-    strict = campaign.means(often, method="guaranteed", sizes=(5, 30))
+    strict = campaign.means(often, method="guaranteed", sizes=(5, *((30,) if CAMPAIGN else ())))
     assert min(cell.coverage for cell in strict) >= 0.95 - 3 * (0.05 * 0.95 / often) ** 0.5
 
 
@@ -495,9 +486,9 @@ def test_equal_failure_rates_are_rarely_called_worse() -> None:
 
 def test_a_rare_loss_under_noise_is_seen_by_the_guaranteed_interval_only() -> None:
     unseen = {"unseen": campaign.UNSEEN}
-    assert campaign.means(repeats(50, 100), sizes=(30,), kinds=unseen)[0].above > 0.3
+    assert campaign.means(repeats(25, 100), sizes=(30,), kinds=unseen)[0].above > 0.3
     assert (
-        campaign.means(repeats(30, 60), method="guaranteed", sizes=(30,), kinds=unseen)[0].above
+        campaign.means(repeats(15, 60), method="guaranteed", sizes=(30,), kinds=unseen)[0].above
         <= 0.05
     )
 

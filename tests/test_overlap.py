@@ -261,7 +261,7 @@ touched = st.dictionaries(
 )
 
 
-@settings(max_examples=repeats(10, 300))
+@settings(max_examples=repeats(5, 300))
 @given(marks=marks, touched=touched)
 def test_a_candidate_never_gains_by_dropping_changing_or_renaming_samples(
     grader: Grader, marks: list[tuple[float, bool]], touched: dict[int, str]
@@ -282,7 +282,7 @@ def test_a_candidate_never_gains_by_dropping_changing_or_renaming_samples(
     assert ORDER[after.outcome] <= ORDER[before.outcome]
 
 
-@settings(max_examples=repeats(8, 200))
+@settings(max_examples=repeats(4, 200))
 @given(marks=marks, more=st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=8))
 def test_growth_changes_no_outcome(
     grader: Grader, marks: list[tuple[float, bool]], more: list[tuple[float, bool]]
