@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -462,7 +461,7 @@ def test_a_grouped_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_
 
 
 def test_intervals_of_a_mean_cover_as_they_say_from_5_samples_on() -> None:
-    cells = campaign.means(repeats(6, 200), sizes=campaign.SIZES if CAMPAIGN else (5, 30))
+    cells = campaign.means(repeats(10, 200), sizes=campaign.SIZES if CAMPAIGN else (5, 30))
     assert campaign.average(cells) >= 0.955
     assert {cell.n for cell in cells} >= {5, 30}
     assert campaign.worst(cells).coverage >= 0.7
