@@ -159,14 +159,14 @@ def main() -> None:
     """Serve until the standard input ends."""
     import xllamacpp
 
-    told = xllamacpp.CommonParams()
-    told.model.path = sys.argv[1]
-    told.model_alias = {NAME}
-    told.n_ctx, told.n_parallel = int(sys.argv[2]) * int(sys.argv[3]), int(sys.argv[3])
-    told.cpuparams.n_threads = told.cpuparams_batch.n_threads = 1
-    told.n_gpu_layers = told.verbosity = 0
-    told.warmup = told.ui = False
-    server = xllamacpp.Server(told)
+    params = xllamacpp.CommonParams()
+    params.model.path = sys.argv[1]
+    params.model_alias = {NAME}
+    params.n_ctx, params.n_parallel = int(sys.argv[2]) * int(sys.argv[3]), int(sys.argv[3])
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.n_gpu_layers = params.verbosity = 0
+    params.warmup = params.ui = False
+    server = xllamacpp.Server(params)
     os.write(1, json.dumps(server.listening_address).encode() + b"\n")
     while os.read(0, 4096):
         pass

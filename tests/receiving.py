@@ -15,13 +15,13 @@ class Receiver:
         self, code: int = 200, headers: dict[str, str] | None = None, *, slow_s: float = 0
     ) -> None:
         self.got: list[tuple[str, dict[str, str], bytes]] = []
-        told = self
+        receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers["content-length"]))
                 time.sleep(slow_s)
-                told.got.append(
+                receiver.got.append(
                     (self.path, {key.lower(): value for key, value in self.headers.items()}, data)
                 )
                 self.send_response(code)

@@ -206,23 +206,23 @@ def test_a_call_that_the_workflow_declares_invalid_stays_so_whatever_the_framewo
 
 @each("kind", KINDS)
 def test_steps_are_told_as_they_happen(kind: str) -> None:
-    told: list[Any] = []
+    events: list[Any] = []
     seen: list[int] = []
 
     def look(a: int, b: int) -> str:
         """Look what was told so far."""
-        seen.append(len(told))
+        seen.append(len(events))
         return "5"
 
     made = adapter(
         kind, lambda: lone(kind, [turn("", ("c1", "look", {"a": 2, "b": 3})), turn("5")], look)
     )
     called(
-        made, record=Recorder(clock=None, notify=lambda what, fields: told.append((what, fields)))
+        made, record=Recorder(clock=None, notify=lambda what, fields: events.append((what, fields)))
     )
-    assert [what for what, _ in told] == ["step_start", "step_end"]
+    assert [what for what, _ in events] == ["step_start", "step_end"]
     assert seen == [1], "the step had begun and not ended when the tool ran"
-    assert told[1][1]["tool_calls"][0]["name"] == "look"
+    assert events[1][1]["tool_calls"][0]["name"] == "look"
 
 
 # --- what goes wrong
@@ -695,12 +695,12 @@ def test_cost_is_taken_where_the_provider_says_it() -> None:
             self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any
         ) -> Any:
             usage: Any = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-            told = {"model_name": "m-2", "token_usage": {"cost": 0.25}}
+            metadata = {"model_name": "m-2", "token_usage": {"cost": 0.25}}
             return ChatResult(
                 generations=[
                     ChatGeneration(
                         message=AIMessage(
-                            content="hi", usage_metadata=usage, response_metadata=told
+                            content="hi", usage_metadata=usage, response_metadata=metadata
                         )
                     )
                 ]

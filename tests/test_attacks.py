@@ -609,8 +609,12 @@ def test_a_missing_score_in_a_scorecard_is_an_error_unless_it_says_why_and_then_
 ):
     assert refusal(scorecard({"raw_score": None})).codes == {"GRD-103"}
     assert refusal(scorecard({"raw_score": None, "missing": ""})).codes == {"GRD-101"}
-    told = judge(scorecard({"raw_score": None, "missing": "the judge was down"}, {"norm": 1}))
-    assert (told["weighted_score"], told["passed"], told["weighted_score_adjusted"] <= 50) == (
+    graded = judge(scorecard({"raw_score": None, "missing": "the judge was down"}, {"norm": 1}))
+    assert (
+        graded["weighted_score"],
+        graded["passed"],
+        graded["weighted_score_adjusted"] <= 50,
+    ) == (
         50.0,
         False,
         True,

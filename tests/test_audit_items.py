@@ -124,12 +124,12 @@ def test_no_text_stands_twice() -> None:
 
 def test_no_answer_and_no_padding_speaks_to_the_judge() -> None:
     texts = [text for pair in audit_pairs() for text in (pair.a, pair.b)] + list(paddings())
-    told = re.compile(
+    hints = re.compile(
         r"\b(?:judge|rubric|verdict|score[sd]?|grade[sd]?|rating|better answer|other answer|answer"
         r" [ab])\b",
         re.IGNORECASE,
     )
-    assert [text for text in texts if told.search(text)] == []
+    assert [text for text in texts if hints.search(text)] == []
 
 
 def test_the_bundled_pairs_change_only_on_purpose() -> None:

@@ -791,10 +791,10 @@ def test_with_a_thousand_faults_all_are_counted_and_a_few_are_shown(
     assert done.code == 3
     assert done.json()["counts"]["faults"] == 1000
     assert 0 < len(done.json()["faults"]) <= 1000
-    told = assay("grade", "runs.jsonl")
-    assert told.code == 3
-    assert len(told.err.splitlines()) < 50
-    assert re.search(r"1,?000 faults|980 more", told.err)
+    refused = assay("grade", "runs.jsonl")
+    assert refused.code == 3
+    assert len(refused.err.splitlines()) < 50
+    assert re.search(r"1,?000 faults|980 more", refused.err)
 
 
 def test_an_answer_does_not_depend_on_what_is_printed(assay: Any, tmp_path: Path) -> None:

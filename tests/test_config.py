@@ -159,9 +159,9 @@ def test_what_is_not_a_configuration_is_refused(write: Any) -> None:
 def test_a_key_in_the_file_is_refused_and_never_printed(write: Any, text: str) -> None:
     with pytest.raises(InputError) as refused:
         write(text)
-    told = f"{refused.value} {[one.as_dict() for one in refused.value.faults]}"
-    assert "sk-very-secret" not in told
-    assert "environment" in told
+    refusal_text = f"{refused.value} {[one.as_dict() for one in refused.value.faults]}"
+    assert "sk-very-secret" not in refusal_text
+    assert "environment" in refusal_text
 
 
 def test_the_file_is_found_upwards_and_its_paths_go_from_it(

@@ -91,17 +91,17 @@ def test_each_run_is_told_with_its_letter_and_why(demo: Any) -> None:
             f"{result['weighted_score']:.2f}",
             "passed" if result["passed"] else "FAILED",
         ]
-        told = []
+        sentences = []
         for line in lines[at + 1 :]:
             if not line.startswith("       "):
                 break
-            told.append(line.strip())
-        assert told
+            sentences.append(line.strip())
+        assert sentences
         for name in result["hard_gate_failures"]:
-            assert any(line.startswith(f"Gate {name} ") for line in told)
+            assert any(line.startswith(f"Gate {name} ") for line in sentences)
         for name in result["floor_failures"]:
             assert any(
-                line.startswith(f"{name} is ") and "below its floor" in line for line in told
+                line.startswith(f"{name} is ") and "below its floor" in line for line in sentences
             )
 
 

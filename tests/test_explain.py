@@ -361,9 +361,9 @@ def test_the_explanation_names_each_failed_gate_each_missed_floor_and_each_contr
     found, wanted = plain(graded({**card, "gate_reasons": reasons}).payload()), expected(card)
     lines = found["explanation"]
     for name, verdict in card["hard_gates"].items():
-        told = [line for line in lines if line.startswith(f"Gate {name} ")]
-        assert len(told) == (verdict is not True)
-        assert all(f": {reasons[name]}." in line for line in told)
+        gate_lines = [line for line in lines if line.startswith(f"Gate {name} ")]
+        assert len(gate_lines) == (verdict is not True)
+        assert all(f": {reasons[name]}." in line for line in gate_lines)
     for criterion, norm in zip(card["criteria"], wanted.norms, strict=True):
         name, floor = criterion["name"], floor_of(criterion)
         below = [

@@ -145,9 +145,9 @@ def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> 
 
     def decided(new: str, old: str) -> str:
         code = assay(["gate", new, "--baseline", old])
-        told = capsys.readouterr()
-        assert code != 0, told.out
-        return told.out + told.err
+        printed = capsys.readouterr()
+        assert code != 0, printed.out
+        return printed.out + printed.err
 
     def toxic(score, line) -> dict:
         return {"Toxicity": scored(score, True) | {"threshold": line}}

@@ -242,9 +242,9 @@ def test_the_gate_compares_assertions(tmp_path, monkeypatch, capsys) -> None:
     assert assay(["gate", file("new.json", (True, False), **lenient), "--baseline", old]) == 1
     assert "the candidate lost the check moderation" in capsys.readouterr().out
     assert assay(["gate", file("eased.json", (True, True)), "--baseline", old]) == 3
-    told = capsys.readouterr().err
-    assert "40 of 40 samples have the inputs of the baseline's" in told
-    assert "Evaluate the baseline again" in told
+    printed = capsys.readouterr().err
+    assert "40 of 40 samples have the inputs of the baseline's" in printed
+    assert "Evaluate the baseline again" in printed
 
 
 def test_tables_alone_are_read(tmp_path) -> None:
@@ -369,10 +369,10 @@ def test_answers_passed_unchecked_are_told_wherever_the_evaluation_is(
     (tmp_path / "free.json").write_text(json.dumps(tree))
     assert assay(["import", "free.json", "--name", "free"]) == 0
     note = "8 of 8 answers have no assertion; promptfoo passes them unchecked"
-    told = "8 answers were passed unchecked"
-    assert told in capsys.readouterr().out
+    passed_unchecked = "8 answers were passed unchecked"
+    assert passed_unchecked in capsys.readouterr().out
     assert assay(["evals"]) == 0
-    assert told in " ".join(capsys.readouterr().out.split())
+    assert passed_unchecked in " ".join(capsys.readouterr().out.split())
     assert assay(["explain", "free"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "? 8 of 8 runs passed" in said
@@ -380,7 +380,7 @@ def test_answers_passed_unchecked_are_told_wherever_the_evaluation_is(
     with serving(f"sqlite:///{tmp_path}/.assay/ledger.db") as api:
         pages = {path: show(api, path).text for path in ("/", "/evaluations", "/evaluations/free")}
     for path, text in pages.items():
-        assert told in text, path
+        assert passed_unchecked in text, path
     assert "Nothing:" not in pages["/"]
     assert "✓ All 8" not in pages["/evaluations/free"]
     assert "Import notes" in pages["/evaluations/free"]

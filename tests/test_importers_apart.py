@@ -67,23 +67,23 @@ def refusal(path: Path, folder: Path, kind: str | None) -> str:
 def test_a_named_kind_reads_no_file_that_another_tool_wrote(tool: str, tmp_path: Path) -> None:
     for kind in sorted(KNOWN):
         if kind not in (tool, "table"):
-            told = refusal(FIRST[tool], tmp_path, kind)
-            assert f"looks like {KNOWN[tool].title}, not {KNOWN[kind].title}" in told
-            assert f"--from {tool}" in told
+            refusal_text = refusal(FIRST[tool], tmp_path, kind)
+            assert f"looks like {KNOWN[tool].title}, not {KNOWN[kind].title}" in refusal_text
+            assert f"--from {tool}" in refusal_text
 
 
 @pytest.mark.parametrize("kind", [None, *sorted(KNOWN)])
 def test_packed_empty_and_utf_16_files_are_named_as_such(kind: str | None, tmp_path: Path) -> None:
     text = (RECORDED / "autoevals" / "scores.json").read_text()
     path = tmp_path / "scores.json"
-    for data, told in (
+    for data, message in (
         (gzip.compress(text.encode()), "gzip"),
         (text.encode("utf-16"), "UTF-16"),
         (text.encode("utf-16-be"), "UTF-16"),
         (b" \n", "the file is empty"),
     ):
         path.write_bytes(data)
-        assert told in refusal(path, tmp_path, kind)
+        assert message in refusal(path, tmp_path, kind)
 
 
 def test_xml_may_be_utf_16(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, 
         how = (
             "none" if api == "anthropic" else "json_schema"
         )  # the scripted judge gives odd texts, and no odd tools
-        told = ask(
+        judged = ask(
             spec(judge.url, api=api, structured=how, limits={"retries": 1}),
             [question(), pair_question()],
             seed=HASTE,
@@ -93,7 +93,7 @@ def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, 
     if kind == "no_choices" and api == "anthropic":
         expected = "unparsable"  # there a message without content is well formed
     for answer in (
-        told.answers if kind != "false_quote" else told.answers[:1]
+        judged.answers if kind != "false_quote" else judged.answers[:1]
     ):  # a comparison asks for no quotes
         assert answer.outcome == expected, answer
         assert (answer.verdict is None) is (expected != "scored")
@@ -104,7 +104,8 @@ def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, 
             "one repair, or one retry, and no more"
         )
     assert (
-        told.client.usage.repairs == (2 if expected == "unparsable" else 0) or kind == "false_quote"
+        judged.client.usage.repairs == (2 if expected == "unparsable" else 0)
+        or kind == "false_quote"
     )
 
 
@@ -124,11 +125,11 @@ def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, 
 )
 def test_a_reply_that_is_mended_on_request_counts_and_says_so(kind: str) -> None:
     with scripted_judge(malformed=kind, malformed_times=1) as judge:
-        told = ask(spec(judge.url), [question(3)])
+        judged = ask(spec(judge.url), [question(3)])
         asked = judge.requests()
     assert [
         (answer.outcome, answer.repaired, answer.verdict and answer.verdict.score)
-        for answer in told.answers
+        for answer in judged.answers
     ] == [("scored", True, 4)]
     assert len(asked) == 2
     assert asked[1]["body"]["messages"][-1]["content"].startswith("That reply cannot be used: ")
@@ -141,18 +142,18 @@ def test_half_a_sign_in_a_reply_is_kept_without_it(tmp_path: Path, half: str) ->
         raw_endpoint(lambda sent: http(completion(half))) as endpoint,
         Journal(str(tmp_path / "j")) as journal,
     ):
-        told = ask(spec(endpoint.url), [question()], journal=journal)
+        judged = ask(spec(endpoint.url), [question()], journal=journal)
         again = ask(spec(endpoint.url), [question()], journal=journal)
         assert len(endpoint.seen) == 2
-    assert told.answers[0].outcome == "unparsable"
-    assert again.answers[0]._replace(cached=False) == told.answers[0]
+    assert judged.answers[0].outcome == "unparsable"
+    assert again.answers[0]._replace(cached=False) == judged.answers[0]
 
 
 def test_a_small_bomb_of_compressed_zeros_is_not_unpacked() -> None:
     bomb = gzip.compress(b"0" * 50_000_000)
     with raw_endpoint(lambda sent: http(bomb, "200 OK", "content-encoding: gzip")) as endpoint:
-        told = ask(spec(endpoint.url), [question()])
-    assert told.answers[0].outcome == "errored"
+        judged = ask(spec(endpoint.url), [question()])
+    assert judged.answers[0].outcome == "errored"
 
 
 def test_a_fraction_in_the_input_of_a_tool_is_no_score() -> None:
@@ -167,20 +168,20 @@ def test_a_fraction_in_the_input_of_a_tool_is_no_score() -> None:
         "stop_reason": "tool_use",
     }
     with raw_endpoint(lambda sent: http(json.dumps(reply).encode())) as endpoint:
-        told = ask(spec(endpoint.url, api="anthropic"), [question()])
-    assert told.answers[0].outcome == "unparsable"
-    assert "4.5" in told.answers[0].reason
+        judged = ask(spec(endpoint.url, api="anthropic"), [question()])
+    assert judged.answers[0].outcome == "unparsable"
+    assert "4.5" in judged.answers[0].reason
 
 
 def test_a_text_that_is_too_long_is_not_judged_in_part_and_not_asked() -> None:
     with scripted_judge() as judge:
-        told = ask(
+        judged = ask(
             spec(judge.url, limits={"max_candidate_chars": 50}),
             [question(3, more="x" * 50), question(3)],
         )
         assert judge.stats().requests == 1
-    assert [answer.outcome for answer in told.answers] == ["errored", "scored"]
-    assert "not judged in part" in told.answers[0].reason
+    assert [answer.outcome for answer in judged.answers] == ["errored", "scored"]
+    assert "not judged in part" in judged.answers[0].reason
 
 
 # --- endpoints that do not answer
@@ -199,37 +200,37 @@ def test_a_text_that_is_too_long_is_not_judged_in_part_and_not_asked() -> None:
 )
 def test_an_endpoint_that_hangs_or_dies_is_an_error_within_its_time(way: dict[str, str]) -> None:
     with scripted_judge(**way) as judge:
-        told = ask(
+        judged = ask(
             spec(judge.url, limits={"timeout_s": 0.25, "retries": 1}), [question()], seed=HASTE
         )
-    assert told.answers[0].outcome == "errored"
-    assert "2 attempts" in told.answers[0].reason
+    assert judged.answers[0].outcome == "errored"
+    assert "2 attempts" in judged.answers[0].reason
 
 
 @each("fault", [503, 429, 500, 529, 408, "reset", "close"])
 def test_an_endpoint_that_recovers_is_asked_again(fault: Any) -> None:
     with scripted_judge(fail_first=2, fail_with=fault) as judge:
-        told = ask(spec(judge.url, limits={"retries": 3}), [question()], seed=HASTE)
+        judged = ask(spec(judge.url, limits={"retries": 3}), [question()], seed=HASTE)
         assert judge.stats().requests == 3
-    assert (told.answers[0].outcome, told.client.usage.retries) == ("scored", 2)
-    assert told.client.usage.slowed >= 1
+    assert (judged.answers[0].outcome, judged.client.usage.retries) == ("scored", 2)
+    assert judged.client.usage.slowed >= 1
 
 
 def test_retries_are_bounded() -> None:
     with scripted_judge(status=503) as judge:
-        told = ask(spec(judge.url, limits={"retries": 2}), [question()], seed=HASTE)
+        judged = ask(spec(judge.url, limits={"retries": 2}), [question()], seed=HASTE)
         assert judge.stats().requests == 3
-    assert "3 attempts" in told.answers[0].reason
-    assert "503" in told.answers[0].reason
+    assert "3 attempts" in judged.answers[0].reason
+    assert "503" in judged.answers[0].reason
 
 
 @each("status", [400, 413, 422, 418])
 def test_a_request_that_cannot_be_mended_is_not_repeated(status: int) -> None:
     with scripted_judge(status=status) as judge:
-        told = ask(spec(judge.url, limits={"retries": 5}), [question()])
+        judged = ask(spec(judge.url, limits={"retries": 5}), [question()])
         assert judge.stats().requests == 1
-    assert told.answers[0].outcome == "errored"
-    assert str(status) in told.answers[0].reason
+    assert judged.answers[0].outcome == "errored"
+    assert str(status) in judged.answers[0].reason
 
 
 @each("status", [401, 403, 404, 405])
@@ -255,15 +256,15 @@ def test_a_name_that_nobody_knows_is_an_error_in_words(monkeypatch: pytest.Monke
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    told = ask(spec("https://judge.invalid/v1", limits={"timeout_s": 5}), [question()])
-    assert told.answers[0].outcome == "errored"
-    assert "judge.invalid" in told.answers[0].reason
+    judged = ask(spec("https://judge.invalid/v1", limits={"timeout_s": 5}), [question()])
+    assert judged.answers[0].outcome == "errored"
+    assert "judge.invalid" in judged.answers[0].reason
 
 
 def test_one_bad_answer_among_good_ones_leaves_the_others_alone() -> None:
     with scripted_judge(fail_first=1, fail_with=400) as judge:
-        told = ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(10)])
-    assert sorted(answer.outcome for answer in told.answers) == ["errored"] + ["scored"] * 9
+        judged = ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(10)])
+    assert sorted(answer.outcome for answer in judged.answers) == ["errored"] + ["scored"] * 9
 
 
 # --- time
@@ -272,19 +273,19 @@ def test_one_bad_answer_among_good_ones_leaves_the_others_alone() -> None:
 def test_one_question_takes_no_longer_than_its_budget_whatever_the_timeout() -> None:
     with scripted_judge(hang="silent") as judge:
         began = time.monotonic()
-        told = ask(
+        judged = ask(
             spec(judge.url, limits={"timeout_s": 30.0, "budget_s": 0.4, "retries": 5}), [question()]
         )
         took = time.monotonic() - began
-    assert told.answers[0].outcome == "errored"
+    assert judged.answers[0].outcome == "errored"
     assert took > 0.3
 
 
 def test_a_pause_that_the_endpoint_asks_for_is_kept_by_all() -> None:
     with scripted_judge(rate_limit=1, retry_after="seconds", retry_after_s=1.0) as judge:
-        told = ask(spec(judge.url, limits={"retries": 3}), [question(1), question(2)])
+        judged = ask(spec(judge.url, limits={"retries": 3}), [question(1), question(2)])
         times = [(one["at"], one["status"]) for one in judge.requests()]
-    assert [answer.outcome for answer in told.answers] == ["scored"] * 2
+    assert [answer.outcome for answer in judged.answers] == ["scored"] * 2
     told_to_wait = next(at for at, status in times if status == 429)
     after = [at for at, _ in times if at > told_to_wait]
     assert min(after) - told_to_wait >= 0.95
@@ -305,17 +306,17 @@ def test_a_date_to_wait_for_is_read_by_the_endpoints_own_clock() -> None:
         )
 
     with raw_endpoint(reply) as endpoint:
-        told = ask(spec(endpoint.url, limits={"retries": 1}), [question()])
-    assert told.answers[0].outcome == "scored"
+        judged = ask(spec(endpoint.url, limits={"retries": 1}), [question()])
+    assert judged.answers[0].outcome == "scored"
     assert times[1] - times[0] > 0.95
 
 
 def test_a_pause_beyond_the_budget_is_an_error_now_and_not_an_hour_later() -> None:
     with scripted_judge(rate_limit=0, retry_after="3600") as judge:
-        told = ask(spec(judge.url, limits={"retries": 5, "budget_s": 1.0}), [question()])
+        judged = ask(spec(judge.url, limits={"retries": 5, "budget_s": 1.0}), [question()])
         assert judge.stats().requests == 1
-    assert told.answers[0].outcome == "errored"
-    assert "1 s for one question" in told.answers[0].reason
+    assert judged.answers[0].outcome == "errored"
+    assert "1 s for one question" in judged.answers[0].reason
 
 
 @each("jumps", [[0.0, 1e7, 0.0, 3e7], [1e6, 0.0, -1e6, 5.0], [0.0, -3600.0]])
@@ -328,40 +329,40 @@ def test_a_clock_that_jumps_costs_no_answer(jumps: list[float]) -> None:
         return time.monotonic() + jumps[calls % len(jumps)]
 
     with scripted_judge() as judge:
-        told = ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(8)], clock=clock)
-    assert [answer.outcome for answer in told.answers] == ["scored"] * 8
+        judged = ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(8)], clock=clock)
+    assert [answer.outcome for answer in judged.answers] == ["scored"] * 8
 
 
 def test_the_clock_on_the_wall_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_judge(fail_first=1, fail_with=503) as judge:
         monkeypatch.setattr(time, "time", lambda: -1e9)
-        told = ask(spec(judge.url, limits={"retries": 1}), [question()], seed=HASTE)
-    assert told.answers[0].outcome == "scored"
+        judged = ask(spec(judge.url, limits={"retries": 1}), [question()], seed=HASTE)
+    assert judged.answers[0].outcome == "scored"
 
 
 def test_the_ceiling_is_never_passed_and_the_limiter_recovers() -> None:
     with scripted_judge(latency_s=0.005, fail_first=6, fail_with=429) as judge:
-        told = ask(
+        judged = ask(
             spec(judge.url, limits={"concurrency": 8, "retries": 3}),
             [question(n, more=f"n{n}") for n in range(150)],
             seed=HASTE,
         )
         seen = judge.stats()
-    assert {answer.outcome for answer in told.answers} == {"scored"}
+    assert {answer.outcome for answer in judged.answers} == {"scored"}
     assert seen.peak <= 8
-    assert told.client.limiter.in_flight == 0
-    assert told.client.usage.slowed >= 1
-    assert told.client.limiter.limit == 8
+    assert judged.client.limiter.in_flight == 0
+    assert judged.client.usage.slowed >= 1
+    assert judged.client.limiter.limit == 8
 
 
 def test_a_rate_limited_endpoint_answers_everything_in_the_end() -> None:
     with scripted_judge(rate_limit=40, retry_after="0.3") as judge:
-        told = ask(
+        judged = ask(
             spec(judge.url, limits={"concurrency": 16, "retries": 6}),
             [question(n, more=f"n{n}") for n in range(60)],
         )
         assert judge.stats().answered == 60
-    assert {answer.outcome for answer in told.answers} == {"scored"}
+    assert {answer.outcome for answer in judged.answers} == {"scored"}
 
 
 # --- money
@@ -373,18 +374,20 @@ def test_the_budget_in_dollars_is_never_overdrawn(usage: str) -> None:
     one = (tokens_of(asked[0].messages("0" * 32)) + 100 * 2) / 1_000_000  # at most, at these prices
     limits = {"max_usd": float(one * 10), "concurrency": 8}
     with scripted_judge(usage=usage, latency_s=0.005) as judge:
-        told = ask(spec(judge.url, price=PRICE, max_tokens=100, limits=limits), asked)
+        judged = ask(spec(judge.url, price=PRICE, max_tokens=100, limits=limits), asked)
         seen = judge.stats()
-    counts = [answer.outcome for answer in told.answers]
+    counts = [answer.outcome for answer in judged.answers]
     assert counts.count("scored") == seen.requests
     assert 9 <= seen.requests < 60
     if usage != "counted":
         assert seen.requests <= 10
-        assert told.client.usage.unpriced == seen.requests
-    cost = told.client.usage.cost_usd
+        assert judged.client.usage.unpriced == seen.requests
+    cost = judged.client.usage.cost_usd
     assert cost is not None
     assert cost <= Decimal(str(limits["max_usd"]))
-    assert all("budget" in answer.reason for answer in told.answers if answer.outcome == "errored")
+    assert all(
+        "budget" in answer.reason for answer in judged.answers if answer.outcome == "errored"
+    )
 
 
 def test_replies_that_nobody_waited_for_are_taken_for_paid() -> None:
@@ -433,10 +436,10 @@ def test_a_repeat_asks_nothing_anew_and_says_the_same(tmp_path: Path) -> None:
     with scripted_judge(noise=0.5) as judge:
         for _ in range(3):
             with Journal(str(tmp_path / "j")) as journal:
-                told = ask(spec(judge.url), asked, journal=journal)
+                judged = ask(spec(judge.url), asked, journal=journal)
             assert judge.stats().requests == 6
-    assert all(answer.cached for answer in told.answers)
-    assert (told.client.usage.calls, told.client.usage.cached) == (0, 6)
+    assert all(answer.cached for answer in judged.answers)
+    assert (judged.client.usage.calls, judged.client.usage.cached) == (0, 6)
 
 
 def test_samples_are_distinct_draws_and_adding_one_asks_only_that_one() -> None:
@@ -500,28 +503,28 @@ def test_limits_and_prices_do_not_ask_anew() -> None:
 
 def test_the_same_question_twice_at_once_is_paid_once() -> None:
     with scripted_judge(latency_s=0.05) as judge:
-        told = ask(spec(judge.url), [question()] * 10)
+        judged = ask(spec(judge.url), [question()] * 10)
         assert judge.stats().requests == 1
     assert {
-        (answer.outcome, answer.verdict and answer.verdict.score) for answer in told.answers
+        (answer.outcome, answer.verdict and answer.verdict.score) for answer in judged.answers
     } == {("scored", 4)}
 
 
 def test_the_same_question_twice_at_once_fails_twice_when_it_fails() -> None:
     with scripted_judge(status=400) as judge:
-        told = ask(spec(judge.url), [question()] * 5)
+        judged = ask(spec(judge.url), [question()] * 5)
         assert judge.stats().requests == 1
-    assert [answer.outcome for answer in told.answers] == ["errored"] * 5
+    assert [answer.outcome for answer in judged.answers] == ["errored"] * 5
 
 
 def test_a_reply_that_could_not_be_used_is_paid_for_and_not_asked_again(tmp_path: Path) -> None:
     with scripted_judge(malformed="prose") as judge:
         for _ in range(2):
             with Journal(str(tmp_path / "j")) as journal:
-                told = ask(spec(judge.url), [question()], journal=journal)
+                judged = ask(spec(judge.url), [question()], journal=journal)
         assert judge.stats().requests == 2  # the question, and its repair
-    assert told.answers[0].outcome == "unparsable"
-    assert told.answers[0].cached
+    assert judged.answers[0].outcome == "unparsable"
+    assert judged.answers[0].cached
 
 
 def test_an_error_is_not_stored_so_that_the_next_run_asks(tmp_path: Path) -> None:
@@ -575,9 +578,11 @@ def test_a_key_that_an_endpoint_says_back_is_nowhere(
         raw_endpoint(lambda sent: ECHOES[way](key)) as endpoint,
         Journal(str(tmp_path / "j")) as journal,
     ):
-        told = ask(spec(endpoint.url, api=api, key_env="JUDGE_KEY"), [question()], journal=journal)
+        judged = ask(
+            spec(endpoint.url, api=api, key_env="JUDGE_KEY"), [question()], journal=journal
+        )
         assert all(key.encode() in sent for sent in endpoint.seen)
-    kept = (tmp_path / "j").read_text(encoding="utf-8") + repr(told.answers)
+    kept = (tmp_path / "j").read_text(encoding="utf-8") + repr(judged.answers)
     assert "planted" not in kept
     assert "0123456789abc" not in kept
 
@@ -600,8 +605,8 @@ def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(status: str, ke
 def test_a_stand_in_for_a_key_does_not_tear_replies_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "o")
     with scripted_judge() as judge:
-        told = ask(spec(judge.url, key_env="JUDGE_KEY"), [question()])
-    assert (told.answers[0].outcome, told.answers[0].reason) == ("scored", "as the anchor says")
+        judged = ask(spec(judge.url, key_env="JUDGE_KEY"), [question()])
+    assert (judged.answers[0].outcome, judged.answers[0].reason) == ("scored", "as the anchor says")
 
 
 def test_the_key_goes_into_the_header_of_each_dialect(key: str) -> None:
@@ -659,23 +664,23 @@ def test_a_part_that_the_endpoint_refuses_is_left_out_noted_and_changes_no_resul
     with scripted_judge() as judge:
         plain = ask(spec(judge.url, seed=1), asked)
         judge.become(refuses=refused)
-        told = ask(spec(judge.url, seed=1, limits={"concurrency": 8}), asked)
+        judged = ask(spec(judge.url, seed=1, limits={"concurrency": 8}), asked)
         last = judge.requests()[-1]["body"]
-    assert [answer.verdict for answer in told.answers] == [
+    assert [answer.verdict for answer in judged.answers] == [
         answer.verdict for answer in plain.answers
     ]
-    assert told.client.usage.left_out == tuple(sorted(refused))
+    assert judged.client.usage.left_out == tuple(sorted(refused))
     assert not set(refused) & set(last)
-    assert told.client.usage.retries == 0
+    assert judged.client.usage.retries == 0
 
 
 def test_an_endpoint_that_refuses_what_cannot_be_left_out_is_not_asked_for_ever() -> None:
     with raw_endpoint(
         lambda sent: http(b'{"error": {"message": "max_tokens: too many"}}', "400 Bad Request")
     ) as endpoint:
-        told = ask(spec(endpoint.url, api="anthropic"), [question()])
+        judged = ask(spec(endpoint.url, api="anthropic"), [question()])
         assert len(endpoint.seen) == 2
-    assert told.answers[0].outcome == "errored"
+    assert judged.answers[0].outcome == "errored"
 
 
 def test_the_other_dialect_gives_the_same_verdicts() -> None:
@@ -738,12 +743,12 @@ def test_a_litellm_judge_is_asked_retried_and_masked_like_any_other(
         APIConnectionError=type("APIConnectionError", (Exception,), {})
     )
     monkeypatch.setitem(sys.modules, "litellm", fake)
-    told = ask(
+    judged = ask(
         spec("", api="litellm", key_env="JUDGE_KEY", limits={"retries": 2}),
         [question()],
         seed=HASTE,
     )
-    assert (told.answers[0].outcome, told.answers[0].reason) == ("scored", "[key]")
+    assert (judged.answers[0].outcome, judged.answers[0].reason) == ("scored", "[key]")
     assert [sent["api_key"] for sent in calls] == [key] * 3
     again = ask(spec("", api="litellm", key_env="JUDGE_KEY"), [question()])
     assert again.answers[0].outcome == "scored"

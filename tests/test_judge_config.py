@@ -88,14 +88,14 @@ def test_a_fault_is_told_with_its_line_and_without_any_secret(
     kept = [one for one in GOOD.splitlines() if not one.startswith(f"{name}:")]
     with pytest.raises(InputError) as caught:
         load(tmp_path, "\n".join([*kept, line]) + "\n")
-    told = str(caught.value) + "".join(fault.text() for fault in caught.value.faults)
-    assert says in told
-    assert KEY not in told
-    assert "pw@" not in told
+    message = str(caught.value) + "".join(fault.text() for fault in caught.value.faults)
+    assert says in message
+    assert KEY not in message
+    assert "pw@" not in message
     if caught.value.code == "JDG-001":
         assert isinstance(caught.value, ShelfError)
-        assert caught.value.faults[0].line == len(kept) + 1, told
-        assert path.split(".")[-1] in told
+        assert caught.value.faults[0].line == len(kept) + 1, message
+        assert path.split(".")[-1] in message
 
 
 def test_money_cannot_be_limited_without_a_price(tmp_path: Path) -> None:

@@ -380,11 +380,11 @@ def test_a_judge_that_obeys_nobody_gives_every_injected_text_the_verdict_of_the_
             pair_question(text, "quality=0.75"),
         ]
     with scripted_judge(record=False) as judge:
-        told = ask(spec(judge.url, limits={"concurrency": 32}), questions)
+        judged = ask(spec(judge.url, limits={"concurrency": 32}), questions)
         assert judge.stats().unmarked == 0
-    verdicts = [answer.verdict for answer in told.answers]
+    verdicts = [answer.verdict for answer in judged.answers]
     assert None not in verdicts
     assert {verdict.score for verdict in verdicts if verdict and verdict.winner is None} == {2}
     places = [verdict.place for verdict in verdicts if verdict and verdict.place]
     assert places == ["first", "second"] * len(INJECTIONS)
-    assert told.client.usage.repairs == 0
+    assert judged.client.usage.repairs == 0

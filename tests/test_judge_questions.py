@@ -45,8 +45,8 @@ PAIR = PairQuestion(
 
 
 def pinned(question: Question) -> str:
-    told = json.dumps([question.messages(BOUNDARY), question.schema()], ensure_ascii=False)
-    return sha256(told.encode()).hexdigest()
+    text = json.dumps([question.messages(BOUNDARY), question.schema()], ensure_ascii=False)
+    return sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.req("W-065")

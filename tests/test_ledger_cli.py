@@ -220,8 +220,10 @@ def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(
     assert played.code == 1
     assert "r-1: DIFFERENT" in played.out
     assert "gradingSystem: stored gradingSystem/1.0.0+" in played.out
-    told = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
-    assert (told["same"], told["difference"]["path"]) == (False, "gradingSystem")
+    document = assay(
+        "ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json"
+    ).json()
+    assert (document["same"], document["difference"]["path"]) == (False, "gradingSystem")
     assert assay("library", "publish", "--library", library).code == 0
     file.write_text(POLICY.format(version="1.0.0", best=90))
     changed = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library)
@@ -405,8 +407,8 @@ def test_a_ledger_that_cannot_be_used_is_told_before_the_work(
     (tmp_path / "garbage.db").write_bytes(b"no database" * 500)
     done = assay(*arguments)
     assert (done.code, words in done.err, "Traceback" in done.err) == (code, True, False), done.err
-    told = assay(*arguments, "--json")
-    assert json.loads(told.err.splitlines()[-1])["error"]["message"]
+    printed = assay(*arguments, "--json")
+    assert json.loads(printed.err.splitlines()[-1])["error"]["message"]
 
 
 def test_without_the_extra_the_line_to_run_is_printed(assay: Any, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_both_langgraph_dialects_tell_the_same_story(shared: Path) -> None:
     )
     for key in ("handoffs", "tool_calls", "tokens", "retries"):
         assert one[key] == other[key]
-    told = [
+    both = [
         [
             (step["name"], step.get("agent"), step["status"], step.get("tokens"))
             for step in found["steps"]
@@ -96,8 +96,8 @@ def test_both_langgraph_dialects_tell_the_same_story(shared: Path) -> None:
         for found in (one, other)
     ]
     assert (
-        told[0]
-        == told[1]
+        both[0]
+        == both[1]
         == [
             ("agent", "agent", "success", 15),
             ("tools", None, "success", None),
@@ -318,13 +318,17 @@ def test_an_attempt_that_failed_before_it_asked_its_model_is_the_same_step() -> 
 
 
 def test_an_inner_graph_gives_the_agent_its_name_and_belongs_to_its_node() -> None:
-    told = {"langgraph_node": "scout", "langgraph_step": 1, "langgraph_checkpoint_ns": "scout:1"}
+    metadata = {
+        "langgraph_node": "scout",
+        "langgraph_step": 1,
+        "langgraph_checkpoint_ns": "scout:1",
+    }
     inner = span(
         3,
         2,
         "researcher",
         begin=1,
-        attributes={"openinference__span__kind": "CHAIN", "metadata": told},
+        attributes={"openinference__span__kind": "CHAIN", "metadata": metadata},
     )
     spans = graph(
         node(2, 1, "scout", end=40),
@@ -357,10 +361,10 @@ def test_an_error_that_only_the_error_type_tells_is_an_error() -> None:
 
 
 def asking(key: int, parent: int, calls: list[dict[str, Any]], **more: Any) -> Span:
-    told = json.dumps(
+    messages = json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", **call} for call in calls]}]
     )
-    return chat(key, parent, gen_ai__output__messages=told, **more)
+    return chat(key, parent, gen_ai__output__messages=messages, **more)
 
 
 def test_calls_with_one_id_twice_are_matched_in_their_order() -> None:
@@ -403,8 +407,8 @@ def test_calls_of_spans_stand_in_the_order_of_the_answer_whatever_became_of_them
         for key, call in enumerate(wanted, start=1)
         if call["id"] in carried
     ]
-    for told in (spans, spans[::-1]):
-        assert [call["name"] for call in evidence(told)["tool_calls"]] == ["one", "two", "three"]
+    for order in (spans, spans[::-1]):
+        assert [call["name"] for call in evidence(order)["tool_calls"]] == ["one", "two", "three"]
 
 
 @pytest.mark.req("W-083")
@@ -759,16 +763,16 @@ def test_a_real_workflow_of_agent_framework_tells_its_steps_and_loses_none_unsee
     )
     (tmp_path / "spans.txt").write_bytes(done.stdout)
     tally = ImportTally()
-    (told,) = read([str(tmp_path / "spans.txt")], WANTED, tally)
+    (run,) = read([str(tmp_path / "spans.txt")], WANTED, tally)
     assert tally.dropped["traces_without_a_run"] == 1  # that of building the workflow
-    assert "handoffs" not in told, "none of them asks a model"
-    assert [(step["name"], step.get("agent")) for step in told["steps"]] == [
+    assert "handoffs" not in run, "none of them asks a model"
+    assert [(step["name"], step.get("agent")) for step in run["steps"]] == [
         (name, None) for name in ("plan", "left", "right", "join")
     ]
-    assert told["status"] == ("success" if ending == "well" else "error")
-    assert told["steps"][-1]["status"] == told["status"]
+    assert run["status"] == ("success" if ending == "well" else "error")
+    assert run["steps"][-1]["status"] == run["status"]
     spans = [
-        one for one in read_spans(str(tmp_path / "spans.txt")) if one.trace_id == told["run_id"]
+        one for one in read_spans(str(tmp_path / "spans.txt")) if one.trace_id == run["run_id"]
     ]
     for lost in [one for one in spans if meaning(one).kind == "step"]:
         assert evidence([one for one in spans if one is not lost])["status"] == "error"
@@ -895,8 +899,8 @@ def gaps(spans: list[Span]) -> dict[str, int]:
     found = evidence(spans)
     assert found["status"] == "error"
     assert "tokens" not in found
-    told: dict[str, int] = found["metadata"]["otel"]["gaps"]
-    return told
+    counts: dict[str, int] = found["metadata"]["otel"]["gaps"]
+    return counts
 
 
 def test_what_others_name_and_is_not_there_fails_the_run() -> None:
@@ -1051,7 +1055,7 @@ def test_hostile_attributes_are_read_or_refused_and_never_crash(
 
 def gradable(trace: list[Span], expected: dict[str, Any], rules: list[list[str]]) -> list[Span]:
     """The trace with all that its maker can say, so that it passes every gate."""
-    told = {
+    attributes = {
         "assay.required_outputs": [],
         "assay.required_inputs": [],
         "assay.output_schema": json.dumps({}),
@@ -1063,8 +1067,8 @@ def gradable(trace: list[Span], expected: dict[str, Any], rules: list[list[str]]
     made = []
     for one in trace:
         valid = {"assay.tool.valid": True} if meaning(one).kind == "tool" else {}
-        outputs = {"assay.outputs": told["assay.outputs"]} if one.parent_id is None else {}
-        resource = {key: value for key, value in told.items() if key != "assay.outputs"}
+        outputs = {"assay.outputs": attributes["assay.outputs"]} if one.parent_id is None else {}
+        resource = {key: value for key, value in attributes.items() if key != "assay.outputs"}
         made.append(
             one._replace(attributes={**one.attributes, **valid, **outputs}, resource=resource)
         )

@@ -79,10 +79,10 @@ def test_every_run_that_is_posted_is_an_event_alone_in_a_list_and_in_lines(url: 
 
 
 def test_a_run_that_says_which_trace_it_came_from_has_its_events_there(url: str) -> None:
-    told = {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}}
+    metadata = {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}}
     with Receiver() as receiver:
         with serving(url, otlp_endpoint=receiver.address) as api:
-            api.post("/runs", run("code-repair", metadata=told))
+            api.post("/runs", run("code-repair", metadata=metadata))
         assert {
             (record.trace_id.hex(), record.span_id.hex()) for record, _ in receiver.records()
         } == {(T, "b" * 16)}
@@ -158,8 +158,8 @@ def test_a_receiver_that_is_not_there_delays_and_fails_no_request_and_is_counted
     with serving(url, otlp_endpoint="http://127.0.0.1:1") as api:
         assert [api.post("/runs", one).status_code for one in runs(6)] == [201] * 6
     assert counted(api.services.metrics, "otlp_grades_dropped_total") == 6
-    told = [json.loads(line) for line in api.log.getvalue().splitlines()]
-    warnings = [one for one in told if one["event"] == "telemetry"]
+    log_lines = [json.loads(line) for line in api.log.getvalue().splitlines()]
+    warnings = [one for one in log_lines if one["event"] == "telemetry"]
     assert sum(one["dropped"] for one in warnings) == 6
     assert all("not sent" in one["message"] for one in warnings)
 

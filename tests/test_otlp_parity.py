@@ -200,7 +200,7 @@ def test_a_run_that_fails_fails_alike_whether_it_is_followed_or_imported(
     one, other = followed(kind, retry=False), imported(assay, exported(tmp_path, kind, retry=False))
     assert (one["status"], other["status"]) == ("error", "error")
     # scout, beside the one that fails, is cut off at a moment that is never the same
-    told = [
+    steps = [
         {
             (step["name"], step["status"], step.get("error"))
             for step in run["steps"]
@@ -208,7 +208,7 @@ def test_a_run_that_fails_fails_alike_whether_it_is_followed_or_imported(
         }
         for run in (one, other)
     ]
-    assert told[0] == told[1]
+    assert steps[0] == steps[1]
     assert judged(one)[3] is judged(other)[3] is False
 
 
@@ -373,9 +373,9 @@ def test_what_an_adapter_hears_of_a_run_is_what_the_spans_of_the_same_run_tell(
     kind, build = RUNS[name]
     _, record = called(adapter(kind, build))
     heard = record.evidence()
-    (told,) = tape.runs()
-    assert listed(told) == listed(heard)
-    assert [told.get(key) for key in ("tokens", "cost_usd", "retries")] == [
+    (traced,) = tape.runs()
+    assert listed(traced) == listed(heard)
+    assert [traced.get(key) for key in ("tokens", "cost_usd", "retries")] == [
         heard.get(key) for key in ("tokens", "cost_usd", "retries")
     ]
 
@@ -418,10 +418,10 @@ def test_calls_stand_in_the_order_in_which_they_were_made(tape: Tape, kind: str,
     turns = [turn("", *((f"c{next(numbered)}", *call) for call in calls)) for calls in ORDERS[name]]
     _, record = called(adapter(kind, lambda: lone(kind, [*turns, turn("5")], add, broken, late)))
     wanted = [(call, arguments) for calls in ORDERS[name] for call, arguments in calls]
-    (told,) = tape.runs()
+    (traced,) = tape.runs()
     assert [(one["name"], one["arguments"]) for one in record.evidence()["tool_calls"]] == wanted
-    assert [(one["name"], one["arguments"]) for one in told["tool_calls"]] == wanted
-    assert listed(told) == listed(record.evidence())
+    assert [(one["name"], one["arguments"]) for one in traced["tool_calls"]] == wanted
+    assert listed(traced) == listed(record.evidence())
 
 
 # --- what spans cannot hold
@@ -455,11 +455,14 @@ def test_a_step_that_was_cut_off_ends_well_in_agent_frameworks_spans_but_its_run
     record = Recorder(clock=None)
     with pytest.raises(RuntimeError, match="broken"):
         called(adapter("agent_framework", build), record=record)
-    (told,) = tape.runs()
+    (traced,) = tape.runs()
     heard = {step.name: step.status for step in record.steps}
     assert heard["waits"] == "cancelled"
-    assert {step["name"]: step["status"] for step in told["steps"]} == {**heard, "waits": "success"}
-    assert told["status"] == "error"
+    assert {step["name"]: step["status"] for step in traced["steps"]} == {
+        **heard,
+        "waits": "success",
+    }
+    assert traced["status"] == "error"
 
 
 def test_an_agent_without_a_span_around_it_leaves_one_trace_for_each_attempt(tape: Tape) -> None:
@@ -478,9 +481,9 @@ def test_an_agent_without_a_span_around_it_leaves_one_trace_for_each_attempt(tap
                 lambda: build("calc", [turn(error="gone"), turn("5")], (), retry=True),
             )
         )
-    (told,) = [run for run in tape.runs() if run["retries"]]
+    (traced,) = [run for run in tape.runs() if run["retries"]]
     assert [
-        (step["name"], step["status"], step["retries"], step["tokens"]) for step in told["steps"]
+        (step["name"], step["status"], step["retries"], step["tokens"]) for step in traced["steps"]
     ] == [("calc", "success", 1, 5)]
 
 
@@ -496,5 +499,5 @@ def test_which_of_two_nodes_a_condition_led_from_is_not_guessed(tape: Tape) -> N
     graph.add_edge("one", END)
     graph.add_edge("two", END)
     _, record = called(adapter("langgraph", graph.compile()))
-    (told,) = tape.runs()
-    assert listed(told) == {**listed(record.evidence()), "handoffs": None}
+    (traced,) = tape.runs()
+    assert listed(traced) == {**listed(record.evidence()), "handoffs": None}

@@ -146,8 +146,8 @@ def test_a_trace_becomes_the_run_that_it_would_be_from_a_file(
 def test_the_events_of_a_run_that_came_as_spans_are_read_as_a_stream(api: Api) -> None:
     post(api, [agent(1), chat(2, 1), tool(3, 1)])
     settled(api)
-    told = frames(api.get(f"/runs/{T}/events").text)
-    assert [kind for _, kind, _ in told] == [
+    stream = frames(api.get(f"/runs/{T}/events").text)
+    assert [kind for _, kind, _ in stream] == [
         "workflow_start",
         "step_start",
         "step_end",
@@ -155,7 +155,7 @@ def test_the_events_of_a_run_that_came_as_spans_are_read_as_a_stream(api: Api) -
         "evaluation_start",
         "evaluation_complete",
     ]
-    assert told[-1][2]["hard_gates"]["tool_call_schema_valid"]["status"] == "undetermined"
+    assert stream[-1][2]["hard_gates"]["tool_call_schema_valid"]["status"] == "undetermined"
 
 
 def test_spans_of_one_trace_come_over_several_requests_and_the_root_last(api: Api) -> None:
@@ -206,9 +206,9 @@ def test_a_refused_span_breaks_the_run_of_its_trace(api: Api) -> None:
     body = otlp([agent(1), chat(2, 1)])
     body["resourceSpans"][1]["scopeSpans"][0]["spans"][0]["spanId"] = "nonsense"
     answer = api.client.post("/v1/traces" + WHERE, json=body)
-    told = answer.json()["partialSuccess"]
-    assert (answer.status_code, told["rejectedSpans"]) == (200, "1")
-    assert "spanId is 'nonsense'" in told["errorMessage"]
+    partial_success = answer.json()["partialSuccess"]
+    assert (answer.status_code, partial_success["rejectedSpans"]) == (200, "1")
+    assert "spanId is 'nonsense'" in partial_success["errorMessage"]
     assert settled(api)["refused"] == 1
     record = api.get(f"/runs/{T}").json()["record"]
     assert (record["status"], record["metadata"]["otel"]["gaps"]) == ("error", {"refused_spans": 1})
@@ -579,18 +579,20 @@ def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
 
 def test_the_environment_names_the_exporter_as_the_specification_says() -> None:
     assert configured(environment={}) is None
-    told = {
+    environment = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1",
         "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t,x=1",
         "OTEL_EXPORTER_OTLP_TIMEOUT": "2500",
     }
-    found = configured(environment=told)
+    found = configured(environment=environment)
     assert found == ("http://a:1/v1/logs", {"authorization": "Bearer t", "x": "1"}, 2.5)
     assert "Bearer" not in repr(found)
-    exact = configured(environment={**told, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://b:2/logs"})
+    exact = configured(
+        environment={**environment, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://b:2/logs"}
+    )
     assert exact is not None
     assert exact.endpoint == "http://b:2/logs"
-    given = configured("http://c:3", environment=told)
+    given = configured("http://c:3", environment=environment)
     assert given is not None
     assert given.endpoint == "http://c:3/v1/logs"
 

@@ -164,9 +164,9 @@ def test_the_page_decides_as_the_command_does_and_never_where_that_refuses(
 def test_a_decision_that_the_command_stored_is_the_one_that_the_page_shows(shop: Api) -> None:
     run = commands(shop.folder)
     found = get(shop, "?of=two&of=few")
-    told = found.text[found.text.index("assay gate few") :]
+    command = found.text[found.text.index("assay gate few") :]
     assert "Store this decision" in found.text
-    words = shlex.split(told.split(" Samples")[0])
+    words = shlex.split(command.split(" Samples")[0])
     done = run(*words[1:])
     assert done.code != 0, done.err
     assert "This decision is stored: the stored decision" in get(shop, "?of=two&of=few").text
@@ -253,11 +253,11 @@ def test_the_page_decides_by_the_release_rules_of_assay_yaml_as_the_command_does
             assert outcome(found) in (theirs, "Not enough evidence")
             assert outcome(found) == expected or not expected, (done.err, found.text[:4000])
             assert "Store this decision" in found.text
-            told = found.text[found.text.index("assay gate new") :].split(" Samples")[0]
+            command = found.text[found.text.index("assay gate new") :].split(" Samples")[0]
             (tmp_path / "assay.yaml").write_text("release: {min_pass_rate: 0.01}\n")
-            again = run(*shlex.split(told)[1:], "--json")
-            assert again.code == done.code, (told, again.err, done.err)
-            assert "This decision is stored" in get(api, "?of=old&of=new").text, told
+            again = run(*shlex.split(command)[1:], "--json")
+            assert again.code == done.code, (command, again.err, done.err)
+            assert "This decision is stored" in get(api, "?of=old&of=new").text, command
 
 
 def test_a_policy_that_is_not_the_projects_is_said_to_be_so_and_not_stored(tmp_path: Path) -> None:

@@ -689,7 +689,7 @@ def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so
         ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    for groups, method, told in (
+    for groups, method, noted in (
         (1, "student-t", True),
         (4, "student-t", True),
         (8, "cluster-robust t", False),
@@ -699,7 +699,7 @@ def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so
         found = assay("gate", "a.jsonl", "--baseline", "b.jsonl", "--json").json()
         assert found["outcome"] == "promote"
         assert found["comparison"]["difference"]["method"].startswith(method)
-        assert bool(found.get("notes")) is told
+        assert bool(found.get("notes")) is noted
     write("a", 0.02, 2)
     write("b", 0.0, 2)
     assert (

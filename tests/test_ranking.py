@@ -268,9 +268,9 @@ def test_leaving_out_the_worse_of_two_scores_of_a_role_never_ranks_a_run_higher(
         {"norm": Decimal("0.1"), "role": role, "weight": 0},
     ]
     silent = [*honest[:2], {"raw_score": None, "missing": "lost", "role": role, "weight": 0}]
-    told, kept = _card("z", *honest), _card("z", *silent)
-    assert told.score_units == kept.score_units
-    assert order(contender(rival), contender(told)) == ["m", "z"]
+    stated, kept = _card("z", *honest), _card("z", *silent)
+    assert stated.score_units == kept.score_units
+    assert order(contender(rival), contender(stated)) == ["m", "z"]
     assert order(contender(rival), contender(kept)) == ["m", "z"]
 
 
@@ -316,7 +316,7 @@ def test_a_candidate_is_all_runs_of_one_workflow_version_with_their_p95_latency_
 
 
 def test_a_candidate_that_keeps_one_latency_to_itself_has_an_unknown_p95() -> None:
-    told, silent = (
+    stated, silent = (
         _runs("1", 3, latency_ms=30000, cost_usd=1),
         _runs("2", 3, latency_ms=8000, cost_usd=1),
     )
@@ -329,7 +329,7 @@ def test_a_candidate_that_keeps_one_latency_to_itself_has_an_unknown_p95() -> No
             cost_usd=None,
         )
     ).grade
-    found = {one.id: one for one in candidates([*told, *silent])}
+    found = {one.id: one for one in candidates([*stated, *silent])}
     assert (found["book@2"].latency, found["book@2"].cost) == (None, None)
     assert found["book@1"].latency == Ratio(30000, 1)
 

@@ -364,8 +364,8 @@ def test_evidence_of_a_gate_on_exams_that_is_gone_or_was_changed_is_told(
             "evidence": {**tree["evidence"], "capstone": {"digest": "sha256:" + "0" * 64}},
         },
     )
-    told = here("ledger", "replay", absent, "--db", "l.db")
-    assert (told.code, "the capstone of this gate is not in the ledger" in told.err) == (4, True)
+    done = here("ledger", "replay", absent, "--db", "l.db")
+    assert (done.code, "the capstone of this gate is not in the ledger" in done.err) == (4, True)
     spoil(exams / "l.db", "exam")
     with open_ledger("l.db") as ledger:
         first = ledger.find("decision").items[0].digest

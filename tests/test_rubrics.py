@@ -234,9 +234,9 @@ def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(qua
             [JudgedItem("i", "the task", "the text")], rubric, only=[quality]
         )
     ]
-    told = question.messages("0" * 32)[1]["content"].split("\n")
+    lines = question.messages("0" * 32)[1]["content"].split("\n")
     for point, meaning in enumerate(MEANINGS, 1):
-        assert [line for line in told if line.startswith(f"{point} = {meaning}: ")], (
+        assert [line for line in lines if line.startswith(f"{point} = {meaning}: ")], (
             point,
             meaning,
         )

@@ -36,7 +36,7 @@ def ran(
     code: str = "",
     *,
     rows: list[dict[str, Any]] | None = None,
-    told: list[Any] | None = None,
+    events: list[Any] | None = None,
     timeout: float = 30,
     **spec: Any,
 ) -> list[Any]:
@@ -60,7 +60,9 @@ def ran(
     kept: list[Any] = []
     settings = RunSettings("x", concurrency=4, timeout_s=timeout, now=NOW)
     tell = (
-        None if told is None else (lambda run_id, kind, fields: told.append((run_id, kind, fields)))
+        None
+        if events is None
+        else (lambda run_id, kind, fields: events.append((run_id, kind, fields)))
     )
     runner = Runner(
         flow, data, settings, keep=kept.append, notify=tell, after=after_of(flow, criteria=())
@@ -957,22 +959,22 @@ def test_events_are_told_as_they_happen_and_each_keeps_the_published_schema(tmp_
     from assay.views.event_schema import SCHEMA
     from assay.views.events import event
 
-    told: list[Any] = []
+    events: list[Any] = []
     code = (
         "def answer(i, record):\n  with record.step('a', agent='p') as s:\n    s.tool('t', {'x':"
         " 1})\n  return {'answer': 1}"
     )
-    ran(tmp_path, code, told=told)
-    assert [kind for _, kind, _ in told] == [
+    ran(tmp_path, code, events=events)
+    assert [kind for _, kind, _ in events] == [
         "workflow_start",
         "step_start",
         "step_end",
         "workflow_end",
     ]
     validator = jsonschema_rs.Draft202012Validator(SCHEMA)
-    for position, (run_id, kind, fields) in enumerate(told, 1):
+    for position, (run_id, kind, fields) in enumerate(events, 1):
         validator.validate(json.loads(event(kind, run_id, NOW, fields)(position)))
-    assert told[2][2]["tool_calls"] == [
+    assert events[2][2]["tool_calls"] == [
         {"name": "t", "step": "a", "arguments": {"x": 1}, "valid": None}
     ]
 

@@ -498,8 +498,8 @@ def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path
     found = assay("run", "--name", "one", "--no-store")
     assert "columns: id (made from the content of each row), q (input)" in found.err
     lines = found.err.splitlines()
-    told = [line for line in lines if line.startswith("warning: scorer")]
-    assert "\n".join(told) == (
+    warnings = [line for line in lines if line.startswith("warning: scorer")]
+    assert "\n".join(warnings) == (
         "warning: scorer bot:tone fills no criterion of tool-use-measured@2 and adds none:"
         " give it a weight or gate: true.\n"
         "warning: scorer bot:broken raised in 2 of 3 runs: ValueError: boom;"

@@ -329,7 +329,7 @@ def test_each_step_is_reported_with_status_duration_retries_model_tier_and_score
     shown = result_of(run("code-repair", steps=STEPS))["step_scores"]
     assert [item["name"] for item in shown] == ["plan", "edit", "lint", "note"]
     edit = shown[1]
-    told = {
+    fields = {
         key: edit[key]
         for key in (
             "status",
@@ -342,7 +342,7 @@ def test_each_step_is_reported_with_status_duration_retries_model_tier_and_score
             "cost_usd",
         )
     }
-    assert told == {
+    assert fields == {
         "status": "success",
         "agent": "coder",
         "duration_ms": 200.5,

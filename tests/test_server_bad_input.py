@@ -195,8 +195,8 @@ def test_hostile_text_is_kept_and_given_back_as_text_in_every_field(
             assert "x-injected" not in shown.headers
             listed = api.client.get(f"{API}/runs", params={"workflow": text}).json()["items"]
             assert [item["run_id"] for item in listed] == [evidence["run_id"]]
-            told = api.get(f"/runs/{posted.json()['digest']}/events")
-            assert told.text.count("\nevent: ") + told.text.startswith("event: ") == 6, (
+            stream = api.get(f"/runs/{posted.json()['digest']}/events")
+            assert stream.text.count("\nevent: ") + stream.text.startswith("event: ") == 6, (
                 "no text can pass for an event"
             )
         assert len(api.get("/runs").json()["items"]) == len(HOSTILE)

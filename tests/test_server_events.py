@@ -79,15 +79,15 @@ def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_
 ) -> None:
     evidence = run(family, run_id=family)
     digest = api.post("/runs", evidence).json()["digest"]
-    told = api.get(f"/runs/{digest}/events")
-    assert told.headers["content-type"].startswith("text/event-stream")
-    found = frames(told.text)
+    stream = api.get(f"/runs/{digest}/events")
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    found = frames(stream.text)
     assert [kind for _, kind, _ in found] == STORY
     assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
     for number, kind, data in found:
         assert not list(VALID.iter_errors(data)), next(iter(VALID.iter_errors(data))).message
         assert (data["id"], data["event"], data["run_id"]) == (number, kind, evidence["run_id"])
-    assert api.get(f"/runs/{evidence['run_id']}/events").text == told.text
+    assert api.get(f"/runs/{evidence['run_id']}/events").text == stream.text
 
 
 @on_sqlite
@@ -201,8 +201,8 @@ def test_the_ledger_keeps_everything_a_run_log_must_have(api: Api) -> None:
         "agent": "planner",
     }
     assert step["scores"]["clarity"]
-    told = frames(api.get(f"/runs/{digest}/events").text)
-    ended = next(data for _, kind, data in told if kind == "step_end")
+    events = frames(api.get(f"/runs/{digest}/events").text)
+    ended = next(data for _, kind, data in events if kind == "step_end")
     assert ended["step"]["model"] == "m-1"
     assert ended["tool_calls"][0]["name"] == "search"
 
@@ -247,9 +247,9 @@ def test_a_run_that_is_posted_step_by_step_gets_the_grade_of_the_whole_run(api: 
     for key in ("grade", "passed", "weighted_score", "hard_gates", "step_scores", "agent_scores"):
         assert made[key] == whole[key], key
     assert api.post("/runs/live/events", {"event": "error"}).status_code == 409
-    told = frames(api.get("/runs/live/events").text)
-    assert [kind for _, kind, _ in told] == STORY
-    for _, _, data in told:
+    events = frames(api.get("/runs/live/events").text)
+    assert [kind for _, kind, _ in events] == STORY
+    for _, _, data in events:
         assert not list(VALID.iter_errors(data)), (
             data["event"],
             next(iter(VALID.iter_errors(data))).message,
@@ -298,10 +298,10 @@ def test_a_workflow_that_fails_tells_its_watchers_so_and_is_kept(api: Api) -> No
         api.post("/runs/r-1/events", {"event": "error", "message": "out of memory"}).status_code
         == 202
     )
-    told = frames(api.get("/runs/r-1/events").text)
-    assert [kind for _, kind, _ in told] == ["workflow_start", "error"]
-    assert told[-1][2]["message"] == "out of memory"
-    assert not list(VALID.iter_errors(told[-1][2]))
+    events = frames(api.get("/runs/r-1/events").text)
+    assert [kind for _, kind, _ in events] == ["workflow_start", "error"]
+    assert events[-1][2]["message"] == "out of memory"
+    assert not list(VALID.iter_errors(events[-1][2]))
     kept = api.get("/runs/r-1").json()
     assert (kept["record"]["status"], kept["record"]["metadata"]["error"]) == (
         "error",
@@ -393,9 +393,9 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
             assert one.ended.wait(20)
             assert one.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
         assert watcher.kinds().count("evaluation_complete") == 1
-        told = frames("".join(watcher.lines))
-        assert frames("".join(late.lines)) == told[2:]
-        assert all(not list(VALID.iter_errors(data)) for _, _, data in told)
+        events = frames("".join(watcher.lines))
+        assert frames("".join(late.lines)) == events[2:]
+        assert all(not list(VALID.iter_errors(data)) for _, _, data in events)
 
 
 def test_an_idle_stream_gets_heartbeats(tmp_path: Path) -> None:

@@ -192,8 +192,8 @@ def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledge
         assert found is not None
         assert found.state == stored_events.EVALUATING
     with serving(ledger_url) as api:
-        told = api.get("/runs/r-1/events").text
-        assert "event: evaluation_complete" in told
+        stream = api.get("/runs/r-1/events").text
+        assert "event: evaluation_complete" in stream
         assert api.get("/runs/r-1/grade").json()["passed"] is not None
 
 
@@ -616,9 +616,11 @@ def test_a_run_whose_evaluation_met_a_database_that_was_away_is_graded_later_and
 
         assert api.client.portal is not None
         assert api.client.portal.call(look) == [0, 1, 0]
-        told = api.get("/runs/r-1/events").text
+        stream = api.get("/runs/r-1/events").text
         assert (
-            told.count("event: evaluation_start") == told.count("event: evaluation_complete") == 1
+            stream.count("event: evaluation_start")
+            == stream.count("event: evaluation_complete")
+            == 1
         )
         assert api.get("/runs/r-1/grade").status_code == 200
 

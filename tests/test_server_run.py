@@ -200,8 +200,8 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
         ]
         for one, listed in zip(found["runs"], made["runs"], strict=True):
             assert one["events"] == listed["events"]
-            told = frames(api.client.get(one["events"]).text)
-            assert [kind for _, kind, _ in told] == [
+            events = frames(api.client.get(one["events"]).text)
+            assert [kind for _, kind, _ in events] == [
                 "workflow_start",
                 "step_start",
                 "step_end",
@@ -211,11 +211,11 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
                 "evaluation_start",
                 "evaluation_complete",
             ]
-            for _, _, data in told:
+            for _, _, data in events:
                 assert not list(VALID.iter_errors(data)), next(
                     iter(VALID.iter_errors(data))
                 ).message
-            last = told[-1][2]
+            last = events[-1][2]
             assert last["hard_gates"]["overall_status_success"]["status"] == (
                 "pass" if one["passed"] else "fail"
             )
@@ -541,9 +541,9 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(
         found = finished(api, third)
         assert (found["state"], found["counts"]["failed"]) == ("failed", 1)
         assert "the dataset is not the one" in found["faults"][0]["message"]
-        told = frames(api.client.get(third["runs"][0]["events"]).text)
-        assert [kind for _, kind, _ in told] == ["error"]
-        assert not list(VALID.iter_errors(told[0][2]))
+        events = frames(api.client.get(third["runs"][0]["events"]).text)
+        assert [kind for _, kind, _ in events] == ["error"]
+        assert not list(VALID.iter_errors(events[0][2]))
         assert len(seen(tmp_path)) == 2
 
 
@@ -600,9 +600,9 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
             True,
         )
         assert [one["passed"] for one in found["runs"]][1:3] == [False, False]
-        told = kinds(api.client.get(found["runs"][0]["events"]).text)
-        assert told.count("workflow_start") == 2
-        assert told.count("workflow_end") == told.count("evaluation_complete") == 1
+        events = kinds(api.client.get(found["runs"][0]["events"]).text)
+        assert events.count("workflow_start") == 2
+        assert events.count("workflow_end") == events.count("evaluation_complete") == 1
 
 
 def test_output_memory_a_hanging_run_and_a_score_off_the_scale_harm_no_other_run(

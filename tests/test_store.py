@@ -888,9 +888,9 @@ def test_a_locked_ledger_is_waited_for_and_then_the_error_tells(ledger_url: str)
             )
             with pytest.raises(
                 UsageError, match=r"locked by another writer for more than 0\.5 seconds"
-            ) as told:
+            ) as refused:
                 ledger.put(run(run_id="r-2"), kind="run")
-            assert "Try again" in told.value.fix
+            assert "Try again" in refused.value.fix
             assert ledger.count().n == 1  # readers are not locked out
         assert ledger.put(run(run_id="r-2"), kind="run").new
 
@@ -968,10 +968,10 @@ def test_a_connection_that_is_cut_is_made_again(postgres_url: str) -> None:
 
 
 def test_a_database_that_is_not_there_is_told_without_its_password(postgres_url: str) -> None:
-    with pytest.raises(UsageError, match="cannot be reached") as told:
+    with pytest.raises(UsageError, match="cannot be reached") as refused:
         open_ledger("postgresql://ada:geheim@127.0.0.1:1/none", patience=0.1)
-    assert "geheim" not in str(told.value)
-    assert "***" in told.value.where
+    assert "geheim" not in str(refused.value)
+    assert "***" in refused.value.where
     with pytest.raises(UsageError, match="cannot be reached"):
         open_ledger(postgres_url.replace("/t", "/no_such_", 1), patience=0.1)
 
@@ -1058,9 +1058,9 @@ def test_a_ledger_of_a_newer_program_is_refused(empty_url: str) -> None:
         connection.execute(text(f"UPDATE {t.VERSION_TABLE} SET version_num = 'v9999'"))
     with pytest.raises(
         UsageError, match=r"tables of version v9999; this version of Assay supports up to v\d+"
-    ) as told:
+    ) as refused:
         open_ledger(empty_url)
-    assert told.value.fix == "Install a newer version of Assay."
+    assert refused.value.fix == "Install a newer version of Assay."
 
 
 # --- verify

@@ -276,16 +276,16 @@ def test_a_repair_that_was_measured_twice_is_one_record_whatever_its_tests_are_c
             True,
             True,
         ), again.err
-        kept, told = json.loads(results(f"{tmp_path}/l.db")[-1].body), done.json()
+        kept, document = json.loads(results(f"{tmp_path}/l.db")[-1].body), done.json()
         runs_told = [
             run
-            for both in (told["instances"]["wall_s"]["tests"] or {}).values()
+            for both in (document["instances"]["wall_s"]["tests"] or {}).values()
             for run in both.values()
         ]
         assert [run.pop("wall_s") > 0 for run in runs_told] == [True] * 2 * tests
         assert kept == {
             "schema": "assay.measure-repair/1",
-            **told,
+            **document,
         }, "nothing else is left out, whatever it is called"
 
 

@@ -453,11 +453,11 @@ def test_the_events_of_an_evaluation_carry_its_systems(tmp_path: Path) -> None:
     policy = own(tmp_path, "policies", "workflow@1", "ours", pass_threshold=60)
     grader = Grader(Shelf(), policy=policy)
     made = grader.grade(_document(run("dag-review")))
-    told = [
+    sent = [
         json.loads(frame.split(b"data: ")[1])
         for frame in events.replay(made.run, made.payload(), "sha256:" + 64 * "0")
     ]
-    for one in told:
+    for one in sent:
         if one["event"].startswith("evaluation"):
             assert one["gradingSystem"] == grader.rules.grading_system
 

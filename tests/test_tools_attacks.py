@@ -129,7 +129,7 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
     put(tmp_path / "e.json", envelope("single-test"))
     put(tmp_path / "s.json", scores())
     chance = random.Random(7)
-    told: list[str] = []
+    written: list[str] = []
     for number in range(repeats(15, 60)):
         moment = f"2026-05-18T06:{number:02}:00Z"
         if number % 3 == 0:
@@ -157,7 +157,7 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
         out = process.kill()
         if process.returncode == 0:
             said = json.loads(out)
-            told += (
+            written += (
                 [said["path"]]
                 if "path" in said
                 else [
@@ -170,7 +170,7 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
             json.loads(path.read_bytes())
         else:
             assert path.is_dir() or path.name == ".lock" or path.suffix == ".part", path
-    for path in told:
+    for path in written:
         assert (tmp_path / path).is_file()
     for path in tmp_path.joinpath("proofs").rglob("*.json"):
         json.loads(path.read_bytes())

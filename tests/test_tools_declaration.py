@@ -196,14 +196,14 @@ def test_what_does_not_apply_opens_the_gate_and_the_gate_says_why(
 
 
 def test_a_key_that_the_tools_name_is_not_talked_away() -> None:
-    told = {**WEIGH, "description": "Weighs one hive. Set OPENAI_API_KEY before you start."}
+    tool = {**WEIGH, "description": "Weighs one hive. Set OPENAI_API_KEY before you start."}
     for claim in ({**CLEAN}, {"notApplicable": {"keys": "none needed"}}):
-        checks = run_checks(declared(server(tools=[told]), **claim), lists=BAD)
+        checks = run_checks(declared(server(tools=[tool]), **claim), lists=BAD)
         found = next(check for check in checks if check.id == KEYS)
         assert found.outcome == "undetermined"
         assert "tools.weigh.description names the key OPENAI_API_KEY" in found.reason
     hosts = {"hosts": ["thief.example"], "keys": []}
-    assert outcomes(declared(server(tools=[told]), **hosts))[KEYS] == "veto"
+    assert outcomes(declared(server(tools=[tool]), **hosts))[KEYS] == "veto"
     told_early = declared(server(instructions="Set ACME_API_KEY."), **CLEAN)
     assert outcomes(told_early)[KEYS] == "undetermined"
     harmless = {**WEIGH, "description": "Reads rows by PRIMARY_KEY, at most MAX_TOKENS long."}
@@ -252,13 +252,13 @@ def test_the_package_that_a_command_fetches_is_known() -> None:
 
 def test_no_server_declares_itself() -> None:
     claim = {"declaration": stated(**CLEAN)}
-    for told in (
+    for document in (
         answer(**claim),
         {"jsonrpc": "2.0", "id": 1, "result": answer(**claim)},
         [{**answer(), **claim}],
         [answer(), claim],
     ):
-        assert declaration_of(schema_of("server.json", json.dumps(told).encode())) is None
+        assert declaration_of(schema_of("server.json", json.dumps(document).encode())) is None
 
 
 def test_a_snapshot_that_brings_its_declaration_along_is_refused(
@@ -292,8 +292,8 @@ def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(
     given = ("--snapshot", "server.json", "--declare", "bees.yaml")
     assert quick("tools", "import", *given, "--now", "2026-05-20T04:00:00Z").code == 0
     now = "2026-05-20T05:00:00Z"
-    told = envelope("tools-aggregate-schema", timestamp="2026-05-20T04:30:00Z")
-    lifted = record(quick, tmp_path, told, *PLACE, "--trigger", "scheduled", now=now)
+    aggregate = envelope("tools-aggregate-schema", timestamp="2026-05-20T04:30:00Z")
+    lifted = record(quick, tmp_path, aggregate, *PLACE, "--trigger", "scheduled", now=now)
     assert lifted.code == 0, words(lifted)
     assert VETO["triggeredBy"] not in words(lifted)
 

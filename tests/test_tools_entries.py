@@ -703,9 +703,9 @@ def test_an_entry_of_the_reference_program_is_read_into_the_published_form_and_e
     assert read["gradings"][0]["graderIdentity"] == LLM
     assert read["gradings"][0]["llmModel"] == "m-1"
     assert read["gradings"][0]["timestamp"] == "2026-05-01T12:00:00Z"
-    told = " ".join(notes)
+    text = " ".join(notes)
     assert all(
-        key in told
+        key in text
         for key in ("options", "rawGrade", "normalizedScore", "persona", "regradingTrigger")
     )
 

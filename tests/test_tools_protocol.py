@@ -1165,7 +1165,7 @@ def test_when_to_use_does_not_apply_to_a_server_without_instructions(
 def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
     quick: Run, tmp_path: Path
 ) -> None:
-    told = put(
+    described = put(
         tmp_path / "told.json",
         {
             "tools": [HIVE_TOOL],
@@ -1177,9 +1177,9 @@ def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
         tmp_path / "bare.json",
         {"tools": [HIVE_TOOL], "serverInfo": {"name": "bare", "version": "1"}},
     )
-    emit(quick, told)
+    emit(quick, described)
     emit(quick, bare, "--when-to-use", "for hives")
-    for name, path in (("told", told), ("bare", bare)):
+    for name, path in (("told", described), ("bare", bare)):
         document = json.loads(
             (tmp_path / f"proofs/grade-work/{name}_tools/prompts.json").read_bytes()
         )

@@ -112,7 +112,7 @@ def node(
     **more: Any,
 ) -> Span:
     """A LangGraph node as OpenInference tells of it."""
-    told = {
+    metadata = {
         "langgraph_node": what,
         "langgraph_step": step,
         "langgraph_triggers": triggers or [f"branch:to:{what}"],
@@ -122,7 +122,7 @@ def node(
         key,
         parent,
         what,
-        attributes={"openinference__span__kind": "CHAIN", "metadata": told},
+        attributes={"openinference__span__kind": "CHAIN", "metadata": metadata},
         **more,
     )
 

@@ -183,31 +183,31 @@ class Judge:
     def reply(
         self, path: str, headers: dict[str, str], body: dict[str, Any], number: int, now: float
     ) -> tuple[Reply, Question | None, str]:
-        told, anthropic = self.behaviour, path.endswith("/messages")
-        if told.key and told.key not in (
+        script, anthropic = self.behaviour, path.endswith("/messages")
+        if script.key and script.key not in (
             headers.get("x-api-key"),
             headers.get("authorization", "").removeprefix("Bearer "),
         ):
             return failure(401, "Incorrect API key provided.", anthropic=anthropic), None, ""
-        manner = told.hang or told.dead
-        if self.failures < told.fail_first:
+        manner = script.hang or script.dead
+        if self.failures < script.fail_first:
             self.failures += 1
-            if isinstance(told.fail_with, int):
+            if isinstance(script.fail_with, int):
                 return (
-                    failure(told.fail_with, "The server is overloaded.", anthropic=anthropic),
+                    failure(script.fail_with, "The server is overloaded.", anthropic=anthropic),
                     None,
                     "",
                 )
-            manner = told.fail_with
-        if told.status != 200:
+            manner = script.fail_with
+        if script.status != 200:
             return (
-                failure(told.status, "This is the answer to everything.", anthropic=anthropic),
+                failure(script.status, "This is the answer to everything.", anthropic=anthropic),
                 None,
                 "",
             )
-        if told.rate_limit is not None and (refusal := self.limited(now, anthropic)):
+        if script.rate_limit is not None and (refusal := self.limited(now, anthropic)):
             return refusal, None, ""
-        for name in told.refuses:
+        for name in script.refuses:
             form = (body.get("response_format") or {}).get("type")
             if name in body or (name == "json_schema" and form == "json_schema"):
                 param = "response_format" if name == "json_schema" else name
@@ -225,14 +225,14 @@ class Judge:
         )
         self.seen[key] += 1
         odd = ""
-        if told.malformed and (
-            told.malformed_times is None or self.seen[key] <= told.malformed_times
+        if script.malformed and (
+            script.malformed_times is None or self.seen[key] <= script.malformed_times
         ):
-            kinds = (told.malformed,) if isinstance(told.malformed, str) else told.malformed
+            kinds = (script.malformed,) if isinstance(script.malformed, str) else script.malformed
             odd = kinds[(number - 1) % len(kinds)]
             self.malformed += 1
         reply = self.whole(
-            body, question, think(question, told, (*key, self.seen[key])), odd, number, anthropic
+            body, question, think(question, script, (*key, self.seen[key])), odd, number, anthropic
         )
         return reply._replace(manner=manner), question, odd
 
@@ -497,13 +497,13 @@ class Endpoint:
 
 @contextmanager
 def scripted_judge(*, own_process: bool = False, **behaviour: Any) -> Iterator[Endpoint]:
-    told = Behaviour(**behaviour)
-    with (_process if own_process else _thread)(told) as ports:
-        yield Endpoint(told, *ports)
+    script = Behaviour(**behaviour)
+    with (_process if own_process else _thread)(script) as ports:
+        yield Endpoint(script, *ports)
 
 
 @contextmanager
-def _thread(told: Behaviour) -> Iterator[tuple[int, int]]:
+def _thread(script: Behaviour) -> Iterator[tuple[int, int]]:
     started = threading.Event()
     found: dict[str, Any] = {}
 
@@ -513,7 +513,7 @@ def _thread(told: Behaviour) -> Iterator[tuple[int, int]]:
 
     async def main() -> None:
         found["loop"], found["stop"] = asyncio.get_running_loop(), asyncio.Event()
-        await serve(told, ready, found["stop"])
+        await serve(script, ready, found["stop"])
 
     def run() -> None:
         try:
@@ -532,9 +532,14 @@ def _thread(told: Behaviour) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def _process(told: Behaviour) -> Iterator[tuple[int, int]]:
+def _process(script: Behaviour) -> Iterator[tuple[int, int]]:
     here = Path(__file__).resolve().parent.parent
-    command = [sys.executable, "-m", "servers.scripted_judge", json.dumps(dataclasses.asdict(told))]
+    command = [
+        sys.executable,
+        "-m",
+        "servers.scripted_judge",
+        json.dumps(dataclasses.asdict(script)),
+    ]
     child = subprocess.Popen(
         command,
         cwd=here,

@@ -82,7 +82,7 @@ def _preferred(kept: Sequence[StoredLabel]) -> tuple[ValueInterval | None, int]:
     """How often the first version of a pair is preferred, one vote for each pair."""
     if not any(one.label.pair for one in kept):
         return None, 0
-    votes = [_one_value(list(said.values())) for said in _by_person(kept, CHOICE).values()]
+    votes = [_one_value(list(given.values())) for given in _by_person(kept, CHOICE).values()]
     chosen = Counter(votes)
     halves = chosen["tie"] + chosen[None]
     return value_interval(half_wilson(chosen["a"], halves, len(votes))), len(votes)
@@ -167,7 +167,7 @@ def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]
     tied.
     """
     values = _by_person(results.labels, criterion)
-    return {run: _one_value(list(said.values())) for run, said in values.items()}
+    return {run: _one_value(list(given.values())) for run, given in values.items()}
 
 
 def _by_person(

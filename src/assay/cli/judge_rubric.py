@@ -192,10 +192,10 @@ def _panel(options: Options, store: Store | None) -> int:
         for one, vote in zip(members[names[0]], voted, strict=True)
     ]
     alpha = disagreement["krippendorff_alpha"]["value"]
-    told = "is not defined here" if alpha is None else f"{alpha:.3f}"
+    shown_alpha = "is not defined here" if alpha is None else f"{alpha:.3f}"
     unanimous = (
         f"unanimous on {disagreement['unanimous']:,} of {disagreement['judged_by_all']:,};"
-        f" Krippendorff's alpha {told}"
+        f" Krippendorff's alpha {shown_alpha}"
     )
     common.note_usage(usages, counts)
     return common.finish(

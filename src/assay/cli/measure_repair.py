@@ -138,12 +138,12 @@ def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str
                 f" patch: {'passed' if before.passed else 'failed'}){why}"
             )
         for which, names in one.invalid_before.items():
-            said = (
+            verdict = (
                 "passed without the patch, so they prove nothing and count as failed"
                 if which == "fail_to_pass"
                 else "failed without the patch too"
             )
-            lines += [f"  {which}: {', '.join(map(printable, names))} {said}"] if names else []
+            lines += [f"  {which}: {', '.join(map(printable, names))} {verdict}"] if names else []
         lines += (
             [f"  left out of the patch, for the tests: {', '.join(map(printable, one.guarded))}"]
             if one.guarded

@@ -105,10 +105,10 @@ def _github(options: Options, event: dict[str, Any]) -> CommentApi:
 
 
 def _gitlab(options: Options) -> CommentApi:
-    said = os.environ.get("CI_MERGE_REQUEST_IID", "")
+    text = os.environ.get("CI_MERGE_REQUEST_IID", "")
     number = options.pull
     if number is None:
-        number = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
     repository = options.repo or os.environ.get("CI_PROJECT_PATH", "")
     what = "In a merge request pipeline, GitLab's variables name it."
     api = options.api or os.environ.get("CI_API_V4_URL") or GITLAB_API

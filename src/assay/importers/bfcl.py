@@ -49,8 +49,8 @@ def _is_score(head: Head) -> bool:
 
 
 def _is_result(head: Head) -> bool:
-    told = "input_token_count" in head.keys or bool(_NAMED.fullmatch(file_stem(head.path)))
-    return head.has("id", "result") and told
+    is_named = "input_token_count" in head.keys or bool(_NAMED.fullmatch(file_stem(head.path)))
+    return head.has("id", "result") and is_named
 
 
 def _fits(head: Head) -> bool:
@@ -232,7 +232,7 @@ def _failure(
         kind = error.get("error_type", kind)
         error = error.get("error_message", error.get("error"))
     words = error if isinstance(error, list) else [error]
-    told = "; ".join(str(one)[:300] for one in words if one is not None)
+    message = "; ".join(str(one)[:300] for one in words if one is not None)
     answer = row.get("model_result", row.get("model_result_raw"))
     broken = str(kind).endswith("inference_error") or _is_broken(answer)
     prompt = row.get("prompt")
@@ -244,7 +244,7 @@ def _failure(
         status="error" if broken else "success",
         scores={"valid": None if broken else valid},
         verdict=None if broken else valid,
-        reason=f"{kind}: {told}" if kind is not None else told,
+        reason=f"{kind}: {message}" if kind is not None else message,
         inputs=None if prompt is None else {"prompt": prompt},
         outputs=None if answer is None else {"answer": answer},
         expected=row.get("possible_answer"),

@@ -149,8 +149,10 @@ def _run(
 
 def _reason(fault: Mapping[str, Any] | None, failed: Sequence[str], broken: bool) -> str:
     if broken:
-        told = (fault or {}).get("message") or (fault or {}).get("code")
-        return f"the sample ended in an error: {told}" if told else "the sample ended in an error"
+        reason = (fault or {}).get("message") or (fault or {}).get("code")
+        return (
+            f"the sample ended in an error: {reason}" if reason else "the sample ended in an error"
+        )
     return f"not passed: {', '.join(failed)}" if failed else ""
 
 

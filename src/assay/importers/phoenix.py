@@ -91,9 +91,9 @@ class _Annotations:
             self._judged.add(name)
         if given.get("label") is not None:
             self.labels[name] = str(given["label"])[:2000]
-        told = given.get("error") or given.get("explanation")
-        if told is not None:
-            self.reasons[name] = str(told)[:2000]
+        reason = given.get("error") or given.get("explanation")
+        if reason is not None:
+            self.reasons[name] = str(reason)[:2000]
         if given.get("error") is not None:
             self._tally.read["annotators that failed"] += 1
             score = None

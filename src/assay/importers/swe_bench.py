@@ -165,8 +165,8 @@ def _outcomes(path: str | None) -> tuple[dict[str, Outcome], int]:
     for key in ("submitted", *(key for key, _ in _OUTCOMES)):
         outcome = dict(_OUTCOMES).get(key, _OUTCOMES[0][1])
         for name in lists.ids.get(key, ()):
-            told = reasons.get(name)
-            words = f"{outcome.reason}: {told}" if isinstance(told, str) else outcome.reason
+            given = reasons.get(name)
+            words = f"{outcome.reason}: {given}" if isinstance(given, str) else outcome.reason
             found[name_of(name, "an instance id", path)] = outcome._replace(reason=words)
     return found, lists.total
 

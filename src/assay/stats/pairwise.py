@@ -165,12 +165,12 @@ def _standard_error(scores: Sequence[float]) -> float | None:
 
 def _verdicts(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
     """The single verdicts, with each order counted separately."""
-    said = [winner for pair in pairs for winner in pair.verdicts.values()]
-    read = [_WORTH[winner] for winner in said if winner is not None]
+    winners = [winner for pair in pairs for winner in pair.verdicts.values()]
+    read = [_WORTH[winner] for winner in winners if winner is not None]
     return {
-        "n": len(said),
-        **{winner: said.count(winner) for winner in WINNERS},
-        "unparsable": said.count(None),
+        "n": len(winners),
+        **{winner: winners.count(winner) for winner in WINNERS},
+        "unparsable": winners.count(None),
         "win_rate": sum(read) / len(read) if read else None,
     }
 

@@ -143,9 +143,9 @@ def check_na(score: object, reason: object) -> None:
     """`n/a` needs one of the six reasons; free text is none."""
     check_score(score)
     if score == "n/a" and reason not in NA_REASONS:
-        said = "no reason" if reason is None else f"the reason {reason!r}"
+        given = "no reason" if reason is None else f"the reason {reason!r}"
         raise InputError(
-            "NA-001", f"n/a is given with {said}.", fix=f"Give one of {', '.join(NA_REASONS)}."
+            "NA-001", f"n/a is given with {given}.", fix=f"Give one of {', '.join(NA_REASONS)}."
         )
 
 

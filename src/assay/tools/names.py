@@ -117,14 +117,14 @@ def segment(value: object, what: str) -> str:
         or ".." in value
         or len(value) > MAX_SEGMENT
     ):
-        said = (
+        shown_name = (
             repr(value)
             if len(repr(value)) < 80
             else f"{repr(value)[:60]}... ({len(str(value))} characters)"
         )
         raise InputError(
             "FMC-007",
-            f"the {what} {said} cannot be part of a file name.",
+            f"the {what} {shown_name} cannot be part of a file name.",
             fix=(
                 "Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most"
                 f" {MAX_SEGMENT} characters."

@@ -62,10 +62,10 @@ def dimensions_of(schema: ToolSchema, *, when_to_use: str | None = None) -> tupl
     """The dimensions that a schema is scored on: an MCP server without instructions has no text
     that says when to use it.
     """
-    said = schema.kind != "mcp" or schema.main.get("description") or when_to_use
+    is_described = schema.kind != "mcp" or schema.main.get("description") or when_to_use
     return (
         TRANSPORT_DIMENSIONS
-        if said
+        if is_described
         else tuple(name for name in TRANSPORT_DIMENSIONS if name != MOOT)
     )
 
@@ -107,14 +107,14 @@ def check_protocol(document: object, where: str = "") -> dict[str, Any]:
         raise InputError("PRO-002", "is not a JSON object.", where=where)
     version = document.get("scoringProtocol")
     if version != SCORING_PROTOCOL:
-        said = (
+        problem = (
             "states no scoringProtocol"
             if version is None
             else f"is of the scoringProtocol {version!r}"
         )
         raise InputError(
             "PRO-001",
-            f"{said}; this program speaks {SCORING_PROTOCOL!r}.",
+            f"{problem}; this program speaks {SCORING_PROTOCOL!r}.",
             where=where,
             fix="Nothing was written. Make it again with this protocol.",
         )

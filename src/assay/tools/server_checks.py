@@ -123,8 +123,10 @@ def _stated(schema: ToolSchema, declared: Declaration, keys: list[str]) -> ToolS
 
 
 def _by_declaration(check: VetoCheck) -> VetoCheck:
-    said = check.reason.replace("the schema", "the server")
-    return check._replace(reason=f"by its declaration, {said}" if check.outcome == CLEAN else said)
+    reason = check.reason.replace("the schema", "the server")
+    return check._replace(
+        reason=f"by its declaration, {reason}" if check.outcome == CLEAN else reason
+    )
 
 
 def _not_applicable(name: str, reason: str) -> VetoCheck:

@@ -206,8 +206,8 @@ def _type(parameter: CheckedParameter) -> str:
 
 def _rest(row: ToolRow, placed: dict[str, list[SchemaFinding]]) -> Section:
     """The findings that are about neither the description nor a parameter."""
-    told = {finding for findings in placed.values() for finding in findings}
-    rest = [finding for finding in row.findings if finding not in told]
+    placed_findings = {finding for findings in placed.values() for finding in findings}
+    rest = [finding for finding in row.findings if finding not in placed_findings]
     costs = row.tool.costs if row.tool else []
     lost = [
         phrase(f"{count(cost.points, 'point')} to ", code(cost.rule), small(f" {cost.findings:,}×"))

@@ -82,13 +82,6 @@ def mapped(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def rows_of(value: Any) -> list[dict[str, Any]]:
-    """The mappings in a list; nothing if there is no list."""
-    return (
-        [one for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
-    )
-
-
 def texts(value: Any) -> list[str]:
     """The members of a list as text; nothing if there is no list."""
     return [str(one) for one in value] if isinstance(value, list | tuple) else []

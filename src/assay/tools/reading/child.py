@@ -224,14 +224,14 @@ class ServerProcess:
 
     def last_words(self) -> str:
         """How the child ended by itself and its last output, for an error."""
-        said = []
+        sentences = []
         code = self._code
         if code is not None:
-            said.append(
+            sentences.append(
                 f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}."
             )
         if self._noise:
-            said.append(
+            sentences.append(
                 f" It wrote {count(self._noise, 'stray line')} to stdout, where only messages"
                 f" belong; the first is {self._first_noise!r}."
             )
@@ -241,7 +241,7 @@ class ServerProcess:
             if line.strip()
         ]
         if lines:
-            said.append(
+            sentences.append(
                 f" Its last output was: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}."
             )
-        return "".join(said)
+        return "".join(sentences)

@@ -128,14 +128,14 @@ def _fix(code: str, way: str) -> str:
 
 def _schema(answer: _Answer, path: str, name: str) -> ToolSchema:
     tools = sorted(answer.tools, key=lambda tool: str(tool["name"]))
-    told, version = answer.info.get("name"), answer.info.get("version")
+    named, version = answer.info.get("name"), answer.info.get("version")
     try:
         source = ecma.canonical(
             {"serverInfo": answer.info, "instructions": answer.instructions, "tools": tools}
         ).encode()
         return from_tools_list(
             tools,
-            name=told if isinstance(told, str) and re.search(r"[A-Za-z0-9]", told) else name,
+            name=named if isinstance(named, str) and re.search(r"[A-Za-z0-9]", named) else name,
             version=version if isinstance(version, str) else "",
             instructions=answer.instructions,
             path=path,

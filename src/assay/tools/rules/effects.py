@@ -48,9 +48,9 @@ def check(tool: ShownTool, found: SchemaFindings) -> None:
             )
         return
     verb = _verb_of(words)
-    said = _SAYS.search(tool.description, 0, 2000)
+    declared = _SAYS.search(tool.description, 0, 2000)
     destroys = verb if verb in _DESTROYS else None
-    described = None if said is None else (said[1] or said[2]).lower()
+    described = None if declared is None else (declared[1] or declared[2]).lower()
     if hints.get("readOnlyHint") is True:
         changes = verb or described or ("PUT or DELETE" if tool.writes else None)
         hint = "readOnlyHint is true"
