@@ -277,6 +277,8 @@ def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
         assert (found["where"], '{"evaluation": NAME}' in found["detail"]) == (side, True), found
     listed = {"candidate": ["next"], "baseline": one}
     assert refused(api.post("/decisions", listed), 422)["where"] == "candidate[0]"
+    unnamed = {"name": "next", "runs": [*one, {**one[0], "dataset": {"id": "d"}}]}
+    assert refused(api.post("/evaluations", unnamed), 422)["where"] == "runs[1]"
     refused(api.post("/jobs", {"kind": "delete"}), 422)
     refused(api.post("/jobs", {"kind": "rescore", "filters": {"nope": "x"}}), 422)
     for rules in ("profile", "rubric"):

@@ -114,7 +114,7 @@ def _need_names(tree: Any, at: str) -> None:
     for what in ("workflow", "dataset"):
         named = tree.get(what)
         if not isinstance(named, dict) or not {"id", "version"} <= named.keys():
-            raise Problem(422, f"the run names no {what} with its version.", where=f"runs{at}")
+            raise Problem(422, f"the run names no {what} with its version.", where=at or "runs")
 
 
 @router.get("", summary="List evaluations")
