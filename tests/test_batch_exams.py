@@ -24,6 +24,7 @@ from assay.exams.policy import AxisLimits, ExamRules
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_exams import make_exam_plan, plan_exams
 from assay.records.exam import ExamResult
+from examples import repeats
 
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
 
@@ -126,7 +127,7 @@ def test_every_verdict_and_number_is_that_of_the_python_gate(setting: Setting) -
         baseline = setting.checked("regression", before)
         plan = make_exam_plan(setting.exams["capstone"], marking, policy, baseline=baseline)
         rows, expected = [], {}
-        for index in range(400):
+        for index in range(repeats(150, 400)):
             run = f"r{index}"
             first = sitting(rng, names["capstone"], None) or {names["capstone"][0]: 0}
             second = sitting(rng, names["regression"], before)

@@ -214,18 +214,15 @@ def test_json_without_a_scorecards_rules_means_the_same_in_every_spelling(
     assay: Any, gates: list[str], tmp_path: Path
 ) -> None:
     usual = {"run": '"r-0"', **USUAL}
-    spelled = {
-        "null": {"n": "null"},  # as an empty cell of a table: nothing was said
-        "whole": {"run": "7"},  # as a column of whole numbers
-    }
-    for name, odd in spelled.items():
-        (tmp_path / f"{name}.jsonl").write_text(row({**usual, **odd}, gates))
-        done = assay("batch", f"{name}.jsonl", "-o", f"{name}.parquet", "--profile", "own.yaml")
-        assert done.code == 0, done.out
-    long = row({**usual, "right": "0." + "9" * 60}, gates).replace('"right"', '"r\\u0069ght"')
-    (tmp_path / "long.jsonl").write_text(long)
-    done = assay("batch", "long.jsonl", "-o", "long.parquet", "--profile", "own.yaml")
-    assert done.code == 3, "an escaped key hides no digits"
+    null = row({**usual, "n": "null"}, gates)  # as an empty cell of a table: nothing was said
+    whole = row({**usual, "run": "7"}, gates)  # as a column of whole numbers
+    long = row({**usual, "run": '"long"', "right": "0." + "9" * 60}, gates)
+    escaped = long.replace('"right"', '"r\\u0069ght"')
+    (tmp_path / "spelled.jsonl").write_text(null + whole + escaped)
+    done = assay("batch", "spelled.jsonl", "-o", "s.parquet", "--profile", "own.yaml", "--json")
+    assert (done.code, made(tmp_path, "s").keys()) == (3, {"r-0", "7"}), done.out
+    (reject,) = done.json()["rejected"]
+    assert reject["examples"][0].startswith("long right = 0.99"), "an escaped key hides no digits"
     forged = json.loads(row(usual, gates)) | {"right": "1", "assay_in_quotes:right": False}
     (tmp_path / "forged.jsonl").write_text(json.dumps(forged))
     done = assay("batch", "forged.jsonl", "-o", "f.parquet", "--profile", "own.yaml")

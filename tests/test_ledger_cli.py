@@ -20,6 +20,7 @@ from assay.pipeline.grading import Grader
 from assay.store.drafts import Link, draft, graded_drafts
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, POLICY, run, scorecard
+from examples import CAMPAIGN
 from postgres import ledger_url, postgres_url
 
 __all__ = ["ledger_url", "postgres_url"]
@@ -54,7 +55,8 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(
         checked.json()["records"],
         checked.json()["links"],
     ) == (0, True, 15, 10)
-    for family in FAMILIES:
+    on_sqlite = ledger_url.startswith("sqlite")
+    for family in FAMILIES if CAMPAIGN or on_sqlite else FAMILIES[:1]:
         played = assay("ledger", "replay", f"r-{family}", "--db", ledger_url, "--json")
         assert (played.code, played.json()["same"], played.json()["difference"]) == (0, True, None)
         assert played.json()["gradingSystem"].startswith("gradingSystem/")

@@ -45,6 +45,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
+@pytest.mark.parametrize("ledger_url", ["postgresql"], indirect=True)  # the others use SQLite
 def test_an_export_has_every_stored_number_and_a_second_adds_only_what_is_new(
     assay: Any, tmp_path: Path, ledger_url: str
 ) -> None:

@@ -361,7 +361,7 @@ def test_a_dataset_that_does_not_fit_is_refused_with_reasons_before_anything_run
 
 
 def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) -> None:
-    sides = {"candidate": faq(2, 32), "baseline": faq(1, 32)}
+    sides = {"candidate": faq(2, 3), "baseline": faq(1, 3)}
     strict = ReleaseSettings(config="assay.yaml", bars=Bars(min_pass_rate=1.0))
     with serving(f"{tmp_path}/l.db", release=strict) as api:
         made = api.post("/decisions", sides)
@@ -406,7 +406,7 @@ def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: P
         evaluated = api.post("/evaluations", {"name": "own", "runs": [one]})
         assert evaluated.status_code == 201, evaluated.text
         assert evaluated.json()["evaluation"]["settings"]["profile"] == "rag@1"
-        sides = {"candidate": faq(2, 32), "baseline": faq(1, 32)}
+        sides = {"candidate": faq(2, 3), "baseline": faq(1, 3)}
         for name, value in other.items():
             refused = {
                 "run": api.post(f"/runs?{name}={value}", one),
@@ -459,7 +459,7 @@ def test_a_request_may_name_the_rules_of_assay_yaml_that_are_files(tmp_path: Pat
         grading_policy=files["bar"],
         policy=files["ship"],
     )
-    sides = {"candidate": faq(2, 32), "baseline": faq(1, 32)}
+    sides = {"candidate": faq(2, 3), "baseline": faq(1, 3)}
     with serving(f"{tmp_path}/l.db", release=settings) as api:
         for named in ("profile=ours&policy=bar", "profile=ours@1&policy=bar@1"):
             made = api.post(f"/runs?{named}", run("rag"))

@@ -404,7 +404,7 @@ def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path
         schema = schemathesis.openapi.from_dict(description(), config=SchemathesisConfig())
         for outcome in schema.get_all_operations():
             operations += 1
-            if examples or operations % 2:  # in the suite every other one, in a campaign all
+            if examples or operations % 4 == 1:  # in the suite one in four, in a campaign all
                 found += explore(api, outcome.ok(), digest, examples=int(examples or 2))
     assert operations > 30
     assert not found, "\n".join(found[:20])
