@@ -560,6 +560,18 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     assert what in gates.reason
 
 
+def test_a_candidate_that_alone_says_what_is_expected_of_it_is_held() -> None:
+    before = made(toolruns({"expected": None}), "baseline")
+    expected = run("tool-use")["expected"]
+    for stated, outcome_now in ((expected, "hold"), (None, "promote")):
+        ours = made(toolruns({"expected": stated}), "candidate")
+        found = decide_sides(ours, before, RULES, GRADER, terms=Terms())
+        assert found.outcome == outcome_now
+        assert ("states an expected value and the baseline none in 32" in found.reason) == (
+            stated is not None
+        )
+
+
 def test_a_candidate_cannot_say_itself_where_its_handoffs_should_go() -> None:
     labelled = {"expected": None, "handoffs": [{"from": "b", "to": "c", "expected": "c"}]}
     before = made(toolruns(labelled), "baseline")

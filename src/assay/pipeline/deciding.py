@@ -29,6 +29,7 @@ from assay.release.comparability import (
     mismatch_error,
     mismatches,
     mixed_versions,
+    own_expectations,
     same_evidence,
     unadmitted_floors,
     undeclared,
@@ -269,6 +270,8 @@ def decide(
         promotion = with_slices(promotion, extra["slices"], rules)
     if unadmitted is not None:
         promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
+    if own := own_expectations(candidate, baseline):
+        promotion = with_finding(promotion, own, {}, rules, violated=False)
     promotion = hold_unscored(promotion, candidate, baseline, rules)
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 

@@ -115,6 +115,27 @@ def undeclared(baseline: Side) -> str | None:
     )
 
 
+def own_expectations(candidate: Side, baseline: Side) -> str | None:
+    """Why the scores show nothing if the candidate's runs state what is expected of them and the
+    baseline's state nothing: the candidate would be measured against its own claims.
+    """
+    added = sorted(
+        name
+        for name, row in candidate.rows.items()
+        if row.declared is not None
+        and row.declared.expected is not None
+        and name in baseline.rows
+        and (before := baseline.rows[name].declared) is not None
+        and before.expected is None
+    )
+    if not added or candidate.imported:
+        return None
+    return (
+        f"the candidate states an expected value and the baseline none in {len(added)} samples, for"
+        f" example {added[0]}. Evaluate the baseline with them too."
+    )
+
+
 def mismatch_error(differences: Sequence[Mismatch]) -> InputError:
     """The error for two sides that were made differently, with every field in which they differ."""
     return InputError(
