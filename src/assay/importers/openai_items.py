@@ -7,7 +7,7 @@ are missing evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import InputError
@@ -35,16 +35,16 @@ def read_items(
 ) -> Iterator[dict[str, Any]]:
     """The runs of output items; pages of one run may be several files."""
     ends: list[bool] = []
-    last: ResultOrigin | None = None
+    last: tuple[dict[str, Any], str] | None = None
     for path in paths:
         for where, item in _items(path, ends):
             tally.read["items"] += 1
-            last = _origin(tool, item, where)
-            yield _run(last, item, where, wanted, tally)
+            last = item, where
+            yield _run(tool, item, where, wanted, tally)
     if ends and all(ends) and last is not None:
         tally.note("The last page says `has_more`: fetch the rest of the items.")
         yield sample_run(
-            last,
+            _origin(tool, *last, judged=()),
             wanted,
             tally,
             sample_id="missing-1",
@@ -68,19 +68,11 @@ def _items(path: str, ends: list[bool]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, shaped(value, dict, "an item", where)
 
 
-def _origin(tool: str, item: Mapping[str, Any], where: str) -> ResultOrigin:
-    if item.get("object") != _KIND:
-        raise InputError("SCO-011", f"`object` isn't {_KIND!r} in this item.", where=where)
+def _origin(
+    tool: str, item: Mapping[str, Any], where: str, judged: Collection[str]
+) -> ResultOrigin:
     name = name_of(item.get("eval_id"), "`eval_id`", where)
-    sample = optional(item.get("sample"), dict, "`sample`", where) or {}
-    model = sample.get("model")
-    judged = [
-        one["name"]
-        for one in shaped(item.get("results") or [], list, "`results`", where)
-        if isinstance(one, dict)
-        and isinstance(one.get("name"), str)
-        and "model" in str(one.get("type"))
-    ]
+    model = (item.get("sample") or {}).get("model")
     return ResultOrigin(
         tool,
         NameVersion(name, model if isinstance(model, str) and model else UNVERSIONED),
@@ -93,14 +85,17 @@ def _origin(tool: str, item: Mapping[str, Any], where: str) -> ResultOrigin:
 
 
 def _run(
-    origin: ResultOrigin, item: Mapping[str, Any], where: str, wanted: Wanted, tally: ImportTally
+    tool: str, item: Mapping[str, Any], where: str, wanted: Wanted, tally: ImportTally
 ) -> dict[str, Any]:
-    sample = item.get("sample") or {}
+    if item.get("object") != _KIND:
+        raise InputError("SCO-011", f"`object` isn't {_KIND!r} in this item.", where=where)
+    sample = optional(item.get("sample"), dict, "`sample`", where) or {}
     fault = optional(sample.get("error"), dict, "`sample.error`", where)
     scores: dict[str, Any] = {}
     verdicts: list[bool | None] = []
     failed: list[str] = []
-    for result in item.get("results") or []:
+    judged: list[str] = []
+    for result in shaped(item.get("results") or [], list, "`results`", where):
         shaped(result, dict, "a result", where)
         label = name_of(result.get("name"), "the `name` of a result", where)
         passed = optional(result.get("passed"), bool, "`passed`", where)
@@ -111,7 +106,10 @@ def _run(
             raise InputError("SCO-011", f"two results are named {label!r}.", where=where)
         scores[label] = score
         verdicts.append(passed)
-        failed += [] if passed else [label]
+        if not passed:
+            failed.append(label)
+        if "model" in str(result.get("type")):
+            judged.append(label)
     verdict = None if not verdicts or None in verdicts else all(verdicts)
     status = optional(item.get("status"), str, "`status`", where)
     if verdict and status in ("fail", "failed"):
@@ -131,7 +129,7 @@ def _run(
     answer = _answer(sample.get("output"))
     datasource = optional(item.get("datasource_item"), dict, "`datasource_item`", where)
     return sample_run(
-        origin,
+        _origin(tool, item, where, judged),
         wanted,
         tally,
         sample_id=short_id(
