@@ -312,6 +312,15 @@ def test_anonymous_access_is_only_for_this_machine_and_only_when_asked_for(
         assert api.get("/runs", headers={"Authorization": "Bearer wrong"}).status_code == 401, (
             "a wrong token is not the same as none"
         )
+        for sender, status in (
+            ({}, 404),
+            ({"Sec-Fetch-Site": "same-origin"}, 404),
+            ({"Sec-Fetch-Site": "cross-site"}, 401),
+            ({"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1"}, 401),
+            ({"Origin": "https://evil.example"}, 401),
+        ):
+            cancelled = api.post("/executions/none/cancel", headers=sender)
+            assert cancelled.status_code == status, "a page elsewhere changes nothing here"
     with serving(f"sqlite:///{tmp_path}/b.db", host="0.0.0.0") as api:
         assert api.get("/runs").status_code == 401
     refused = assay("serve", "--host", "0.0.0.0", "--allow-anonymous")

@@ -4,7 +4,7 @@ A bearer token names one project and some scopes. It comes in a header, or in th
 browser that logged in; for a request that changes something, the cookie counts only if a page of
 this server sent it. Every request needs a token, unless the server was started to let this machine
 in and the request comes from this machine, addresses it as the loopback host, and did not come
-through a proxy.
+through a proxy or, if it changes something, from a page of another site.
 """
 
 from __future__ import annotations
@@ -126,6 +126,7 @@ class Gatekeeper:
             not here
             or not is_loopback(_asked_for(request))
             or any(header(request, name) is not None for name in _FORWARDED)
+            or (_is_from_browser(request) and not _browser_may_send(request))
         ):
             return None
         return Principal("", settings.anonymous_project, frozenset(SCOPES))
@@ -156,11 +157,7 @@ class Gatekeeper:
 def _of_cookie(request: Request) -> str | None:
     """The token from a logged-in browser's cookie, as an Authorization header would have it."""
     cookies = header(request, "cookie")
-    if (
-        cookies is None
-        or COOKIE not in cookies
-        or not (request.method in ("GET", "HEAD") or is_same_origin(request))
-    ):
+    if cookies is None or COOKIE not in cookies or not _browser_may_send(request):
         return None
     wanted = cookie_name(request)
     for cookie in cookies.split(";"):
@@ -186,6 +183,15 @@ def is_same_origin(request: Request) -> bool:
     if site is not None:
         return site == "same-origin"
     return origin is not None and origin.partition("://")[2] == (header(request, "host") or "")
+
+
+def _browser_may_send(request: Request) -> bool:
+    """Whether a browser may send this request: one that changes something comes from our pages."""
+    return request.method in ("GET", "HEAD") or is_same_origin(request)
+
+
+def _is_from_browser(request: Request) -> bool:
+    return any(header(request, name) is not None for name in ("sec-fetch-site", "origin"))
 
 
 def _asked_for(request: Request) -> str | None:
