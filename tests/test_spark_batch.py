@@ -63,6 +63,9 @@ def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duc
     (tmp_path / "in").mkdir()
     tables = batches.tables(by, batches.runs(by, 1, 100), "wide gates")
     assert batches.differences(DuckDBEngine(threads=1), tmp_path / "in", tables, by, {}) == []
+    ratio = batches.NAMES[batches.FORMULAS.index("ratio")]
+    large = f"run,criterion,passed,total\nlarge,{ratio},3,1e19\n"  # FLOOR of it overflows on Spark
+    (tmp_path / "in" / "large.csv").write_text(large)
     (tmp_path / "spark-defaults.conf").write_text(QUICK)
     on_spark = ("--engine", "spark", "--master", "local[1]")
     rejects = "SELECT run, criterion, gate, code, reason FROM"  # each engine prints numbers its way

@@ -142,7 +142,7 @@ def _number(name: str) -> str:
     # a double that no decimal of 15 digits represents compares with each of them as the text does
     fits = (
         f"(REGEXP_MATCHES({name}, {text(_FEW_DIGITS)})"
-        f" OR LENGTH(REPLACE({digits}, '.', '')) <= {_MAX_DIGITS}"
+        f" OR LENGTH(RTRIM(REPLACE({digits}, '.', ''), '0')) <= {_MAX_DIGITS}"
         f" OR CAST(PRINTF('%.{_MAX_DIGITS - 1}e', {value}) AS DOUBLE) <> {value})"
     )
     vanishes = f"{value} = 0 AND REGEXP_MATCHES({digits}, '[1-9]')"  # too small for a double

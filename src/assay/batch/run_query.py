@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from assay.batch.engine import BatchEngine, ask
+from assay.batch.engine import BatchEngine, SourceColumn, ask
+from assay.batch.layout import NUMBERS, cell_of
+from assay.batch.norms import NUMBER
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 from assay.errors import InputError
@@ -109,14 +111,21 @@ def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) ->
 
 def bad_attempt(side: BatchView) -> str:
     """Whether a run has an attempt that isn't a whole number."""
-    kept = _kept(side, ATTEMPT)
-    is_other = f"CAST({_attempt(side)} AS DOUBLE) <> TRY_CAST({kept} AS DOUBLE)"
-    return f"NOT {kept} IS NULL AND COALESCE({is_other}, TRUE)"
+    is_other = f"CAST({_attempt(side)} AS DOUBLE) <> {_attempt_number(side)}"
+    return f"NOT {_kept(side, ATTEMPT)} IS NULL AND COALESCE({is_other}, TRUE)"
 
 
 def _attempt(side: BatchView) -> str:
-    """The attempt; NULL for what isn't a number. Engines read a text as a double alike."""
-    return f"TRY_CAST(TRY_CAST({_kept(side, ATTEMPT)} AS DOUBLE) AS BIGINT)"
+    return f"TRY_CAST({_attempt_number(side)} AS BIGINT)"
+
+
+def _attempt_number(side: BatchView) -> str:
+    """The attempt as a double; NULL for what isn't a number, such as '1d', which Spark reads."""
+    kept = _kept(side, ATTEMPT)
+    if cell_of(SourceColumn(ATTEMPT, side.columns.get(ATTEMPT, ""))).kind not in NUMBERS:
+        written = f"CAST({kept} AS VARCHAR)"
+        kept = f"CASE WHEN REGEXP_MATCHES({written}, {text(NUMBER)}) THEN {written} END"
+    return f"TRY_CAST({kept} AS DOUBLE)"
 
 
 def _kept(side: BatchView, column: str) -> str:
