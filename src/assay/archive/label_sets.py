@@ -31,7 +31,7 @@ from assay.records.label import (
     Rater,
 )
 from assay.registry import near_miss
-from assay.store.drafts import Draft, Item, Link, draft
+from assay.store.drafts import Draft, Item, draft
 from assay.views.labels import StoredSet
 
 if TYPE_CHECKING:
@@ -198,8 +198,7 @@ def set_draft(label_set: LabelSet, *, author: str | None = None) -> Draft:
     """A set, linked to the evaluations that it was drawn from."""
     made = draft(label_set, kind="labelset", author=author)
     evaluations = [label_set.evaluation, *([label_set.other] if label_set.other else [])]
-    links = [Link("evidence_of", made.name, each.digest) for each in evaluations]
-    return made._replace(links=tuple(links))
+    return made.linked("evidence_of", [each.digest for each in evaluations])
 
 
 # --- in the ledger

@@ -50,12 +50,9 @@ class LabelCounts(NamedTuple):
 
 def label_draft(label: HumanLabel, *, author: str | None = None) -> Draft:
     """A label, linked to the runs it is about and to the label it replaces."""
-    drafted = draft(label, kind="label", author=author)
-    runs = [label.run, *([label.pair.b] if label.pair else [])]
-    links = [Link("evidence_of", drafted.name, run) for run in runs]
-    if label.supersedes is not None:
-        links.append(Link("supersedes", label.supersedes))
-    return drafted._replace(links=tuple(links))
+    replaced = [] if label.supersedes is None else [Link("supersedes", label.supersedes)]
+    drafted = draft(label, kind="label", author=author, links=replaced)
+    return drafted.linked("evidence_of", [label.run, *([label.pair.b] if label.pair else [])])
 
 
 def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | None:

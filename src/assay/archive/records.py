@@ -58,7 +58,7 @@ def exam_drafts(
     made = draft(
         replace(result, broken=UNSET, pass_line=UNSET, notes=[]), kind="exam", author=author
     )
-    return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]
+    return [evidence, made.linked("evidence_of", [evidence.name])]
 
 
 def exam_gate_drafts(gate: ExamGate, results: Mapping[str, Document | None]) -> list[Draft]:
@@ -80,14 +80,9 @@ def exam_gate_drafts(gate: ExamGate, results: Mapping[str, Document | None]) -> 
     }
     document = to_builtins(gate, builtin_types=(Decimal,))
     decision = draft({**document, "evidence": evidence}, kind="decision")
-    return [
-        *kept.values(),
-        decision._replace(
-            links=tuple(
-                Link(EXAM_ROLES[role], decision.name, one.name) for role, one in kept.items()
-            )
-        ),
-    ]
+    for role, one in kept.items():
+        decision = decision.linked(EXAM_ROLES[role], [one.name])
+    return [*kept.values(), decision]
 
 
 def _noted(gate: ExamGate, file: str) -> dict[str, str]:
@@ -102,7 +97,7 @@ def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -
         for name in ("schema", "name", "made_at", "runs", "samples", "fingerprint", "summary")
     }
     made = draft({**shared, "kind": "exam", "evidence_digests": [evidence.name]}, kind="baseline")
-    return [evidence, made._replace(links=(Link("baseline_of", made.name, evidence.name),))]
+    return [evidence, made.linked("baseline_of", [evidence.name])]
 
 
 # --- judges
@@ -135,12 +130,7 @@ def card_drafts(
         for kind, document in (("audit", audit), ("calibration", calibration))
         if document is not None
     ]
-    return [
-        *evidence,
-        drafted._replace(
-            links=tuple(Link("evidence_of", drafted.name, one.name) for one in evidence)
-        ),
-    ]
+    return [*evidence, drafted.linked("evidence_of", [one.name for one in evidence])]
 
 
 # --- results of verbs that only compute
@@ -151,9 +141,7 @@ def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str])
     the ledger.
     """
     made = draft({"schema": schema_of(verb), **document}, kind="result")
-    return made._replace(
-        links=tuple([Link("evidence_of", made.name, digest) for digest in made_of])
-    )
+    return made.linked("evidence_of", made_of)
 
 
 # --- tool schemas
@@ -163,7 +151,7 @@ def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[
     """A report of the file protocol, after the scores it was made of."""
     evidence = draft(scores, kind="event")
     made = draft(report, kind="entry")
-    return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]
+    return [evidence, made.linked("evidence_of", [evidence.name])]
 
 
 def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
@@ -184,10 +172,7 @@ def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
         for entry, one in zip(entries, drafts, strict=True)
     ]
     made = draft(index, kind="index")
-    return [
-        *linked,
-        made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in drafts)),
-    ]
+    return [*linked, made.linked("evidence_of", [one.name for one in drafts])]
 
 
 def _entry(path: str) -> dict[str, Any]:
@@ -248,9 +233,10 @@ def schema_gate_drafts(
     made = draft(
         {"schema": SCHEMA_GATE, **to_builtins(gate), "evidence": evidence}, kind="decision"
     )
-    links = [Link("candidate_of", made.name, one.name) for one in indexes.values()]
-    links += [Link("evidence_of", made.name, one.name) for one in (*sources.values(), lists)]
-    return [*indexes.values(), *sources.values(), lists, made._replace(links=tuple(links))]
+    checked = [*sources.values(), lists]
+    made = made.linked("candidate_of", [one.name for one in indexes.values()])
+    made = made.linked("evidence_of", [one.name for one in checked])
+    return [*indexes.values(), *checked, made]
 
 
 def _source_record(file: str, data: bytes) -> dict[str, str]:

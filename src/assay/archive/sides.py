@@ -100,21 +100,17 @@ def decision_drafts(
     declared plan, and to a profile that was made for it and is on no shelf.
     """
     decision = draft(document.tree(), kind="decision", author=author)
-    links = [
-        Link(f"{name}_of", decision.name, digest)
-        for name, side in (("candidate", candidate), ("baseline", baseline))
-        for digest in side.evidence
-    ]
-    links += [
-        Link("decides", digest) for digest in dict.fromkeys((*candidate.grades, *baseline.grades))
-    ]
+    decision = decision.linked("candidate_of", candidate.evidence)
+    decision = decision.linked("baseline_of", baseline.evidence)
+    grades = dict.fromkeys((*candidate.grades, *baseline.grades))
+    decides = [Link("decides", digest) for digest in grades]
+    decision = decision._replace(links=(*decision.links, *decides))
     before = []
     if plan is not None:
         before.append(draft(plan, kind="event", author=author))
     if profile is not None:
         before.append(own_profile_draft(profile, author=author))
-    links += [Link("evidence_of", decision.name, one.name) for one in before]
-    return [*before, decision._replace(links=tuple(links))]
+    return [*before, decision.linked("evidence_of", [one.name for one in before])]
 
 
 class DecisionEvidence(NamedTuple):
@@ -166,9 +162,7 @@ def baseline_record(
 def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> Draft:
     """A baseline with links to its evidence."""
     made = draft(record, kind="baseline", author=author)
-    return made._replace(
-        links=tuple(Link("baseline_of", made.name, digest) for digest in record["evidence_digests"])
-    )
+    return made.linked("baseline_of", record["evidence_digests"])
 
 
 class SideReader:

@@ -7,7 +7,7 @@ record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
@@ -93,6 +93,12 @@ class Draft(NamedTuple):
     def name(self) -> str:
         """Its digest as text, to link to before it is stored."""
         return digest_text(self.digest)
+
+    def linked(self, relation: str, sources: Iterable[str]) -> Draft:
+        """The same draft, to which these records have this relation; `sources` are digests."""
+        own = self.name
+        links = [Link(relation, own, source) for source in sources]
+        return self._replace(links=(*self.links, *links))
 
 
 class Stored(NamedTuple):
@@ -320,7 +326,7 @@ def graded_drafts(
     last = draft(grade, kind="grade", author=author, reason=reason, links=links)
     if card.digest == evidence.digest:
         return [evidence, last]
-    return [evidence, card._replace(links=(Link("evidence_of", card.name, evidence.name),)), last]
+    return [evidence, card.linked("evidence_of", [evidence.name]), last]
 
 
 def evidence_draft(evidence: Any, *, author: str | None = None, reason: str | None = None) -> Draft:
