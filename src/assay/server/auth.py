@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.datastructures import URL
 
@@ -29,9 +28,6 @@ from assay.store.databases import Database
 MAX_CACHED = 10_000
 COOKIE = "assay_token"
 """The cookie with the user's token."""
-BEARER = HTTPBearer(
-    auto_error=False, scheme_name="token", description="A token made by `assay token create`."
-)
 
 
 class Principal(NamedTuple):
@@ -210,13 +206,15 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="assay"'}
 _FORWARDED = ("x-forwarded-for", "x-forwarded-host", "forwarded", "x-real-ip", "via")
 
 
-def _needs(scope: str) -> Callable[[Request], Awaitable[Principal]]:
-    """A dependency that returns the principal if it has the scope."""
+class _Needs(HTTPBearer):
+    """A dependency that returns the principal of a request if it has the scope."""
 
-    async def check(request: Request, _token: object = Security(BEARER)) -> Principal:
-        return await admit(request, scope)
+    def __init__(self, scope: str) -> None:
+        super().__init__(scheme_name="token", description="A token made by `assay token create`.")
+        self._scope = scope
 
-    return check
+    async def __call__(self, request: Request) -> Principal:  # type: ignore[override]
+        return await admit(request, self._scope)
 
 
 async def admit(request: Request, scope: str) -> Principal:
@@ -234,4 +232,4 @@ async def admit(request: Request, scope: str) -> Principal:
     return principal
 
 
-READ, WRITE, JUDGE, BASELINE, ADMIN = (Depends(_needs(scope)) for scope in SCOPES)
+READ, WRITE, JUDGE, BASELINE, ADMIN = (Depends(_Needs(scope)) for scope in SCOPES)

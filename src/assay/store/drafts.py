@@ -18,7 +18,7 @@ from assay.canon import canonical
 from assay.errors import InputError
 from assay.files.json_files import MAX_LINE, parse_json
 from assay.records.evidence import Run
-from assay.records.scorecard import Scorecard
+from assay.records.scorecard import SCORING_SYSTEM, Scorecard
 from assay.records.typed import convert
 from assay.registry import near_miss
 from assay.store.facets import Facets, facets_of
@@ -244,8 +244,8 @@ class Body(bytes):
 
 
 class _Card(Scorecard, frozen=True, kw_only=True):
-    """A scorecard as it is stored, always with its version: a scorecard without one would take on
-    whatever version is current.
+    """A scorecard of the default version as it is stored: with its version, because a scorecard
+    without one would take on whatever version is current.
     """
 
     scoring_system: str = msgspec.field(name="scoringSystem")
@@ -255,7 +255,7 @@ def body_of(record: Any) -> Body:
     """The canonical JSON of a record. Anything that couldn't be read back is refused."""
     if isinstance(record, Body):
         return record
-    if isinstance(record, Scorecard):
+    if isinstance(record, Scorecard) and record.scoring_system == SCORING_SYSTEM:
         record = _Card(**structs.asdict(record))
     try:
         body = canonical(record)

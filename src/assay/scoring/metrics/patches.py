@@ -171,12 +171,12 @@ def _git_names(field: str) -> list[str]:
 def _checked(name: str) -> str:
     """The path inside the tree, without git's prefix. Raises for one that leads out of the tree."""
     path = name[2:] if name.startswith(("a/", "b/")) else name
-    parts = path.split("/")
+    parts = {part.lower() for part in path.split("/")}
     if name.startswith("/") or path.startswith("/") or re.match(r"[A-Za-z]:", path) or "\\" in path:
         raise PatchError(f"the path {name[:200]!r} is absolute, or not written with /")
-    if not path or any(part in ("", ".", "..") for part in parts):
+    if parts & {"", ".", ".."}:
         raise PatchError(f"the path {name[:200]!r} leads out of the tree, or nowhere")
-    if any(part.lower() in (".git", "git~1") for part in parts) or min(path) < " ":
+    if parts & {".git", "git~1"} or min(path) < " ":
         raise PatchError(f"the path {name[:200]!r} is not one that a patch may change")
     return path
 
