@@ -127,7 +127,7 @@ def test_every_verdict_and_number_is_that_of_the_python_gate(setting: Setting) -
         baseline = setting.checked("regression", before)
         plan = make_exam_plan(setting.exams["capstone"], marking, policy, baseline=baseline)
         rows, expected = [], {}
-        for index in range(repeats(150, 400)):
+        for index in range(repeats(80, 400)):
             run = f"r{index}"
             first = sitting(rng, names["capstone"], None) or {names["capstone"][0]: 0}
             second = sitting(rng, names["regression"], before)
