@@ -29,13 +29,14 @@ from assay.archive.labels import counted, label_draft, labels_of_set
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import calibrate
 from assay.judging.config import JudgeSpec
+from assay.judging.identity import rubric_name
 from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import Ledger, open_ledger
 from assay.views.blocks import Paragraph, Section, Table
 from assay.views.labels import LabelResults, StoredSet, results_view, says
 from documents import run
-from labelling import CRITERIA, judged, stored
+from labelling import CRITERIA, RUBRIC, judged, stored
 from test_evaluations import evaluation_draft, graded
 from test_evaluations import made as evaluated
 
@@ -68,6 +69,21 @@ def say(ledger: Ledger, stored: StoredSet, rater: Rater, values: list[Any]) -> L
         label = set_label(stored, item, rater, **given)
         ledger.put_many(saving(ledger, label, project="default"))
     return results_of(stored, labels_of_set(ledger, stored.digest, project="default"))
+
+
+def test_a_set_by_the_judges_rubric_is_refused_if_that_has_changed(ledger: Ledger) -> None:
+    runs = judged(6)
+    for one in runs:
+        for score in one["scores"].values():
+            if (score.get("source") or {}).get("rubric"):
+                score["source"]["rubric"] = f"{RUBRIC.id}+000000000000"
+    evaluation = stored(ledger, runs, "old")
+    with pytest.raises(UsageError, match="which has changed"):
+        make_set(ledger, Shelf(), evaluation, None, SetRequest(), project="default")
+    named = SetRequest(rubric=RUBRIC.id)
+    made = make_set(ledger, Shelf(), evaluation, None, named, project="default")
+    assert made.rubric is not None
+    assert made.rubric.id == rubric_name(RUBRIC)
 
 
 def test_the_same_seed_draws_the_same_set_and_it_is_stored_once(ledger: Ledger) -> None:

@@ -139,6 +139,15 @@ def _named(stored: StoredEvaluation) -> LabelledEvaluation:
 def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
     name = request.rubric or _usual_rubric(shelf, pool)
     rubric = shelf.rubric(name)
+    judged = next((by for by, _ in pool.rubrics.most_common(1)), "")
+    if not request.rubric and "+" in judged and judged != rubric_name(rubric):
+        raise UsageError(
+            "CLI-001",
+            f"the judge scored by the rubric {judged}, which has changed: it is"
+            f" {rubric_name(rubric)} now.",
+            fix=f"To label by the new text, name it: --rubric {rubric.id}. Such labels can't"
+            " calibrate that judge.",
+        )
     known = [one.name for one in rubric.criteria]
     for wanted in request.criteria:
         if wanted not in known:
