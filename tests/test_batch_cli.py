@@ -91,6 +91,14 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")], "nothing is left"
 
 
+def test_a_process_that_used_the_engine_ends_without_a_report_of_leaks(
+    assay_anew: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "s.parquet", rows())
+    done = assay_anew("batch", "s.parquet", "-o", "g.parquet", "--profile", PROFILE)
+    assert (done.code, "leaked" in done.err) == (1, False), done.err
+
+
 def test_csv_and_jsonl_outputs_hold_the_same_rows(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "s.parquet", rows())
     for form in ("csv", "jsonl") if CAMPAIGN else ("csv",):
