@@ -110,8 +110,8 @@ def _read(cell: Cell) -> _Read:
 
 
 def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch], str]:
-    """The norm of a number. What most rows have comes first: an engine tries a branch only on rows
-    that none before it took.
+    """The norm of a number. The branch for most rows comes first: an engine tries a branch only on
+    rows that none before it took.
     """
     if cell is None:
         return [], str(fault.NO_SCORE)

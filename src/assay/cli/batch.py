@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
-from assay.cli.bars import pass_bar
 from assay.cli.batch_engine import ENGINE, engine_of
 from assay.cli.frame import BARS, Bounds, Command, Options, arg, flag, repeated
 from assay.cli.progress import Progress
+from assay.cli.totals import pass_bar
 from assay.errors import ExitCode, UsageError, printable
 
 if TYPE_CHECKING:

@@ -12,21 +12,19 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.bars import exit_code, faults_error, pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, Options
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
 from assay.cli.stream import (
-    GradedPiece,
     Output,
     Stopped,
     StreamWorker,
-    Totals,
     encoders,
     file_size,
     grade_stream,
     output_of,
 )
+from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, UsageError, printable
 from assay.pipeline.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 from assay.cli import options as opt
-from assay.cli.bars import faults_error
 from assay.cli.frame import CHOICES, Command, Options, arg
 from assay.cli.grade import choice_of
 from assay.cli.hints import GRADED_BY, given
 from assay.cli.imported_inputs import MADE
 from assay.cli.references import STORED
 from assay.cli.stream import Stopped, grade_stream, output_of
+from assay.cli.totals import faults_error
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.registry import is_path
 from assay.views.exporters import EXPORTERS, Exporter

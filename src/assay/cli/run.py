@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from assay.cli import options as opt
-from assay.cli.bars import pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.run_judge import ARGUMENTS, JOURNAL, RunJudge, calls_of, judge_of, report
@@ -32,6 +31,7 @@ from assay.cli.run_settings import (
     settings_of,
     show_evaluation,
 )
+from assay.cli.totals import pass_bar
 from assay.errors import UsageError, count
 from assay.files.atomic import atomic_write
 from assay.views.exporters import FORMATS

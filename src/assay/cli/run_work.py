@@ -20,7 +20,7 @@ from msgspec import structs
 from assay.canon import digest
 from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
-from assay.cli.stream import GradedPiece
+from assay.cli.totals import GradedPiece
 from assay.errors import Fault, UsageError
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded

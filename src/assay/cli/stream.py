@@ -9,7 +9,6 @@ take their names only when the whole stream was good (or `--keep-going` was aske
 from __future__ import annotations
 
 import os
-from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from hashlib import blake2b
@@ -19,27 +18,26 @@ from msgspec import Struct, structs
 
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
+from assay.cli.totals import GradedPiece, Totals
 from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, StoredInput, Unread, parse_line, stream_documents
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded
-from assay.records.grade import ENGINE, LETTERS, is_graded
+from assay.records.grade import is_graded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from assay.cli.blocks import LineBlock
     from assay.pipeline.choice import Choice
-    from assay.release.pass_rate import BarResult, PassBar
+    from assay.release.pass_rate import PassBar
     from assay.views.exporters import Format
 
     _Make = Callable[[], Callable[[LineBlock], "BlockGrades"]]
     """Makes the function with which a worker process grades a block."""
 
 LARGE = 4 * 1024 * 1024
-MAX_FAULTS = 200
-"""Faults kept to be shown; all are counted."""
 
 
 class Output(Struct, frozen=True):
@@ -56,23 +54,6 @@ def output_of(path: str, exporter: str | None = None) -> Output:
 
     name = exporter or FORMATS[os.path.splitext(path)[1]]
     return Output(path, name, EXPORTERS[name].make())
-
-
-class GradedPiece(Struct, frozen=True):
-    """One graded document: what each output gets, and what the parent counts."""
-
-    digest: bytes
-    run_id: str
-    file: str
-    line: int | None
-    grade: str
-    score: int
-    """In the units of `exact`; only the order of scores counts here."""
-    passed: bool
-    scoring: str
-    sample: bytes
-    """A key for the sample, the same for all its repeats."""
-    outputs: tuple[bytes, ...]
 
 
 class BlockGrades(Struct, frozen=True):
@@ -201,71 +182,6 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
         return lambda graded: piece(payload(graded), ResultSource(graded.document, graded.run))
 
     return tuple([of(name) for name in formats])
-
-
-class Totals:
-    """What was counted over the whole stream."""
-
-    def __init__(
-        self, policy: str, grading: str = ENGINE["gradingSystem"], *, bar: PassBar | None = None
-    ) -> None:
-        self.policy = policy
-        self.grading = grading
-        self.bar = bar
-        self.samples: dict[bytes, bool] = {}
-        """Whether every repeat of a sample passed; counted only where there is a bar."""
-        self.scoring: set[str] = set()
-        self.documents = 0
-        self.empty: list[Fault] = []
-        """The files without a single document. Nothing passes while there is one."""
-        self.passed = 0
-        self.worst_failed: GradedPiece | None = None
-        self.letters: Counter[str] = Counter()
-        self.fault_count = 0
-        self.faults: list[Fault] = []
-
-    def add_faults(self, faults: Iterable[Fault]) -> None:
-        """Count faults and keep the first of them."""
-        for fault in faults:
-            self.fault_count += 1
-            if len(self.faults) < MAX_FAULTS:
-                self.faults.append(fault)
-
-    @property
-    def graded(self) -> int:
-        """How many documents have a grade."""
-        return sum(self.letters.values())
-
-    def listed(self) -> list[dict[str, Any]]:
-        """What documents list as faults: the kept ones, and the empty files."""
-        return [fault.as_dict() for fault in (*self.faults, *self.empty)]
-
-    def counts(self, *, stopped: bool = False) -> dict[str, Any]:
-        """The counts in the form of `assay.grades/1`. A stream that failed as a whole has graded
-        nothing.
-        """
-        graded, passed = (0, 0) if stopped else (self.graded, self.passed)
-        result = None if stopped else self.check_bar()
-        return {
-            "documents": self.documents,
-            "graded": graded,
-            "passed": passed,
-            "failed": graded - passed,
-            "faults": self.fault_count + len(self.empty),
-            "grades": {letter: 0 if stopped else self.letters.get(letter, 0) for letter in LETTERS},
-            "policy": self.policy,
-            "scoringSystem": ", ".join(sorted(self.scoring)) or ENGINE["scoringSystem"],
-            "gradingSystem": self.grading,
-            **({} if result is None else {"bar": result.shown()}),
-        }
-
-    def check_bar(self) -> BarResult | None:
-        """Whether enough samples passed; None if no bar is set."""
-        if self.bar is None:
-            return None
-        from assay.release.pass_rate import check_pass_rate  # only where a bar is set
-
-        return check_pass_rate(sum(self.samples.values()), len(self.samples), self.bar)
 
 
 def grade_stream(

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 SCOPES = ("read", "write", "judge", "baseline", "admin")
-"""`write` is for a runner's own results. What they are judged by has other scopes."""
+"""`write` is for a runner's own results. Judge cards and baselines, by which they are judged, need
+scopes that such a token lacks.
+"""
 _TOKEN = re.compile(r"assay_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
