@@ -188,12 +188,15 @@ def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
     for name, lost in (("ours", 3), ("theirs", 0)):
         rows = [
             {"run": f"{name}-{n}", "sample": f"s{n}", "group": f"g{n % 9}", "team": "xy"[n % 2]}
+            | {"attempt": "1d" if name == "ours" and n == 7 else "1"}  # Java reads it as 1
             | {"right": int(n % 5 > lost), "tone": n % 4 + 1, "own_gate": n % 7 > lost - 1}
             for n in range(lost, 24)
         ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        made = ("-o", f"{name}.parquet", "--profile", "own.yaml", "--keep", "sample,group,team")
-        assert assay("batch", f"{name}.jsonl", *made).code == 1
+        keep = "sample,group,team"
+        for file, kept in ((name, keep), (f"{name}-numbered", f"{keep},attempt")):
+            made = ("-o", f"{file}.parquet", "--profile", "own.yaml", "--keep", kept)
+            assert assay("batch", f"{name}.jsonl", *made).code == 1
     on_spark = ("--engine", "spark", "--remote", spark_address)
     slices = ("--slice", "team", "--slice", "group")
     verbs = (
@@ -206,6 +209,10 @@ def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
         )
         assert (there.code, here.code, there.err) == (code, code, "")
         assert there.json() == here.json()
+    files = ("ours-numbered.parquet", "--baseline", "theirs-numbered.parquet")
+    for more in ((), on_spark):
+        done = assay("gate", *files, "--profile", "own.yaml", *more)
+        assert (done.code, "1 run whose `attempt` isn't a whole number" in done.err) == (3, True)
 
 
 @pytest.mark.req("W-033")
