@@ -295,6 +295,8 @@ def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: 
     done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
     assert (done.code, done.json()["outcome"]) == (1, "hold")
     assert f"no score for {SCORING.criteria[0].spec.id} in 20 of 40" in done.json()["reason"]
+    same = assay("gate", theirs, "--baseline", theirs, "--profile", PROFILE, "--json").json()
+    assert same["outcome"] == "promote"  # neither side has those scores
 
 
 def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_is_named(

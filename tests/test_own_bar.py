@@ -635,6 +635,14 @@ def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_
         assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"
 
 
+def test_a_score_that_both_sides_lack_for_a_sample_does_not_hold_the_candidate() -> None:
+    full = toolruns({"expected": {"answer": "4"}, **correctness(0.9)})
+    some = [{**one, "scores": {}} if n % 5 == 0 else one for n, one in enumerate(full)]
+    for ours, outcome_now in ((some, "promote"), (full, "hold")):
+        after, before = made(ours, "candidate"), made(some, "baseline")
+        assert decide_sides(after, before, RULES, GRADER, terms=Terms()).outcome == outcome_now
+
+
 def test_grades_do_not_hide_what_their_runs_stopped_declaring(assay: Any, tmp_path: Path) -> None:
     expected = {"expected": {"answer": "4"}}
     for name, runs in (

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from assay.batch.engine import BatchEngine, ask
 from assay.batch.quoting import text
-from assay.batch.run_query import BatchRunQuery, BatchView, count_if, total
+from assay.batch.run_query import BatchRunQuery, BatchView, count_if, has_item, total
 from assay.batch.side_checks import SideCheck, SideSampleCounts
 from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS
@@ -105,6 +105,26 @@ def side_sums(
     """The summary of a batch; refuses one that can't be trusted."""
     samples = SideCheck(engine, query, side, where, name).check()
     return _BatchSums(engine, query, side, samples).sums()
+
+
+def unscored_runs(
+    engine: BatchEngine, query: BatchRunQuery, candidate: BatchView, baseline: BatchView
+) -> dict[str, int]:
+    """For two batches what `release.unscored.unscored_runs` counts for two sides."""
+    names = [one.name for one in query.plan.criteria]
+    lacks = [f"{has_item('missing', name)} AS a{index}" for index, name in enumerate(names)]
+    theirs, ours = (query.runs(side, *lacks) for side in (baseline, candidate))
+    every = ", ".join(f"MIN(a{index}) AS a{index}" for index in range(len(names)))
+    counts = ", ".join(
+        count_if(f"t.a{index} = 1 AND COALESCE(o.a{index}, 0) = 0") for index in range(len(names))
+    )
+    (row,) = ask(
+        engine,
+        f"WITH t AS ({theirs}), o_runs AS ({ours}),"
+        f" o AS (SELECT sample, {every} FROM o_runs GROUP BY sample)"
+        f" SELECT {counts} FROM t LEFT JOIN o ON o.sample = t.sample",
+    )
+    return {name: int(times) for name, times in zip(names, row, strict=True)}
 
 
 class _BatchSums:

@@ -25,7 +25,7 @@ from assay.batch.run_query import (
     count_if,
     extra_gate_names,
 )
-from assay.batch.side_sums import SideSums, side_sums
+from assay.batch.side_sums import SideSums, side_sums, unscored_runs
 from assay.batch.slice_sums import slice_pairs, slice_sums
 from assay.batch.targets import BatchTarget
 from assay.canon import digest
@@ -217,7 +217,6 @@ def decide_batches(
             digests={"evidence": digest([file.digest for file in side.record.outputs])},
             runs=sums.runs,
             counted=sums.samples,
-            unscored={name: one.missing for name, one in sums.summary.criteria.items()},
         )
         for bare, sums, side in zip(sides, summed, (candidate, baseline), strict=True)
     ]
@@ -259,7 +258,9 @@ def decide_batches(
             rules,
             violated=False,
         )
-    promotion = hold_unscored(promotion, summarised[0], summarised[1], rules)
+    lacks_some = any(one.missing for one in summed[1].summary.criteria.values())
+    unscored = unscored_runs(engine, query, *views) if lacks_some else {}
+    promotion = hold_unscored(promotion, summarised[0], summarised[1], unscored, rules)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes += [
         _columns_note(candidate.record, baseline.record),

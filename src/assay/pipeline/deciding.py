@@ -51,7 +51,7 @@ from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote, with_finding
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
-from assay.release.unscored import hold_unscored, unscored_in
+from assay.release.unscored import hold_unscored, unscored_in, unscored_runs
 
 MAX_FAULTS = 20
 
@@ -134,7 +134,7 @@ def side_of(
     """One side of a comparison. A document that can't be read is an error, since its content is
     unknown. `seen` receives each grade as it is made.
     """
-    builder, summary, unscored = SideBuilder(name), Summary(), Counter[str]()
+    builder, summary, unscored = SideBuilder(name), Summary(), Counter[tuple[str, str]]()
     faults: list[Fault] = []
     count = 0
     for document in documents:
@@ -272,7 +272,9 @@ def decide(
         promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
     if own := own_expectations(candidate, baseline):
         promotion = with_finding(promotion, own, {}, rules, violated=False)
-    promotion = hold_unscored(promotion, candidate, baseline, rules)
+    promotion = hold_unscored(
+        promotion, candidate, baseline, unscored_runs(candidate, baseline), rules
+    )
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 
 

@@ -31,7 +31,7 @@ from assay.release.required import (
     requirements,
 )
 from assay.release.sides import Side
-from assay.release.unscored import unscored_baseline
+from assay.release.unscored import unscored_baseline, unscored_runs
 from assay.stats.comparison import Comparison, compare_unpaired
 from assay.stats.rates import mcnemar
 
@@ -189,10 +189,12 @@ def unpaired_decision(
             else rule
             for rule in results
         )
-    unscored = unscored_baseline(candidate, baseline, comparison, strata, rules)
+    open_rules = unscored_baseline(
+        candidate, baseline, unscored_runs(candidate, baseline), comparison, strata, rules
+    )
     results = tuple(
-        replace(rule, holds=False, reason=unscored[rule.id])
-        if rule.holds and rule.id in unscored
+        replace(rule, holds=False, reason=open_rules[rule.id])
+        if rule.holds and rule.id in open_rules
         else rule
         for rule in results
     )

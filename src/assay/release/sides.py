@@ -138,8 +138,8 @@ class Side(NamedTuple):
     """What each sample was, in all of its repeats; one that does not say is absent."""
     imported: bool = False
     """Whether runs of another tool are among them."""
-    unscored: Mapping[str, int] = MappingProxyType({})
-    """How many runs that succeeded lack a score that nobody gave, by criterion: see `unscored`."""
+    unscored: Mapping[tuple[str, str], int] = MappingProxyType({})
+    """By criterion and sample, how many runs succeeded and were never scored."""
     counted: int | None = None
     """How many samples it has, where they were counted elsewhere and have no rows here."""
 

@@ -4,12 +4,13 @@ succeeded, and undetermined gates.
 A missing score counts as 0, and an undetermined gate as failed. On the baseline's side that would
 help the candidate, so a rule that holds only because of it doesn't hold: forgetting evidence never
 helps. A criterion that Assay measures lacks its evidence because of what the workflow did, so it
-stays 0, and a criterion that the candidate has no score for either is left out.
+stays 0. A sample that the candidate has no score for either is left out: both count as 0 there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from assay.records.grade import Grade
@@ -22,20 +23,38 @@ from assay.stats.comparison import Comparison
 AGAIN = "Evaluate the baseline again with all of its evidence."
 
 
-def unscored_in(grade: Grade) -> Iterator[str]:
-    """The criteria that nobody scored, of a run that succeeded."""
+def unscored_in(grade: Grade) -> Iterator[tuple[str, str]]:
+    """The criteria that nobody scored, of a run that succeeded, each with the sample."""
     if grade.scorecard.status in (None, "success"):
         for item in grade.criteria:
             if item.criterion.raw_score is None and not item.was_measured:
-                yield item.name
+                yield item.name, grade.sample
+
+
+def unscored_runs(candidate: Side, baseline: Side) -> Counter[str]:
+    """How many runs of the baseline lack a score that the candidate has for the sample, or lost
+    with it, by criterion.
+    """
+    counts: Counter[str] = Counter()
+    for (name, sample), times in baseline.unscored.items():
+        ours = candidate.rows.get(sample)
+        if ours is None or name in ours.judges:
+            counts[name] += times
+    return counts
 
 
 def hold_unscored(
-    promotion: Promotion, candidate: Side, baseline: Side, rules: ReleaseRules
+    promotion: Promotion,
+    candidate: Side,
+    baseline: Side,
+    unscored: Mapping[str, int],
+    rules: ReleaseRules,
 ) -> Promotion:
-    """The decision, with every rule that the missing evidence of the baseline leaves open."""
+    """The decision, with every rule that the missing evidence of the baseline leaves open.
+    `unscored` is as `unscored_runs` counts it.
+    """
     strata = promotion.tally.compared.strata if promotion.tally is not None else ()
-    found = unscored_baseline(candidate, baseline, promotion.comparison, strata, rules)
+    found = unscored_baseline(candidate, baseline, unscored, promotion.comparison, strata, rules)
     for rule, reason in found.items():
         promotion = with_finding(promotion, reason, {}, rules, violated=False, id=rule)
     return promotion
@@ -44,6 +63,7 @@ def hold_unscored(
 def unscored_baseline(
     candidate: Side,
     baseline: Side,
+    unscored: Mapping[str, int],
     comparison: Comparison,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
@@ -51,7 +71,7 @@ def unscored_baseline(
     """Why a rule doesn't hold though it does as counted, by its id."""
     unscored = {
         name: times
-        for name, times in baseline.unscored.items()
+        for name, times in unscored.items()
         if times
         and (ours := candidate.summary.criteria.get(name)) is not None
         and ours.missing < ours.n
@@ -65,7 +85,7 @@ def unscored_baseline(
 
 
 def _scores(
-    unscored: dict[str, int],
+    unscored: Mapping[str, int],
     baseline: Side,
     comparison: Comparison,
     strata: Iterable[Stratum],
@@ -92,7 +112,9 @@ def _scores(
     )
 
 
-def _floors(unscored: dict[str, int], candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
+def _floors(
+    unscored: Mapping[str, int], candidate: Side, baseline: Side, rules: ReleaseRules
+) -> str:
     """Whether the candidate misses a floor where the baseline may have kept it."""
     for name, times in unscored.items():
         ours, theirs = (side.summary.criteria[name] for side in (candidate, baseline))
