@@ -252,6 +252,13 @@ def test_a_formula_in_excel_may_leave_a_text_empty(tmp_path: Path) -> None:
     assert [one.row for one in read_dataset(str(edited)).samples] == [{"id": "a", "q": None}]
 
 
+def test_blank_cells_to_the_right_of_a_sheet_count_for_nothing(tmp_path: Path) -> None:
+    path = book(
+        tmp_path / "s.xlsx", ("first", [["id", "q", " "], ["x", "y", " "], [None] * 3 + [" "]])
+    )
+    assert [one.row for one in read_dataset(path).samples] == [{"id": "x", "q": "y"}]
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -262,7 +269,7 @@ def test_a_formula_in_excel_may_leave_a_text_empty(tmp_path: Path) -> None:
         ([["id", "q"], ["x", "y"], ["=A2", "=B2"]], "row 3: id is a formula without a saved"),
         ([["id", "q"], ["x", "1"], ["x", "2"]], "was used before, at row 2"),
         ([["id", "q"]], "no samples"),
-        ([["id", "q"], ["x"], ["y", "?", None, "!"]], "row 3 has a value to the right of the last"),
+        ([["id", "q"], ["x"], ["y", "?", None, "!"]], "the cell D3 has a value, and its column"),
         ([[f"c{n}" for n in range(501)]], "more than 500 columns"),
     ],
 )

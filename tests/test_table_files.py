@@ -70,6 +70,7 @@ def test_a_table_that_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -
         (b"", "empty"),
         (b"q,f\na\n", "line 2 has 1 instead of 2 columns"),
         (b"q,q\na,b\n", "same name, 'q'"),
+        (b"q,,\na,,\n", "two columns have no name. Rename one, or remove it."),
         (b'q,f\n"a,b\n', "not CSV"),
         ("q,f\na,ü\n".encode() + "b,ü\n".encode("latin-1"), "line 3 is not UTF-8 text (byte 0xfc)"),
         ("q,f\na,b\n".encode("utf-16"), "UTF-16"),

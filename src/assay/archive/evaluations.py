@@ -30,14 +30,15 @@ def check_name(name: str) -> None:
     >>> check_name("nightly-2026.11")
     >>> check_name("latest")
     Traceback (most recent call last):
-    assay.errors.UsageError: An evaluation can't be named 'latest'. Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'.
+    assay.errors.UsageError: An evaluation can't be named 'latest'. Use up to 100 letters, digits, '.', '_' and '-', but no extension such as '.json', and not 'latest'.
     """  # noqa: E501
     if not _NAME.fullmatch(name) or is_path(name) or name == LATEST or _ID.fullmatch(name):
         raise UsageError(
             "CLI-001",
             f"An evaluation can't be named {name[:120]!r}.",
             fix=(
-                "Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'."
+                "Use up to 100 letters, digits, '.', '_' and '-', but no extension such as '.json',"
+                " and not 'latest'."
             ),
         )
 

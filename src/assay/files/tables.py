@@ -184,7 +184,7 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
                 f"the row that ends on line {line} has {len(fields)} instead of"
                 f" {count(len(names), 'column')}.",
                 where=path,
-                fix="Add the missing cells, or quote the values that contain a separator.",
+                fix="Add or remove cells, or quote the values that contain a separator.",
             )
         yield dict(zip(names, fields, strict=True)), f"line {line}"
 
@@ -224,8 +224,9 @@ def _distinct(names: list[str], path: str) -> list[str]:
         raise InputError("FIL-004", f"has more than {MAX_COLUMNS:,} columns.", where=path)
     if len(set(names)) != len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])
+        same = f"have the same name, {twice!r}" if twice else "have no name"
         raise InputError(
-            "FIL-006", f"two columns have the same name, {twice!r}.", where=path, fix="Rename one."
+            "FIL-006", f"two columns {same}.", where=path, fix="Rename one, or remove it."
         )
     return names
 

@@ -52,7 +52,7 @@ def check_name(name: str) -> None:
     >>> check_name("production-2.1")
     >>> check_name("../secrets")
     Traceback (most recent call last):
-    assay.errors.UsageError: A baseline can't be named '../secrets'. Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'.
+    assay.errors.UsageError: A baseline can't be named '../secrets'. Use up to 100 letters, digits, '.', '_' and '-', but no extension such as '.json', and not 'latest'.
     """  # noqa: E501
     if (
         not _NAME.fullmatch(name)
@@ -65,7 +65,8 @@ def check_name(name: str) -> None:
             "CLI-001",
             f"A baseline can't be named {name!r}.",
             fix=(
-                "Use up to 100 letters, digits, '.', '_' and '-', and no extension such as '.json'."
+                "Use up to 100 letters, digits, '.', '_' and '-', but no extension such as '.json',"
+                " and not 'latest'."
             ),
         )
 

@@ -137,14 +137,15 @@ def _rows(sheet: Any, formulas: Any, path: str) -> Iterator[tuple[Any, str]]:
                     where=path,
                     fix="Correct the formula, or clear the cell.",
                 )
-        values = [_plain(cell.value) for cell in cells]
-        if any(value is not None for value in values[len(names) :]):
-            raise InputError(
-                "RUN-002",
-                f"row {number} has a value to the right of the last name in row 1.",
-                where=path,
-                fix="Name its column in row 1, or clear the cell.",
-            )
+        for cell in cells[len(names) :]:
+            if cell.value is not None and str(cell.value).strip():
+                raise InputError(
+                    "RUN-002",
+                    f"the cell {cell.coordinate} has a value, and its column has no name in row 1.",
+                    where=path,
+                    fix="Name the column, or clear the cell.",
+                )
+        values = [_plain(cell.value) for cell in cells[: len(names)]]
         if any(value is not None for value in values):
             row = dict.fromkeys(names) | dict(zip(names, values, strict=False))
             yield row, f"row {number}"
