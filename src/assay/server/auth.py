@@ -222,11 +222,12 @@ async def admit(request: Request, scope: str) -> Principal:
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
     principal = await gatekeeper.principal(request)
     if scope not in principal.scopes:
+        scopes = " ".join(f"--scope {one}" for one in SCOPES if one in {*principal.scopes, scope})
         raise Problem(
             403,
             f"this token lacks the scope '{scope}'.",
             where="Authorization",
-            fix=f"Make one with `assay token create --scope {scope}`.",
+            fix=f"Make one with `assay token create --project {principal.project} {scopes}`.",
         )
     request.scope["assay.principal"] = principal
     return principal
