@@ -25,7 +25,7 @@ from assay.running.judge_step import JudgeStep, task_of
 from assay.running.post_run import after_of
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import make_workflow
-from assay.sandbox import available
+from assay.sandbox.isolation import available
 from assay.scoring.sources import criterion_sources, without_source
 from assay.views.documents import plain
 from examples import each

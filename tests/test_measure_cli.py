@@ -247,7 +247,7 @@ def _solution_lines(path: Path) -> Path:
 def _needs_bubblewrap() -> None:
     import os
 
-    from assay.sandbox import available
+    from assay.sandbox.isolation import available
 
     why = {item.isolation: item.why_not for item in available()}["bubblewrap"]
     if why:

@@ -18,7 +18,8 @@ from assay.records.evidence import Run
 from assay.records.reading import read_record
 from assay.running.patch_jobs import make_job
 from assay.running.patch_tests import repair
-from assay.sandbox import SandboxLimits, available
+from assay.sandbox.isolation import available
+from assay.sandbox.limits import SandboxLimits
 from assay.scoring.metrics.applying import apply_patch
 from documents import run
 from examples import each

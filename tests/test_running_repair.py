@@ -24,7 +24,7 @@ from assay.running.compatibility import PreparedSample, prepare
 from assay.running.dataset import read_dataset
 from assay.running.repair import lacking, repair_of
 from assay.running.workflow import Repository, make_workflow, read_workflow
-from assay.sandbox import available
+from assay.sandbox.isolation import available
 from conftest import ROOT
 from documents import run as a_run
 from examples import CAMPAIGN

@@ -22,24 +22,16 @@ from pathlib import Path
 import pytest
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence
-from assay.sandbox import (
-    REPORT,
-    SandboxLimits,
-    SandboxOutcome,
-    TreeEntry,
-    available,
-    check_paths,
-    check_solution,
-    read_tree,
-    require,
-    run,
-    run_command,
-    seccomp,
-    verdict,
-)
 from assay.sandbox import isolation as walls
+from assay.sandbox import seccomp
+from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.inside import values
-from assay.sandbox.outcome import Stream, Violation
+from assay.sandbox.isolation import available, require
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import SandboxOutcome, Stream, Violation, verdict
+from assay.sandbox.running import REPORT, run, run_command
+from assay.sandbox.solutions import check_solution
+from assay.sandbox.trees import check_paths, read_tree
 from examples import each
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -789,7 +781,8 @@ def test_when_the_caller_is_killed_nothing_goes_on(isolation: str, room: Path) -
     marker = f"marker-{os.getpid()}-{isolation}-orphan"
     shell = f"setsid sleep 300 & sleep 300; : {marker}"
     code = (
-        f"from assay.sandbox import SandboxLimits, run\nrun(['/bin/sh', '-c', {shell!r}],"
+        "from assay.sandbox.limits import SandboxLimits\nfrom assay.sandbox.running import run\n"
+        f"run(['/bin/sh', '-c', {shell!r}],"
         f" isolation={isolation!r}, limits=SandboxLimits(wall_s=300))"
     )
     caller = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(room)})
@@ -843,7 +836,10 @@ def test_several_threads_can_run_at_once() -> None:
 
 AS_USER = """
 import sys
-from assay.sandbox import SandboxLimits, check_solution, run, require
+from assay.sandbox.isolation import require
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.running import run
+from assay.sandbox.solutions import check_solution
 require("bubblewrap")
 P = "/usr/bin/python3"
 square = "def check(c):\\n    assert c(2) == 4\\n    assert c(3) == 9\\n"

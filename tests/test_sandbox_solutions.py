@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.sandbox import SandboxLimits, check_solution, verdict
 from assay.sandbox.inside.examiner import judge_together
 from assay.sandbox.isolation import INSTALL, available
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import verdict
+from assay.sandbox.solutions import check_solution
 from examples import each
 
 WHY_NOT = available()[0].why_not

@@ -18,9 +18,12 @@ from assay.errors import InputError
 from assay.running.guards import find_test, guarded_paths
 from assay.running.patch_jobs import RUNNERS, find_runner, make_job
 from assay.running.patch_tests import Repair, repair
-from assay.sandbox import SandboxLimits, TreeEntry, available, read_tree, run_test
+from assay.sandbox.box_setup import TreeEntry
+from assay.sandbox.isolation import available
+from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.running import read_junit
-from assay.sandbox.testing import read_record
+from assay.sandbox.testing import read_record, run_test
+from assay.sandbox.trees import read_tree
 from examples import CAMPAIGN, each
 
 pytestmark = pytest.mark.skipif(

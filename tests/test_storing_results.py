@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import test_storing
-from assay.sandbox import available
+from assay.sandbox.isolation import available
 from assay.store.drafts import draft
 from assay.store.ledger import open_ledger
 from documents import scorecard

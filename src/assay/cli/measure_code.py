@@ -15,7 +15,10 @@ from assay.cli.frame import Options, arg
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import open_input
-from assay.sandbox import SandboxLimits, check_solution, require, verdict
+from assay.sandbox.isolation import require
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import verdict
+from assay.sandbox.solutions import check_solution
 from assay.scoring.metrics.applying import applies_cleanly
 from assay.scoring.metrics.passk import AttemptedTask, report
 from assay.scoring.metrics.patches import MAX_PATCH, PatchError, parse_patch, patch_likeness

@@ -14,7 +14,8 @@ from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.running.patch_jobs import PatchJob, make_job
 from assay.running.patch_tests import Repair, repair
-from assay.sandbox import SandboxLimits, require
+from assay.sandbox.isolation import require
+from assay.sandbox.limits import SandboxLimits
 from assay.scoring.metrics.outcomes import summarise
 
 TEST_S = 60.0

@@ -16,7 +16,7 @@ from glob import glob
 from importlib.metadata import distributions
 from typing import NamedTuple
 
-from assay.sandbox import TreeEntry
+from assay.sandbox.box_setup import TreeEntry
 
 _SETTINGS = {
     "conftest.py",

@@ -14,7 +14,9 @@ from msgspec import Meta, Struct
 from assay.errors import Fault, InputError, raise_faults
 from assay.files.json_files import Document
 from assay.records.reading import read_record
-from assay.sandbox import REPORT, PythonRunner, check_paths
+from assay.sandbox.running import REPORT
+from assay.sandbox.testing import PythonRunner
+from assay.sandbox.trees import check_paths
 
 RUNNERS = {
     "unittest": ("{python}", "-m", "unittest", "{test}"),

@@ -16,15 +16,11 @@ from assay.errors import NotEnoughEvidence
 from assay.running.guards import find_test
 from assay.running.patch_jobs import PatchJob, command_for, find_runner, report_of
 from assay.running.patch_trees import lay_out, read_files
-from assay.sandbox import (
-    Isolation,
-    SandboxLimits,
-    SandboxVerdict,
-    TreeEntry,
-    run_command,
-    run_test,
-    verdict,
-)
+from assay.sandbox.box_setup import TreeEntry
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import Isolation, SandboxVerdict, verdict
+from assay.sandbox.running import run_command
+from assay.sandbox.testing import run_test
 from assay.scoring.metrics.outcomes import Instance, Share
 
 _SETS = ("fail_to_pass", "pass_to_pass")

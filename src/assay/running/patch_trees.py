@@ -13,7 +13,8 @@ from typing import NamedTuple
 from assay.errors import InputError
 from assay.running.guards import find_test, guarded_paths, is_within
 from assay.running.patch_jobs import PatchJob, find_runner
-from assay.sandbox import TreeEntry, read_tree
+from assay.sandbox.box_setup import TreeEntry
+from assay.sandbox.trees import read_tree
 from assay.scoring.metrics.applying import PatchedFile, apply_patch
 from assay.scoring.metrics.patches import PatchError, parse_patch
 

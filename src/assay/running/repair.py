@@ -26,8 +26,10 @@ from assay.running.patch_jobs import RUNNERS, PatchJob, make_job
 from assay.running.patch_tests import Repair, repair
 from assay.running.patch_trees import lay_out, read_files
 from assay.running.revisions import is_repository, read_revision
-from assay.sandbox import SandboxLimits, SandboxVerdict, TreeEntry, available
-from assay.sandbox.isolation import INSTALL
+from assay.sandbox.box_setup import TreeEntry
+from assay.sandbox.isolation import INSTALL, available
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import SandboxVerdict
 from assay.tracing.recorder import exact_number
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from assay.errors import InputError
-from assay.sandbox import TreeEntry, check_paths
+from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.limits import MAX_TREE_FILES, MAX_TREE_MB
+from assay.sandbox.trees import check_paths
 
 GIT_SECONDS = 120.0
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@^~{}+-]{0,199}")
