@@ -120,7 +120,7 @@ def _by_types(connection: Any, source: BatchSource) -> list[list[str]]:
                 "BAT-010",
                 f"the column '{long}' is a decimal of more than 38 digits, which DuckDB rounds.",
                 where=files[0],
-                fix="Write it with fewer digits where the rows are made.",
+                fix="Leave the column out, or write it with fewer digits, where the rows are made.",
             )
     return [files for files, _ in shapes]
 

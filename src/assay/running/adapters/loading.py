@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_ENDINGS = ("_exit", "execv", "execve")
+_ENDINGS = {name: getattr(os, name) for name in ("_exit", "execv", "execve")}
 """Functions of `os` that end or replace a process without raising."""
 _lock = threading.Lock()
 _loaded: dict[Path, ModuleType] = {}
@@ -41,8 +41,8 @@ def exits_as_errors() -> None:
 
         return raise_or_end
 
-    for name in _ENDINGS:
-        setattr(os, name, guarded(name, getattr(os, name)))
+    for name, end in _ENDINGS.items():
+        setattr(os, name, guarded(name, end))
 
 
 def load(target: Any, folder: Path, where: str) -> Any:
