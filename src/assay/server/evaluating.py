@@ -196,8 +196,8 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
         kept = (await services.store(project, [graded]))[0]
     except AssayError as error:
         if not is_away(error):  # otherwise it is graded when the database is back
-            told = [] if broke else problem_events(run_id, error)
-            await add(told, state=stored_events.FAILED)
+            problem = [] if broke else problem_events(run_id, error)
+            await add(problem, state=stored_events.FAILED)
         raise
     complete = events.evaluation_fields(graded.payload, kept.grade.digest)
     end: list[Event] = [
