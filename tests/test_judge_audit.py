@@ -393,7 +393,9 @@ def test_a_random_draw_excuses_odd_verdicts_only_once_all_of_it_is_labelled(
     odd = {"judge_on_labelled": 0.9, "judge_on_others": 0.5, "looks_random": False}
     source = {"draw": "random", "items": 60, "labelled": labelled}
     card = good_card(calibration__selection=odd, calibration__label_set=source)
-    assert admit_tree(card, TERMS, now=NOW).may_gate is may_gate
+    admission = admit_tree(card, TERMS, now=NOW)
+    assert admission.may_gate is may_gate
+    assert ("label the whole set" in str(admission)) is not may_gate
 
 
 def test_a_card_grows_old_and_one_from_the_future_counts_for_nothing() -> None:

@@ -342,14 +342,15 @@ def _drawn(card: JudgeCard) -> Term:
         return Term("selection", None, None, None, "the draw of its labelled items: not measured")
     source, look = calibration.label_set, calibration.selection
     drawn = source is not None and source.draw == "random"
-    if source is not None and (source.labelled or 0) < (source.items or 1):
-        drawn = False  # people may have labelled those on which the judge is right
-    if drawn or look is None or look.looks_random:
+    # people may have labelled those on which the judge is right
+    part = source is not None and (source.labelled or 0) < (source.items or 1)
+    if (drawn and not part) or look is None or look.looks_random:
         text = "nothing suggests that its labelled items were hand-picked"
         return Term("selection", True, None, None, text)
+    fix = "label the whole set" if drawn else "label items drawn at random"
     text = (
         f"its labelled items look hand-picked: its mean verdict is {look.judge_on_labelled:.3f} on"
-        f" them and {look.judge_on_others:.3f} on the others; label items drawn at random"
+        f" them and {look.judge_on_others:.3f} on the others; {fix}"
     )
     return Term("selection", False, None, None, text)
 
