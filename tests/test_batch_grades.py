@@ -493,6 +493,7 @@ def test_a_column_that_is_missing_or_of_another_type_is_named(plan: BatchPlan) -
             "BAT-003",
             "'run' is missing. Found: rum",
         ),
+        ("run_id VARCHAR, criterion VARCHAR, raw DOUBLE", {}, "BAT-003", "`--map run=run_id`"),
         ("run VARCHAR, criterion VARCHAR, value DOUBLE", {}, "BAT-003", "'raw' is missing"),
         ("run VARCHAR, x DOUBLE", {}, "BAT-003", "no column contains scores"),
         (

@@ -338,11 +338,12 @@ class ColumnFinder:
         name = self._names.get(role, role)
         missing = f"is missing.{near_miss(name, list(self._cells))}"
         why = missing if role in self._roles else "is mapped to another name."
+        column = f"{role}_id" if f"{role}_id" in self._cells else "COLUMN"
         return InputError(
             "BAT-003",
             f"the column '{name}' {why}",
-            fix=f"Found: {self.shown}. Name it with `--map {role}=COLUMN`, or in Python with"
-            f" `columns={{'{role}': COLUMN}}`.",
+            fix=f"Found: {self.shown}. Name it with `--map {role}={column}`, or in Python with"
+            f" `columns={{'{role}': '{column}'}}`.",
         )
 
     def _checked(self, cell: Cell, kind: str) -> Cell:

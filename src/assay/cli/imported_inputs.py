@@ -296,7 +296,7 @@ def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
         if name not in has:
             opt.note(f"{one}: lacks {name!r}, which the baseline has, so every sample loses it")
     if extra := [name for name in has if name not in names]:
-        opt.note(f"{one}: not graded, because the baseline lacks it: {', '.join(extra)}")
+        opt.note(f"{one}: not graded, because the baseline has no such metric: {', '.join(extra)}")
 
 
 def report_import(imported: ImportedRuns) -> None:

@@ -10,7 +10,7 @@ from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.frame import Bounds, Command, Options, arg, repeated
 from assay.cli.ledger import extra, open_for
-from assay.errors import UsageError, printable
+from assay.errors import UsageError, count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,8 +51,8 @@ def _create(options: Options) -> int:
         )
     if not options.json:
         opt.note(
-            f"created a token for {new.token.project} with the scope"
-            f" {', '.join(new.token.scopes)}. It is shown only once."
+            f"created a token for the project {new.token.project!r}, with"
+            f" {count(len(scopes), 'scope')}: {', '.join(new.token.scopes)}. It is shown only once."
         )
     return opt.give(options, {**_shown(new.token), "token": new.text}, [new.text])
 

@@ -320,10 +320,10 @@ def _unpaired(
         other, fix = "", "Evaluate both on the same samples, or pass --allow-unpaired."
         if n := with_equal_inputs(candidate, baseline):
             other = (
-                f" {n} of {len(candidate.rows)} samples have the inputs of the baseline's, so what"
-                " is expected or asserted of them differs, or their weights and thresholds."
+                f" {n} of {len(candidate.rows)} samples have the inputs of the baseline's, so their"
+                " ids, expectations, assertions, weights or thresholds differ."
             )
-            fix = "Evaluate the baseline again with the candidate's expectations."
+            fix = "Evaluate the baseline again with the candidate's ids and expectations."
         raise InputError(
             "REL-002",
             f"the two sides share no sample with equal content, so nothing can be paired.{other}",

@@ -148,7 +148,7 @@ def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
             "FIL-007",
             f"two runs have the id {run_id[:80]!r}.",
             where=where,
-            fix="Give each run a different id, and import two versions from two files, one by one.",
+            fix="Give each run a different id. If the file has two versions, split it in two.",
         )
     seen.add(digest)
 

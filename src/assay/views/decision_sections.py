@@ -141,6 +141,7 @@ def _figures(decision: Decision) -> Facts:
                     compared.difference.estimate,
                     interval=compared.difference,
                     n=compared.n_paired,
+                    sign=True,  # as the rule's reason writes it: -2.625 is -2.62 in both
                     absent_as="not known",
                 ),
             ),

@@ -174,30 +174,37 @@ def number(
     digits: int = 2,
     percent: bool = False,
     unit: str = "",
+    sign: bool = False,
     absent_as: str = "not stated",
 ) -> Piece:
     """A number with its interval and n. `interval` has low, high, level, and a reason where it has
-    no ends.
+    no ends. With `sign` it is a difference, as `signed` writes it.
 
     >>> number(0.9, interval={"low": 0.8, "high": 0.95, "level": 0.95}, n=40, percent=True)
     '90.0% [80.0% to 95.0% (95%), n 40]'
+    >>> number(-2.625, interval={"low": -6.76, "high": 0.36}, sign=True)
+    '-2.62 [-6.76 to +0.36]'
     >>> number(None, absent_as="no score")
     'no score'
     """
     if not exact.is_number(value):
         return absent(absent_as)
+
+    def written(one: Any) -> str:
+        return signed(one) if sign else _written(one, digits, percent)
+
     low, high, level, reason = (
         _member(interval, name) for name in ("low", "high", "level", "reason")
     )
     more = []
     if exact.is_number(low) and exact.is_number(high):
         at = f" ({float(level):.0%})" if exact.is_number(level) else ""
-        more.append(f"{_written(low, digits, percent)} to {_written(high, digits, percent)}{at}")
+        more.append(f"{written(low)} to {written(high)}{at}")
     elif interval is not None:
         more.append(f"no interval: {reason}" if reason else "no interval")
     if n is not None:
         more.append(f"n {n:,}")
-    text = _written(value, digits, percent) + (f" {unit}" if unit else "")
+    text = written(value) + (f" {unit}" if unit else "")
     aside = ", ".join(more)
     return piece("number", f"{text} [{aside}]" if aside else text, text, aside)
 
