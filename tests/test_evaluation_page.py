@@ -290,7 +290,7 @@ def test_a_named_baseline_is_said_to_be_what_it_is(api: Api) -> None:
     record = {"schema": "assay.baseline/1", "name": "production", "evidence_digests": digests}
     api.services.ledger.put_many([baseline_draft(record)])
     page = show(api, "/evaluations/last")
-    assert "Baseline: baseline production, first (named@1) : 0 worse" in text(page)
+    assert "Baseline: production, first (named@1) : 0 worse" in text(page)
     assert f"/compare?of={first['id']}&amp;of=" in page
     assert "No baseline is stored" in text(show(api, "/evaluations/first"))
 

@@ -176,6 +176,7 @@ def test_a_server_that_exits_at_once_is_reported_with_its_code_and_last_output(
     text = fails("FMC-010", bad("exits"))
     assert "exit code 3" in text
     assert "no DATABASE is configured" in text
+    assert "--timeout" not in text
     assert capfd.readouterr() == ("", "")
 
 
@@ -188,6 +189,7 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
     pids = tmp_path / "pids"
     text = fails("FMC-010", bad("hangs", str(pids)), timeout_s=2)
     assert "within 2 s" in text
+    assert "--timeout" in text
     assert "waiting for the moon" in text
     until(lambda: not any(map(is_running, map(int, pids.read_text(encoding="utf-8").split()))))
 

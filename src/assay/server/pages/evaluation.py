@@ -98,7 +98,7 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
     compared = view.compared
     if compared is None:
         return None
-    name = f"baseline {compared.baseline}" if compared.baseline else "an earlier evaluation"
+    name = compared.baseline or "an earlier evaluation"
     before = None if compared.evaluation is None else compared.evaluation.evaluation
     earlier = f"{BASELINE}{compared.baseline}" if before is None else before.id
     sides = (earlier, stored.evaluation.id)

@@ -77,7 +77,7 @@ class ServerProcess:
         self._errors = b""
         self._ended = False
         self._fell_silent = False
-        self._code: int | None = None
+        self.exit_code: int | None = None
         self._noise = 0
         self._first_noise = ""
 
@@ -188,7 +188,7 @@ class ServerProcess:
         await self._wait(
             GRACE_S if self._fell_silent else 0
         )  # a pipe closes a moment before its process is known to be gone
-        self._code = process.returncode
+        self.exit_code = process.returncode
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
         await self._wait(GRACE_S if self.budget.fault is None else 0)
@@ -225,7 +225,7 @@ class ServerProcess:
     def last_words(self) -> str:
         """How the child ended by itself and its last output, for an error."""
         sentences = []
-        code = self._code
+        code = self.exit_code
         if code is not None:
             sentences.append(
                 f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}."

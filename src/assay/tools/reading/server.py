@@ -75,7 +75,7 @@ def read_stdio(
             fault.code,
             masked(f"{fault.message}{child.last_words()}", secrets),
             where=shown,
-            fix=_fix(fault.code, "stdio"),
+            fix=_fix(fault.code, "stdio" if child.exit_code is None else "ended"),
         ) from None
     finally:
         # the second lock on the door: also where the event loop was torn down half-way
@@ -118,11 +118,11 @@ def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = No
 
 def _fix(code: str, way: str) -> str:
     if code == "FMC-010":
-        return (
-            "Run the command by hand, or give it more time with --timeout."
-            if way == "stdio"
-            else "Check the address and the headers, or give it more time with --timeout."
-        )
+        return {
+            "ended": "Run the command by hand to see why.",
+            "stdio": "Run the command by hand, or give it more time with --timeout.",
+            "http": "Check the address and the headers, or give it more time with --timeout.",
+        }[way]
     return "The server has to keep to the Model Context Protocol; report it to its makers."
 
 
