@@ -222,7 +222,9 @@ async def admit(request: Request, scope: str) -> Principal:
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
     principal = await gatekeeper.principal(request)
     if scope not in principal.scopes:
-        scopes = " ".join(f"--scope {one}" for one in SCOPES if one in {*principal.scopes, scope})
+        # a token that posts results must not also change what they are judged by
+        others = principal.scopes if scope in ("read", "write") else ("read",)
+        scopes = " ".join(f"--scope {one}" for one in SCOPES if one in {*others, scope})
         raise Problem(
             403,
             f"this token lacks the scope '{scope}'.",
