@@ -143,7 +143,7 @@ async def post_events(
             403,
             "this run was started with another token.",
             where="Authorization",
-            fix="Post them with the token that started it, or start the run anew with another id.",
+            fix="Post them with the token that started it, or start the run again with another id.",
         )
     new_events: list[Event] = []
     ended = ""
