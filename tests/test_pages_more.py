@@ -238,7 +238,11 @@ def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
     ],
 )
 def test_an_empty_page_says_which_command_fills_it(empty: Api, path: str, command: str) -> None:
-    assert command in get(empty, path).text
+    shown = get(empty, path).text
+    assert command in shown
+    assert "--project" not in shown
+    elsewhere = get(empty, path, headers=empty.token("ferry-bot")).text
+    assert re.search(rf"{re.escape(command)}[^`]* --project ferry-bot\b", elsewhere), elsewhere
 
 
 @pytest.mark.parametrize("plural", ["decisions", "exams", "judges", "schemas"])

@@ -16,13 +16,15 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from assay import __version__
 from assay.server.problems import Problem
+from assay.store.ledger import DEFAULT_PROJECT
 from assay.views.blocks import Column as Column
-from assay.views.blocks import Group, Heading, Paragraph, Part, Verbatim
+from assay.views.blocks import Empty, Group, Heading, Paragraph, Part, Verbatim
 from assay.views.pieces import code, link, phrase, sentence, strong
 from assay.views.render import TEMPLATES, html
 from assay.views.values import json_text
@@ -76,22 +78,35 @@ def page(
     `scripts` the static files that it loads; `template` extends `page.html`, and takes `values`.
     """
     available = getattr(request.app.state, "page_paths", ())
+    principal = request.scope.get("assay.principal")
+    project = DEFAULT_PROJECT if principal is None else principal.project
     text = html(
         template,
         title=title,
-        parts=parts,
+        parts=[_in_project(part, project) for part in parts],
         nav=nav,
         lead=lead,
         scripts=scripts,
         static=static,
         menu={path: name for path, name in NAV.items() if path in available},
-        principal=request.scope.get("assay.principal"),
+        principal=principal,
         settings=request.app.state.services.settings,
         version=__version__,
         now=datetime.now(UTC),
         **values,
     )
     return HTMLResponse(text.encode(), status, headers=dict(headers or {}))
+
+
+def _in_project(part: Part, project: str) -> Part:
+    """The commands of an empty page store in the default project: name the one that is shown."""
+    if not isinstance(part, Empty) or project == DEFAULT_PROJECT:
+        return part
+    lines = [
+        f"{line} --project {project}" if line.startswith("assay ") else line
+        for line in part.command.splitlines()
+    ]
+    return structs.replace(part, command="\n".join(lines))
 
 
 def problem_page(request: Request, problem: Problem) -> HTMLResponse:
