@@ -257,8 +257,6 @@ def _made(options: Options, one: str, *, needed: bool) -> ToolProfile | None:
         own = _of_baseline(options, one)
     elif one != "-" and not os.path.exists(one):
         file_digest(one)  # reports the missing file, which would pass for another tool's otherwise
-    elif os.path.isfile(one) and os.path.getsize(one) == 0:
-        raise InputError("FIL-005", "the file is empty.", where=one)
     return made_profile(str(one), own)
 
 
