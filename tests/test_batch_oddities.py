@@ -227,7 +227,7 @@ def test_json_without_a_scorecards_rules_means_the_same_in_every_spelling(
     assay: Any, gates: list[str], tmp_path: Path
 ) -> None:
     usual = {"run": '"r-0"', **USUAL}
-    null = row({**usual, "n": "null"}, gates)  # as an empty cell of a table: nothing was said
+    null = row({**usual, "n": "null"}, gates)  # as an empty cell of a table: nothing was stated
     whole = row({**usual, "run": "7"}, gates)  # as a column of whole numbers
     long = row({**usual, "run": '"long"', "right": "0." + "9" * 60}, gates)
     escaped = long.replace('"right"', '"r\\u0069ght"')

@@ -54,7 +54,7 @@ load_tables("lake.duckdb", Killing(g="grades.parquet"), overwrite=True)
 
 
 def killed(code: str, folder: Path, *arguments: str) -> bool:
-    """Whether this code, in a process of its own, killed itself."""
+    """Whether this code, in a separate process, killed itself."""
     done = parent().run([*arguments], stdin=b"", cwd=folder, env={}, timeout=60, code=code)
     return done.code == -signal.SIGKILL
 

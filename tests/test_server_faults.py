@@ -653,8 +653,8 @@ def test_a_run_that_broke_while_the_database_was_away_is_stored_later(
         assert api.client.portal.call(look) == 0
         assert api.get("/runs/r-1").json()["record"]["metadata"]["error"] == "out of memory"
         assert api.get("/runs/r-1/grade").json()["passed"] is False
-        told = frames(api.get("/runs/r-1/events").text)
-        assert [kind for _, kind, _ in told] == ["workflow_start", "error"]
+        events = frames(api.get("/runs/r-1/events").text)
+        assert [kind for _, kind, _ in events] == ["workflow_start", "error"]
 
 
 def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twice(

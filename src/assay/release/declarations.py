@@ -40,7 +40,7 @@ class Declarations(NamedTuple):
     testing: str | None
     """How a patch is tested; None if the run doesn't state it."""
     expected_handoffs: frozenset[tuple[str, str]]
-    """Where each agent's handoffs should go, as far as they say so and `expected` doesn't."""
+    """Where each agent's handoffs should go, as far as they state it and `expected` doesn't."""
 
     def of_workflow(self) -> list[str]:
         """The declarations that a workflow makes for all of its samples alike, in words."""

@@ -209,7 +209,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def document_bytes(document: Any, *, where: str = "") -> bytes:
-    """A document as its file holds it: indented. `where` is the file that its texts come from.
+    """A document as its file contains it: indented. `where` is the file that its texts come from.
 
     A score is written with the digits it came with: rounded to the nearest double, it could have
     another grade when it is read back.
