@@ -570,6 +570,12 @@ def test_a_candidate_that_alone_says_what_is_expected_of_it_is_held() -> None:
         assert ("states an expected value and the baseline none in 32" in found.reason) == (
             stated is not None
         )
+    claimed = toolruns({"expected": expected})
+    claimed[0]["metadata"]["imported"] = {
+        "tool": "promptfoo"
+    }  # its own claim frees it from nothing
+    found = decide_sides(made(claimed, "candidate"), before, RULES, GRADER, terms=Terms())
+    assert found.outcome == "hold"
 
 
 def test_a_candidate_cannot_say_itself_where_its_handoffs_should_go() -> None:
