@@ -125,6 +125,12 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
     assert "r-4" in done.out
     assert "g.rejects.parquet" in done.out
     assert ("r-4", None, False, "invalid_evidence", None) in grades(tmp_path / "g.parquet")
+    assert "versions of the same runs" not in done.out
+    for version in ("v1", "v2"):
+        write(tmp_path / "versions" / f"{version}.parquet", rows())
+    done = assay("batch", "versions", "-o", "v.parquet", "--profile", PROFILE)
+    assert done.code == 3
+    assert "If the 2 inputs are versions of the same runs, grade each into its own" in done.out
     done = assay("batch", "more.csv", "-o", "m.parquet", "--profile", PROFILE, "--json")
     assert done.code == 3
     assert {(one["code"], one["examples"][-1]) for one in done.json()["rejected"]} == {

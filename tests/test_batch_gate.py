@@ -450,6 +450,18 @@ def test_a_profile_that_changed_since_a_batch_was_graded_is_refused(
     assert "other numbers than dag-review@2" in done.err
 
 
+def test_a_batch_by_a_profile_outside_the_library_is_refused_with_the_command_to_run(
+    tmp_path: Path, assay: Any
+) -> None:
+    (tmp_path / "assay.yaml").unlink()
+    for side in ("also good", "good"):
+        batch(tmp_path / f"{side.split()[0]}.parquet", side)
+    done = assay("gate", "also.parquet", "--baseline", "good.parquet")
+    words = "assay gate also.parquet --baseline good.parquet --profile FILE"
+    assert (done.code, f"`{words}`" in done.err) == (3, True), done.err
+    assert assay(*words.replace("FILE", PROFILE).split()[1:]).code != 3
+
+
 def test_the_records_of_batches_do_not_overrule_the_project(tmp_path: Path, assay: Any) -> None:
     """Both sides may have been graded before the project asked for more."""
     files = [batch(tmp_path / f"{side}.parquet", side) for side in ("also good", "good")]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from assay.cli.main import run as assay
@@ -322,7 +323,11 @@ def test_an_unknown_table_gets_a_mapping_to_begin_with(
     for text, words in (
         ("id,answer,quality\n1,x,0.5\n", "--map id=id,answer=answer,score:quality=quality."),
         ('{"case_id": 1, "rating": 4}\n', "--map id=case_id,score:rating=rating:0..5. Check"),
-        ("Ticket No,Helpful?\n1,Y\n", "--map 'passed=Helpful?'. You can add id, answer,"),
+        (
+            "Ticket No,Helpful?\n1,Y\n",
+            "--map 'id=Ticket No,passed=Helpful?'. You can add answer,",
+        ),
+        ("kind,ticket,stars\nx,t-1,4\nx,t-2,5\n", "--map id=ticket,score:stars=stars:0..5. Check"),
     ):
         table(tmp_path / "home.csv", text)
         assert assay(["grade", "home.csv"]) == ExitCode.MALFORMED
@@ -333,6 +338,12 @@ def test_an_unknown_table_gets_a_mapping_to_begin_with(
             0,
             1,
         )
+    rows = "select 't-1' as ticket, 4 as stars union all select 't-2', 5"
+    duckdb.sql(rows).write_parquet("home.parquet")
+    assert assay(["gate", "home.parquet", "--baseline", "home.parquet"]) == ExitCode.MALFORMED
+    said = capsys.readouterr().err
+    assert "a Parquet file with the columns ticket, stars." in said
+    assert "--map id=ticket,score:stars=stars:0..5. Check" in said
     table(tmp_path / "stars.csv", "id,score\n1,7\n")
     assert assay(["grade", "stars.csv"]) == ExitCode.NOT_ENOUGH
     assert "--map id=id,score:score=score:LOW..HIGH" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE, DEFAULT
 from assay.cli.grade import asked_profile
+from assay.cli.hints import command
 from assay.errors import AssayError, InputError
 from assay.grading.policy import Policy, Rules, make_rules
 from assay.pipeline.batching import scoring_plan
@@ -84,10 +85,15 @@ def _scoring(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
     except AssayError as error:
         if options.profile or not error.code.startswith("LIB-"):
             raise
+        against = [
+            word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)
+        ]
+        words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
+        again = command(*words, "--profile", "FILE", options=options)
         raise InputError(
             "BAT-060",
             f"was graded by {named}, which the library lacks.",
             where=side.path,
-            fix="Name the file of that profile with `--profile FILE`, or the folder that it is in"
-            " with `--library DIR`.",
+            fix=f"Name the file of that profile: `{again}`. Or name the folder that it is in with"
+            " `--library DIR`.",
         ) from None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.batch.row_faults import TWICE, WIDE_TWICE
 from assay.cli import options as opt
 from assay.errors import ExitCode, count, printable
 
@@ -30,6 +31,8 @@ MOST_UNUSED = 12
 
 DECIDED = ("sample", "group", "attempt", "dataset_version", "judge")
 """Columns that a decision over batches reads where they were kept."""
+
+_REPEATED = (TWICE.reason, WIDE_TWICE.reason)
 
 
 def batch_document(
@@ -125,6 +128,11 @@ def batch_summary(
     yield f"record      {target.record}"
     if tally.rejects:
         yield "Fix or remove the rejected rows, then run this again with --overwrite."
+    if len(record.inputs) > 1 and any(one.reason in _REPEATED for one in tally.rejects):
+        yield (
+            f"If the {len(record.inputs):,} inputs are versions of the same {noun}, grade each into"
+            " its own output; `assay gate` compares two of them."
+        )
     failing = [name for name, count in tally.gates.items() if count == tally.runs - tally.invalid]
     if failing:
         yield (

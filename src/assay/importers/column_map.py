@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
@@ -65,6 +65,8 @@ _METRIC = re.compile(
     r"|\w+_score|toxicity|hallucination|harmfulness|noise_sensitivity|brier|wer|cer|perplexity"
 )
 """Names of metrics. Those where less may be better are taken too, and named as not graded."""
+_VERDICTS = ("yes", "no", "y", "n", "true", "false", "pass", "fail", "passed", "failed")
+_WORD = r"(?=.*[^\W\d])[\w.:/#-]+"
 _NO_SCORE = re.compile(r"rude|cost|(?:^|_)(?:id|no|nr|number|index|ms|time|date|tokens|n)(?:_|$)")
 """Names of columns that are not offered as a score, as are those where less may be better."""
 _OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
@@ -223,24 +225,29 @@ def completed(mapping: Mapping[str, str], columns: Iterable[str]) -> GuessedMap:
     return GuessedMap({**mapped, **rest}, undecided, refused)
 
 
-def suggested(row: Mapping[str, object]) -> list[str]:
-    """The parts of a `--map` for a table whose names don't say enough: what they suggest, and the
-    first column that may be a verdict or a score by its value in the first row.
+def suggested(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """The parts of a `--map` for a table whose names don't say enough: what they suggest, a column
+    that may be the id, and the first that may be a verdict or a score by its value in the first
+    row.
 
-    >>> suggested({"Ticket": "T-1", "answer": "Hi", "ms": "90", "Stars": "4"})
-    ['answer=answer', 'score:stars=Stars:0..5']
-    >>> suggested({"Helpful?": "Y", "Stars": "4"})
+    >>> suggested([{"Ticket": "T-1", "answer": "Hi", "ms": "90", "Stars": "4"}])
+    ['id=Ticket', 'answer=answer', 'score:stars=Stars:0..5']
+    >>> suggested([{"Helpful?": "Y", "Stars": "4"}])
     ['passed=Helpful?']
-    >>> suggested({"isError": "no", "Helpful?": "Y"})
+    >>> suggested([{"isError": "no", "Helpful?": "Y"}])
     ['error:isError=isError', 'passed=Helpful?']
     """
-    usable = [name for name in row if not re.search(r"[,=]", name)]
-    parts = [f"{key}={name}" for key, name in guess(usable).mapping.items()]
-    words = {name: str(row[name]).strip().lower() for name in usable}
+    usable = [name for name in rows[0] if not re.search(r"[,=]", name)]
+    mapping = guess(usable).mapping
+    own = None if mapping.keys() & {"id", "input"} else _id_column(rows, usable, mapping.values())
+    usable = [name for name in usable if name != own]
+    parts = [f"{key}={name}" for key, name in mapping.items()]
+    parts[:0] = [] if own is None else [f"id={own}"]
+    words = {name: str(rows[0][name]).strip().lower() for name in usable}
     for name, word in words.items():
         if _reports_error(name) or may_be_less(name):
             continue
-        if word in ("yes", "no", "y", "n", "true", "false", "pass", "fail", "passed", "failed"):
+        if word in _VERDICTS:
             return [*(part for part in parts if part != f"{ERROR}{name}={name}"), f"passed={name}"]
     for name, word in words.items():
         plain = _plain(name)
@@ -250,6 +257,20 @@ def suggested(row: Mapping[str, object]) -> list[str]:
             top = next(top for top in (1, 5, 10, 100, 1000) if Decimal(word) <= top)
             return [*parts, f"{SCORE}{plain}={name}" + ("" if top == 1 else f":0..{top}")]
     return parts
+
+
+def _id_column(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], taken: Collection[str]
+) -> str | None:
+    """The column that tells these rows apart, each by one word: the first one, or one of text."""
+    for name in (name for name in columns if name not in taken):
+        words = {str(row.get(name)).strip() for row in rows}
+        pattern = rf"\d+|{_WORD}" if name == columns[0] else _WORD
+        if len(words) < len(rows) or any(word.lower() in _VERDICTS for word in words):
+            continue
+        if all(re.fullmatch(pattern, word) for word in words):
+            return name
+    return None
 
 
 def check_foreign(columns: Iterable[str], where: str) -> None:

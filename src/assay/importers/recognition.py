@@ -9,9 +9,10 @@ import re
 import shlex
 import zipfile
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from assay.errors import AssayError, InputError, UsageError, printable
-from assay.files.tables import table_rows
+from assay.files.tables import table_columns, table_rows
 from assay.importers.column_map import KEYS, SCORE, check_foreign, suggested
 from assay.importers.head import HEAD, Head
 from assay.importers.importer import Importer
@@ -24,6 +25,8 @@ SHOWN = 8
 _OWN_KEYS = frozenset({"schema", "run_id", "hard_gates", "criteria", "workflow", "scoringSystem"})
 """What only a run or a scorecard has, or a document that says what it is."""
 MIN_COLUMNS = 2
+_PEEKED = 1000
+"""Rows that are read to find the column of ids."""
 _COLUMNS = re.compile(r"[,;\t|]")
 
 
@@ -135,13 +138,14 @@ def _suggestion(head: Head) -> str:
     if len(head.columns) < MIN_COLUMNS or not os.path.isfile(head.path):
         return ""
     try:
-        row, _ = next(table_rows(head.path), ({}, ""))
+        peeked = islice(table_rows(head.path), _PEEKED)
+        rows = [row for row, _ in peeked if isinstance(row, dict)]
     except (AssayError, OSError):
         return ""
-    if any(isinstance(value, (dict, list)) for value in row.values()):
+    if not rows or any(isinstance(value, (dict, list)) for value in rows[0].values()):
         return ""
-    check_foreign(row, head.path)
-    parts = suggested(row)
+    check_foreign(rows[0], head.path)
+    parts = suggested(rows)
     if not any(part.startswith((SCORE, "passed=")) for part in parts):
         parts.append("score:quality=COLUMN:0..10")
     taken = {part.partition("=")[0] for part in parts}
@@ -165,7 +169,8 @@ def described(head: Head) -> str:
         entries = _entries(head.path) if os.path.isfile(head.path) else ""
         return f"a ZIP archive with the entries {entries}" if entries else "a ZIP archive"
     if head.data.startswith(b"PAR1"):
-        return "a Parquet file"
+        listed = table_columns(head.data, head.path) if os.path.isfile(head.path) else []
+        return "a Parquet file" + (f" with the columns {_listed(listed)}" if listed else "")
     if not head.text:
         return "a binary file"
     if head.text.startswith("<"):
