@@ -263,6 +263,20 @@ def test_pytest_and_a_command_of_ones_own_run_tests_too(project: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("walled")
+def test_a_patch_changes_neither_the_script_that_runs_the_tests_nor_the_tests(
+    project: Path,
+) -> None:
+    (project / "run.sh").write_text('python3 -m unittest -q "$1"\n')
+    rigged = '--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-python3 -m unittest -q "$1"\n+exit 0\n'
+    rigged += patch(tests__test_calc_py=TESTS.replace("add(2, 3), 5", "5, 5"))
+    own = {"command": ["sh", "run.sh", "{test}"]}
+    made = judged(project, rigged, repository=own)
+    assert made["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
+    assert made["metadata"]["repair"]["left_out"] == ["run.sh", "tests/test_calc.py"]
+    assert judged(project, FIX, repository=own)["tests"]["fail_to_pass"]["passed"] == 1
+
+
 def test_the_test_setup_that_a_run_records_is_what_decides_whether_a_patch_passes(
     project: Path,
 ) -> None:

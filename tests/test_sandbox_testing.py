@@ -8,6 +8,7 @@ import difflib
 import hmac
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -645,6 +646,57 @@ def _guarded(path: str) -> tuple[str, ...]:
         [path],
         [TreeEntry(one, 0o644, b"") for one in there],
         {"tests/test_a.py", "pkg/test_b.py", "pkg/part/test_c.py"},
+    )
+
+
+@each(
+    ("command", "path"),
+    [
+        ("./run.sh {test}", "run.sh"),
+        ("sh -c './run.sh {test}'", "run.sh"),
+        ("sh new.sh {test}", "new.sh"),
+        (".venv/bin/python -m pytest {test}", ".venv/bin/python"),
+        ("make check T={test}", "Makefile"),
+        ("make check T={test}", "GNUmakefile"),
+        ("npm test -- -t {test}", "package.json"),
+        ("go test -run {test} ./...", "pkg/add_test.go"),
+        ("node run.js {test}", "src/add.test.ts"),
+        ("node run.js {test}", "lib/__tests__/add.js"),
+        ("mvn test -Dtest={test}", "src/test/java/AddTest.java"),
+        ("mvn test -Dtest={test}", "core/AddTest.java"),
+    ],
+)
+def test_what_a_command_runs_and_files_named_like_tests_are_guarded(
+    command: str, path: str
+) -> None:
+    assert _guarded_by(command, path) == (path,)
+
+
+@each(
+    ("command", "path"),
+    [
+        ("sh tests/check.sh bin/tool {test}", "bin/tool"),
+        ("sh -c 'cd src && ./check {test}'", "src/calc.py"),
+        ("pytest {test}", "package.json"),
+        ("pytest {test}", "pkg/add_test.go"),
+        ("./run.sh {test}", "django/test/client.py"),
+        ("./run.sh {test}", "core/Latest.java"),
+        ("./run.sh {test}", "contest.py"),
+    ],
+)
+def test_what_a_command_tests_is_not_guarded(command: str, path: str) -> None:
+    assert _guarded_by(command, path) == ()
+
+
+def _guarded_by(command: str, path: str) -> tuple[str, ...]:
+    words = shlex.split(command)
+    there = ("run.sh", ".venv/bin/python", "bin/tool", "tests/check.sh", "src/calc.py")
+    return guarded_paths(
+        [path],
+        [TreeEntry("src", 0o755, None), *(TreeEntry(one, 0o644, b"") for one in there)],
+        (),
+        words=words,
+        any_command=find_runner(words) is None,
     )
 
 

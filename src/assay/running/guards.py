@@ -9,6 +9,7 @@ tree, never from the patch.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -36,6 +37,20 @@ _ENDINGS = (".pth", ".pyc", ".pyo", ".egg-link", ".so", ".pyd")
 _FOLDERS = ("__pycache__", "sitecustomize", "usercustomize", "conftest")
 _METADATA = (".egg-info", ".dist-info")
 _TEST_FOLDERS = ("test", "tests", "testing")
+_LIKE_TESTS = re.compile(
+    r"(?:^|/)(?:tests|__tests__|specs?)/|^(?:src/)?test(?:ing)?/"
+    r"|(?:^|/)(?:test_[^/]*|tests?\.\w+|[^/]*[._-](?:tests?|spec)\.\w+|[^/]*[a-z0-9]Tests?\.\w+)$"
+)
+"""Names of tests in any language, for commands that don't show where their tests are."""
+_RECIPES = {
+    "make": {"makefile", "gnumakefile"},
+    "just": {"justfile", ".justfile"},
+    "nox": {"noxfile.py"},
+    "npm": {"package.json"},
+    "pnpm": {"package.json"},
+    "yarn": {"package.json"},
+}
+"""The files in which a program finds what to run."""
 _IMPORT_ROOTS = ("", "src", "lib")
 
 
@@ -75,18 +90,25 @@ def guarded_paths(
     files: Collection[str],
     *,
     words: Iterable[str] = (),
+    any_command: bool = False,
     readable: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The changed paths that are restored to the original. `files` are those of the required tests,
-    `words` the command that runs them.
+    `words` the command that runs them; `any_command` if it isn't a runner that names its tests.
     """
+    changed = list(changed)
+    original = list(original)
     there = {entry.path for entry in original}
-    named = {
+    files_there = {entry.path for entry in original if entry.data is not None}
+    parts = [os.path.normpath(part) for word in words for part in word.split()]
+    in_tree = [path for path in parts if path in files_there or path in changed]
+    # the first is what runs the tests, and its exit code decides; others may be the code under test
+    named = set(in_tree[:1]) | {
         path
-        for path in map(os.path.normpath, words)
-        if path in there
-        and (_test_folder(f"{path}/") or os.path.basename(path).startswith("test_"))
+        for path in in_tree
+        if _test_folder(f"{path}/") or os.path.basename(path).startswith("test_")
     }
+    recipes = {file for part in parts for file in _RECIPES.get(os.path.basename(part), ())}
     kept = {
         *files,
         *named,
@@ -104,9 +126,12 @@ def guarded_paths(
         parts = path.casefold().split("/")
         if (
             parts[-1] in _SETTINGS
+            or parts[-1] in recipes
             or parts[-1].endswith(_ENDINGS)
             or any(part in _FOLDERS or part.endswith(_METADATA) for part in parts)
         ):
+            return True
+        if any_command and _LIKE_TESTS.search(path):
             return True
         if any(is_within(path, one) or is_within(one, path) for one in kept):
             return True

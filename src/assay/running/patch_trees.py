@@ -74,7 +74,14 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
     runner = find_runner(job.command)
     kinds = ["pytest", "unittest"] if runner is None else [runner.kind]
     files = {find_test(test, kind, paths).file for test in job.tests for kind in kinds} & paths
-    guarded = guarded_paths(changes, before, files, words=job.command, readable=readable)
+    guarded = guarded_paths(
+        changes,
+        before,
+        files,
+        words=job.command,
+        any_command=runner is None,
+        readable=readable,
+    )
     originals = _with_originals(changed, entries, (*job.restore, *guarded, *hidden))
     try:
         # the hidden tests come over the original files, whatever the patch did to these
