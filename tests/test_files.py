@@ -297,9 +297,14 @@ def test_a_missing_file_is_named_with_its_near_miss(tmp_path: Path) -> None:
     error = refused(tmp_path / "rnus.jsonl")
     assert error.code == "FIL-001"
     assert f"Did you mean '{tmp_path / 'runs.jsonl'}'?" in error.message
+    (tmp_path / "runs.json").write_text(ONE)
+    assert "runs.jsonl'?" in refused(tmp_path / "rnus.jsonl").message
+    assert "runs.json'?" in refused(tmp_path / "Runs.json").message
 
 
-@pytest.mark.parametrize("name", ["zzz", "no/such/folder/runs.jsonl", "nul\x00.json"])
+@pytest.mark.parametrize(
+    "name", ["zzz", "ruling.jsonl", "v1.jsonl", "no/such/folder/runs.jsonl", "nul\x00.json"]
+)
 def test_a_missing_file_unlike_any_other_is_named_without_a_guess(
     tmp_path: Path, name: str
 ) -> None:

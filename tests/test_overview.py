@@ -218,6 +218,17 @@ def test_a_trend_joins_no_evaluations_that_were_graded_by_different_rules() -> N
     assert "dashed" not in pass_rates(points[:2]).sentence
 
 
+def test_evaluations_of_the_same_minute_are_labelled_with_their_seconds() -> None:
+    rate = {"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}
+    times = ("2026-11-01T23:53:07Z", "2026-11-01T23:53:41Z", "2026-11-02T00:10:00Z")
+    points = [EvaluationPoint(at, at, "1", "d", rate, 9) for at in times]
+    shown = [pass_rates(some).spec for some in (points, points[1:])]
+    assert [[row["place"] for row in spec["data"]["values"]] for spec in shown if spec] == [
+        ["1 Nov 23:53:07", "1 Nov 23:53:41", "2 Nov 00:10:00"],
+        ["1 Nov 23:53", "2 Nov 00:10"],
+    ]
+
+
 def test_repeats_of_samples_that_pass_make_nothing_better(api: Api) -> None:
     evaluated(api, "before", failed=5)
     made = []

@@ -693,6 +693,7 @@ def test_a_run_that_was_graded_again_counts_once_by_its_newest_grade(api: Api) -
 def test_what_needs_attention_is_named_and_linked(api: Api) -> None:
     graded(api, run("rag", run_id="broken", status="error"))
     graded(api, run("rag", run_id="unseen", output_schema=None))
+    graded(api, run("rag", run_id="silent", claims=None))
     bad = [
         {**one, "run_id": f"c-{one['run_id']}", "status": "failed"}
         for one in runs(40, family="rag")
@@ -703,6 +704,13 @@ def test_what_needs_attention_is_named_and_linked(api: Api) -> None:
     for text, href in (
         ("1 run ended in an error; the newest is broken.", "/runs?status=error"),
         ("Gate schema_contract_valid is undetermined in 1 run", "/runs?gate=schema_contract_valid"),
+        (
+            (
+                "Gates answer_grounded, citations_present_for_claims, no_high_severity_hallucination"
+                " are undetermined in 1 run"
+            ),
+            "/runs?gate=answer_grounded",
+        ),
         ("The last release decision: reject", f"/decisions/{decided.json()['digest']}"),
     ):
         assert text in found.text

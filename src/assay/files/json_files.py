@@ -21,6 +21,7 @@ import jiter
 from msgspec import Struct
 
 from assay.errors import Fault, InputError
+from assay.registry import nearest
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -347,14 +348,16 @@ def file_digest(path: str) -> str:
 
 
 def _near(path: str) -> str:
-    from difflib import get_close_matches  # only on the way to an error
-
+    """A question with the file whose name is closest. Its extension doesn't make it close."""
     folder, base = os.path.split(path)
+    stem, extension = os.path.splitext(base)
     try:
-        near = get_close_matches(base, os.listdir(folder or "."), n=1)
+        others = sorted(os.listdir(folder or "."), key=lambda name: name.endswith(extension))
     except OSError:
-        near = []
-    return f" Did you mean '{os.path.join(folder, near[0])}'?" if near else ""
+        return ""
+    stems = {os.path.splitext(name)[0]: name for name in others}
+    near = nearest(stem, stems, cutoff=0.7)
+    return f" Did you mean '{os.path.join(folder, stems[near])}'?" if near is not None else ""
 
 
 def show_path(path: Path) -> str:

@@ -5,7 +5,6 @@ Every query reads a bounded number of rows from the end of an index.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -226,18 +225,21 @@ def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
     bodies = recent.bodies(
         services.ledger.database, project, "grade", limit=FAILED_LOOKED_AT, passed=False
     )
-    open_: Counter[str] = Counter()
-    for _, body in bodies:
-        open_.update(
-            name for name, gate in _gates(body).hard_gates.items() if gate.status == "undetermined"
-        )
-    for name, n in open_.most_common(4):
-        runs = f"{n} run{'s' if n != 1 else ''}"
+    runs_of: dict[str, list[int]] = {}
+    for place, (_, body) in enumerate(bodies):
+        for name, gate in _gates(body).hard_gates.items():
+            if gate.status == "undetermined":
+                runs_of.setdefault(name, []).append(place)
+    together: dict[tuple[int, ...], list[str]] = {}
+    for name, places in runs_of.items():
+        together.setdefault(tuple(places), []).append(name)
+    for runs, names in sorted(together.items(), key=lambda item: -len(item[0]))[:4]:
+        gates = f"Gate {names[0]} is" if len(names) == 1 else f"Gates {', '.join(names)} are"
         yield Alarm(
             "open",
-            f"Gate {name} is undetermined in {runs} of the last {len(bodies)} that did not pass: no"
-            " evidence.",
-            address("runs", gate=name),
+            f"{gates} undetermined in {count(len(runs), 'run')} of the last {len(bodies)} that did"
+            " not pass: no evidence.",
+            address("runs", gate=names[0]),
         )
 
 

@@ -54,7 +54,9 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     """
     if not points:
         return nothing(NAME, TITLE, "There is no evaluation to show.")
-    names = labels([_day(one.at) for one in points])
+    minutes = [_time(one.at, "%-d %b %H:%M") for one in points]
+    is_clear = len(set(minutes)) == len(points)
+    names = minutes if is_clear else labels([_time(one.at, "%-d %b %H:%M:%S") for one in points])
     rows = [
         (
             clean(one.name) + (" (baseline)" if one.is_baseline else ""),
@@ -111,9 +113,9 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     return Chart(NAME, TITLE, sentence, _spec(points, names, drawn, breaks), COLUMNS, cut(rows, 7))
 
 
-def _day(at: str) -> str:
+def _time(at: str, form: str) -> str:
     found = time_of(at, UTC)
-    return f"{found:%-d %b %H:%M}" if found is not None else "no time"
+    return found.strftime(form) if found is not None else "no time"
 
 
 def _spec(
