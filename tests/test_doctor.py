@@ -78,8 +78,14 @@ def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_pa
     assert judge["fix"].endswith("[judge]'")
     assert sandbox["found"] == "there is no `bwrap` on the path"
     assert sandbox["fix"].startswith("Install bubblewrap: apt-get install bubblewrap")
-    wrong = assay("doctor", "--for", "jugde")
-    assert (wrong.code, "judge" in wrong.err) == (2, True)
+    shown = assay("doctor", "--for", "http", "--for", "judge", env=env).out
+    assert "[run]'  # run is the extra for http\n" in shown
+    assert "[judge]'\n" in shown
+    wrong = assay("doctor", "--for", "server")
+    assert (wrong.code, "'server'. Did you mean 'serve'? Choose from run," in wrong.err) == (
+        2,
+        True,
+    )
 
 
 def test_a_library_folder_that_is_not_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,6 +277,9 @@ def test_a_saved_mapping_serves_the_next_command(
     saved = Path("assay.yaml").read_text()
     assert saved.startswith('project: bot\nmap:\n  id: "id"\n  "score:value": "wert"\n  answer: "o')
     assert saved.endswith('  latency_ms: ""\nlibrary: .\n')
+    shown = capsys.readouterr()
+    assert "  samples              1\n" in shown.out + shown.err
+    assert "theirs" not in shown.out + shown.err
     assert assay(["grade", "odd.csv"]) == ExitCode.PASSED
     assert "columns: id=id, score:value=wert, answer=output" in capsys.readouterr().err
     table(tmp_path / "x.csv", "a,b\n1,2\n")

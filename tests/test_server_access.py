@@ -252,7 +252,12 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
     assert text[19:].encode() not in stored
     row = sqlite3.connect(tmp_path / "t.db").execute("SELECT * FROM tokens").fetchone()
     assert text[19:] not in str(row)
-    assert "ci" in assay("token", "list", "--db", "sqlite:///t.db").out
+    heading, line = assay("token", "list", "--db", "sqlite:///t.db").out.splitlines()
+    assert [heading.split(), line.split()[0]] == [
+        ["id", "project", "scopes", "state", "name"],
+        made["id"],
+    ]
+    assert heading.index("name") == line.index("ci")
     assert text not in assay("token", "list", "--db", "sqlite:///t.db").out
     with serving(f"sqlite:///{tmp_path}/t.db", allow_anonymous=False) as api:
         headers = {"Authorization": f"Bearer {text}"}

@@ -68,7 +68,9 @@ def _lines(
     for job in jobs:
         yield f"[{good if job.ok else lacking}] {job.job:<{width}}  {job.what}: {job.found}"
         if not job.ok:
-            yield f"       {job.fix}"
+            is_other = f"[{job.extra}]" in job.fix and job.extra != job.job
+            note = f"  # {job.extra} is the extra for {job.job}" if is_other else ""
+            yield f"       {job.fix}{note}"
     if not required and not all(job.ok for job in jobs):
         yield (
             "\nJobs marked [--] are optional. `assay doctor --for JOB` exits 1 while that job"

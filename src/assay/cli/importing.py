@@ -240,11 +240,13 @@ def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str], *, save
 def _tell_totals(tally: ImportTally, out: IO[str]) -> None:
     rows = totals(tally)
     width = max(len(row["total"]) for row in rows)
-    out.write(f"  {'':<{width}}  {'theirs':>10}  {'ours':>10}\n")
+    has_theirs = any(row["theirs"] is not None for row in rows)
+    if has_theirs:
+        out.write(f"  {'':<{width}}  {'theirs':>10}  {'ours':>10}\n")
     for row in rows:
         n = f"  n={row['n']:,}" if "n" in row else ""
-        theirs, ours = _number(row["theirs"]), _number(row["ours"])
-        out.write(f"  {printable(row['total']):<{width}}  {theirs:>10}  {ours:>10}{n}\n")
+        theirs = f"  {_number(row['theirs']):>10}" if has_theirs else ""
+        out.write(f"  {printable(row['total']):<{width}}{theirs}  {_number(row['ours']):>10}{n}\n")
 
 
 def _number(value: Any) -> str:

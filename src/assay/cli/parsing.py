@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import EXIT_CODES_TEXT, UsageError
 from assay.files.upwards import find_config
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from assay.running.config import Config
@@ -59,6 +60,15 @@ class Bounds(NamedTuple):
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(
+                action,
+                f"invalid choice: '{value}'.{near_miss(str(value), known)} Choose from"
+                f" {', '.join(known)}",
+            )
 
     def format_help(self) -> str:
         self.formatter_class = argparse.RawDescriptionHelpFormatter  # as wide as the terminal

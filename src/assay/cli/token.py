@@ -68,6 +68,8 @@ def _list(options: Options) -> int:
 
 
 def _lines(found: Sequence[Token]) -> Iterator[str]:
+    if found:
+        yield _line("id", "project", "scopes", "state", "name")
     for token in found:
         state = (
             f"revoked {token.revoked_at}"
@@ -76,12 +78,13 @@ def _lines(found: Sequence[Token]) -> Iterator[str]:
             if token.expires_at
             else "in use"
         )
-        yield (
-            f"{token.id}  {token.project:<20}  {','.join(token.scopes):<24}  {state:<34} "
-            f" {printable(token.name)}"
-        )
+        yield _line(token.id, token.project, ",".join(token.scopes), state, printable(token.name))
     if not found:
         yield "No tokens. `assay token create` makes one."
+
+
+def _line(token: str, project: str, scopes: str, state: str, name: str) -> str:
+    return f"{token:<12}  {project:<20}  {scopes:<24}  {state:<34}  {name}"
 
 
 def _revoke(options: Options) -> int:
