@@ -635,6 +635,52 @@ def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named
     )
 
 
+@pytest.mark.parametrize("line", ["", "0.9", "0.97", "0.975", "0.98"])
+def test_the_pass_score_of_an_exam_raises_the_hard_gate_and_never_lowers_it(
+    assay: Any, tmp_path: Path, line: str
+) -> None:
+    name = exam_file(tmp_path, "exam.yaml", range(8))
+    (tmp_path / "plain.yaml").write_text((tmp_path / name).read_text())
+    (tmp_path / name).write_text(
+        (f"pass_score: {line}\n" if line else "") + (tmp_path / name).read_text()
+    )
+    right = {"correction": "ate", "gloss": "comió", "explanation": "short"}
+    (tmp_path / "answers.jsonl").write_text(
+        "\n".join(
+            json.dumps(
+                {"item": f"e-{k}", "response": {**right, **({"gloss": "x"} if not k else {})}}
+            )
+            for k in range(8)
+        )
+    )  # 1 - 0.25 / 8 = 0.96875
+    for options in ((), ("--min-score", "0.5")):
+        assay("exam", "grade", name, "--answers", "answers.jsonl", *options, "-o", "r.json")
+        done = assay("exam", "gate", "r.json", "--exam", name, "--json")
+        holds = not line or float(line) <= 0.96875
+        limit = max(0.92, float(line or 0))
+        assert (done.code, done.json()["passed"]) == (int(not holds), holds)
+        assert done.json()["capstone"] == {
+            "holds": holds,
+            "score": 0.96875,
+            "limit": limit,
+            "n": 8,
+        }
+    # a result that was graded with a higher one says so itself
+    assay(
+        "exam",
+        "grade",
+        "plain.yaml",
+        "--answers",
+        "answers.jsonl",
+        "--min-score",
+        "0.97",
+        "-o",
+        "r.json",
+    )
+    shut = assay("exam", "gate", "r.json")
+    assert (shut.code, "0.96875 is below the pass score of 0.97" in shut.out) == (1, True)
+
+
 def wrong_throughout(tree: dict[str, Any]) -> dict[str, Any]:
     return {
         **tree,

@@ -78,6 +78,9 @@ def publish(folder: Path, name: str, version: str, *changes: tuple[str, str]) ->
 def exams(tmp_path: Path) -> Path:
     put(tmp_path, "good.json", result(at("0.95")))
     put(tmp_path, "poor.json", result(at("0.9")))
+    put(
+        tmp_path, "under.json", {**result(at("0.95")), "pass_line": {"holds": False, "limit": 0.96}}
+    )
     put(tmp_path, "before.json", result(at("0.96"), set_="regression"))
     put(tmp_path, "after.json", result(at("0.95"), set_="regression"))
     put(tmp_path, "low.json", result(at("0.9"), set_="regression"))
@@ -95,6 +98,7 @@ def exams(tmp_path: Path) -> Path:
 GATES = {
     "alone": ("good.json",),
     "not passed": ("poor.json",),
+    "under its pass score": ("under.json",),
     "with a regression set": ("good.json", "--regression", "after.json"),
     "a drop": ("good.json", "--regression", "low.json", "--baseline", "after.json"),
     "a rise that is checked": (
@@ -114,9 +118,8 @@ def test_a_stored_gate_on_exams_is_made_again_to_the_byte(
     here: Run, exams: Path, case: str
 ) -> None:
     done = here("exam", "gate", *GATES[case], "--store", "l.db", "--json")
-    assert done.code == {"with a regression set": 4, "not passed": 1, "a drop": 1}.get(case, 0), (
-        done.err
-    )
+    codes = {"with a regression set": 4, "not passed": 1, "under its pass score": 1, "a drop": 1}
+    assert done.code == codes.get(case, 0), done.err
     kept = json.loads(the_decision("l.db").body or b"")
     assert without_evidence(kept) == done.json(), (
         "what is shown is what is stored, but for its evidence"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
 
+from assay import exact
 from assay.archive.records import (
     EXAM_EVIDENCE_SCHEMA,
     EXAM_ROLES,
@@ -113,10 +114,16 @@ def _exam_gate(
     if capstone is None:
         raise evidence.unclear("the capstone")
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="gate")))
+    # the pass score and this note depend on what the command was given
+    pass_score = _part(stored, "capstone", evidence).get("limit")
     verdict = decide(
-        capstone, rules, regression=results["regression"], baseline=results["baseline"]
+        capstone,
+        rules,
+        regression=results["regression"],
+        baseline=results["baseline"],
+        pass_score=pass_score if exact.is_amount(pass_score) else 0,
     )
-    if UNCHECKED in (stored.get("notes") or ()):  # depends on what the command was given
+    if UNCHECKED in (stored.get("notes") or ()):
         verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
     return {**to_builtins(verdict, builtin_types=(Decimal,)), "evidence": named}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from assay.archive.named_baselines import find_named
@@ -27,6 +28,7 @@ from assay.views.exam_text import gate_lines
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
+    from assay.exams.exam import Exam
     from assay.exams.policy import ExamRules
 
 
@@ -114,9 +116,15 @@ def _gate(options: Options, store: Store | None) -> int:
         common.result_of(options, options.regression) if options.regression else (None, None)
     )
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
-    held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
-    verdict = decide(capstone, rules, regression=regression, baseline=baseline)
-    if not held:
+    exam = _hold_all(options, rules, capstone, regression) if options.exam else None
+    verdict = decide(
+        capstone,
+        rules,
+        regression=regression,
+        baseline=baseline,
+        pass_score=_pass_score(exam, capstone),
+    )
+    if exam is None:
         verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
     if store is not None:
         from assay.archive.records import exam_gate_drafts
@@ -146,10 +154,8 @@ def _hold_all(
     rules: ExamRules,
     capstone: CheckedExam,
     regression: CheckedExam | None,
-) -> bool:
-    """Check each result against the files of its set. Return whether any were for the capstone
-    exam.
-    """
+) -> Exam | None:
+    """Check each result against the files of its set. Return the capstone exam, if any are its."""
     documents = [read_document(path) for path in options.exam]
     of_regression = [
         one for one in documents if isinstance(one.tree, dict) and one.tree.get("set") == REGRESSION
@@ -161,12 +167,13 @@ def _hold_all(
             f"{of_regression[0].file} belongs to the regression set, whose result is missing.",
             fix="Give it with --regression R.",
         )
+    exams = []
     for outcome, files in (
         (capstone, of_capstone or ([] if regression else documents)),
         (regression, of_regression),
     ):
         if outcome is not None and files:
-            exam = make_exam(files)
+            exams.append(exam := make_exam(files))
             hold_against(
                 outcome,
                 exam,
@@ -174,7 +181,13 @@ def _hold_all(
                     options, options.rubric or exam.rubric or rules.policy.default_rubric
                 ),
             )
-    return bool(of_capstone)
+    return exams[0] if of_capstone else None
+
+
+def _pass_score(exam: Exam | None, capstone: CheckedExam) -> Any:
+    """The higher of the exam's pass score and the one that the result was graded with."""
+    line = capstone.result.pass_line
+    return max((exam and exam.pass_score) or 0, 0 if line is UNSET else line.limit)
 
 
 def _report_notes(options: Options, *outcomes: CheckedExam | None) -> None:

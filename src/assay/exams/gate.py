@@ -162,9 +162,11 @@ def decide(
     *,
     regression: CheckedExam | None = None,
     baseline: CheckedExam | None = None,
+    pass_score: Any = 0,
 ) -> ExamGate:
     """The verdict on a capstone result, with the regression set and its baseline where they are
-    given. A regression set without its baseline is not judged, and then the gate does not pass.
+    given. A regression set without its baseline is not judged, and then the gate does not pass. A
+    `pass_score` of the capstone exam raises the hard gate and never lowers it.
     """
     _check_set(
         capstone, CAPSTONE, "the hard gate is on the capstone exam", "Pass it with --regression."
@@ -174,12 +176,12 @@ def decide(
         _check_set(regression, REGRESSION, "the drop is measured on the regression set", fix)
     notes = _notes(capstone, regression, baseline)
     score, policy = capstone.score, rules.policy
-    holds = opens(score, rules)
+    raised = fraction(pass_score) > rules.hard_gate
+    limit = pass_score if raised else policy.hard_gate
+    holds = score >= fraction(limit)
+    bar = f"{'pass score' if raised else 'hard gate'} of {text(fraction(limit))}"
     reasons = [
-        (
-            f"the capstone score {text(score)} {'reaches' if holds else 'is below'} the hard gate"
-            f" of {text(rules.hard_gate)}"
-        )
+        f"the capstone score {text(score)} {'reaches' if holds else 'is below'} the {bar}",
     ]
     drop = verify = None
     if regression is not None and baseline is not None:
@@ -195,9 +197,7 @@ def decide(
         passed=holds
         and (regression is None or (drop is not None and drop.holds))
         and (verify is None or verify.holds),
-        capstone=HardGate(
-            holds=holds, score=shown(score), limit=policy.hard_gate, n=len(capstone.bits)
-        ),
+        capstone=HardGate(holds=holds, score=shown(score), limit=limit, n=len(capstone.bits)),
         target=TargetCheck(
             holds=reaches(score, rules), score=shown(score), limit=policy.production_target
         ),
