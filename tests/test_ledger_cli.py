@@ -295,7 +295,7 @@ def spoiled(path: Path, *statements: str) -> None:
     raw.close()
 
 
-OWN = ("records", "links", "steps", "tool_calls", "tags", "tombstones", "seen", "counts")
+OWN = ("records", "links", "tags", "tombstones", "seen", "counts")
 
 
 def test_a_ledger_that_was_emptied_is_not_clean(assay: Any, tmp_path: Path) -> None:

@@ -1,21 +1,20 @@
-"""What a record is found by: columns, tags, steps and tool calls, taken from its canonical body.
+"""What a record is found by: columns and tags, taken from its canonical body.
 
 The writer and `verify` call the same function on the same bytes, so a column that differs from the
-body is detected. Nothing is interpreted here: an absent key is None, and a number keeps the text it
-has in the body.
+body is detected. Nothing is interpreted here: an absent key is None.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import UTC
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Struct
 
 from assay.canon import time_of
 from assay.errors import InputError
@@ -25,44 +24,9 @@ KEY_BYTES = 200
 """How long a text may be to be indexed as it is."""
 _SCHEMAS = {"grade": GRADES_SCHEMA}
 """The schema of a record that doesn't name its own."""
-_NOTHING = Raw(b"")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 Value = str | bool | None
-
-
-_TEXT, _FLAG, _NUMBER, _JSON = "text", "flag", "number", "json"
-_STEP = {
-    "name": _TEXT,
-    "agent": _TEXT,
-    "status": _TEXT,
-    "critical": _FLAG,
-    "duration_ms": _NUMBER,
-    "retries": _NUMBER,
-    "model": _TEXT,
-    "tier": _TEXT,
-    "tokens": _NUMBER,
-    "cost_usd": _NUMBER,
-    "scores": _JSON,
-    "error": _JSON,
-}
-_CALL = {"step": _TEXT, "name": _TEXT, "valid": _FLAG, "arguments": _JSON, "error": _JSON}
-"""The fields of a step and of a tool call that are stored: the columns of their tables, in
-order.
-"""
-
-
-def _part(name: str, fields: Mapping[str, str], **defaults: Any) -> type[Struct]:
-    """A record that keeps numbers and JSON as they are written."""
-    return msgspec.defstruct(
-        name,
-        [
-            (field, Raw, _NOTHING)
-            if kind in (_NUMBER, _JSON)
-            else (field, Any, defaults.get(field))
-            for field, kind in fields.items()
-        ],
-    )
 
 
 class _Named(Struct):
@@ -94,16 +58,6 @@ class _Any(Struct):
     tags: Any = None
 
 
-_Run: Any = msgspec.defstruct(
-    "_Run",
-    [
-        ("steps", list[_part("_Step", _STEP, critical=True)] | None, None),  # type: ignore[misc]
-        ("tool_calls", list[_part("_Call", _CALL)] | None, None),  # type: ignore[misc]
-    ],
-    bases=(_Any,),
-)
-
-
 class _Evaluation(_Any):
     id: Any = None
     name: Any = None
@@ -119,26 +73,16 @@ class _Label(_Any):
 
 
 _read_any = msgspec.json.Decoder(_Any).decode
-_read_run = msgspec.json.Decoder(_Run).decode
 _read_evaluation = msgspec.json.Decoder(_Evaluation).decode
 _read_label = msgspec.json.Decoder(_Label).decode
 
 
 class Facets(NamedTuple):
-    """What is stored with a body. `columns` is in the order of `tables.FACETS`, the rows in that of
-    their tables.
-    """
+    """What is stored with a body. `columns` is in the order of `tables.FACETS`."""
 
     schema: str | None
     columns: tuple[Value, ...]
-    steps: tuple[tuple[Value, ...], ...]
-    calls: tuple[tuple[Value, ...], ...]
     tags: tuple[str, ...]
-
-    def side_rows(self, kind: str) -> dict[str, Sequence[tuple[Value, ...]]]:
-        """The rows that go into each side table with a record of this kind."""
-        tags = [(kind, tag) for tag in self.tags]
-        return {"steps": self.steps, "tool_calls": self.calls, "tags": tags}
 
 
 def facets_of(kind: str, body: bytes) -> Facets:
@@ -173,11 +117,6 @@ def facets_of(kind: str, body: bytes) -> Facets:
         _key(peek.status if peek.status is not None else peek.outcome),
         moment_key(peek.started if isinstance(peek, _Evaluation) else peek.started_at),
     )
-    steps: tuple[tuple[Value, ...], ...] = ()
-    calls: tuple[tuple[Value, ...], ...] = ()
-    if isinstance(peek, _Run):
-        steps = tuple([_row(step, _STEP) for step in peek.steps or ()])
-        calls = tuple([_row(call, _CALL) for call in peek.tool_calls or ()])
     named = _NAMED.get(type(peek))
     texts = peek.tags if named is None else named(peek)
     tags = (
@@ -185,11 +124,10 @@ def facets_of(kind: str, body: bytes) -> Facets:
         if isinstance(texts, list)
         else ()
     )
-    return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
+    return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, tags)
 
 
 _READ: dict[str, Callable[[bytes], Any]] = {
-    "run": _read_run,
     "evaluation": _read_evaluation,
     "labelset": _read_evaluation,
     "label": _read_label,
@@ -248,31 +186,5 @@ def _key(value: object) -> str | None:
     return key(value) if type(value) is str else None
 
 
-def _row(part: Struct, fields: Mapping[str, str]) -> tuple[Value, ...]:
-    values = structs.astuple(part)
-    return tuple(
-        [_READERS[kind](value) for kind, value in zip(fields.values(), values, strict=True)]
-    )
-
-
 def _flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
-
-
-def _json(raw: Raw) -> str | None:
-    """JSON as text; canonical JSON writes a NUL as an escape, so every database takes it."""
-    text = bytes(raw)
-    return None if not text or text == b"null" else text.decode()
-
-
-def _number(raw: Raw) -> str | None:
-    text = _json(raw)
-    return text if text is not None and (text[0] == "-" or text[0].isdigit()) else None
-
-
-_READERS: dict[str, Callable[[Any], Value]] = {
-    _TEXT: _key,
-    _FLAG: _flag,
-    _NUMBER: _number,
-    _JSON: _json,
-}

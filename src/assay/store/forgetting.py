@@ -39,14 +39,7 @@ def forget(
         body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
         seq = batch.add(draft(body, kind="tombstone", author=author, reason=reason), ())
         batch.write(connection, {})
-        stone = {
-            "project": project,
-            "seq": seq,
-            "digest": digest,
-            "author": author,
-            "reason": reason,
-            "at": batch.at,
-        }
+        stone = (project, seq, digest, author, reason, batch.at)
         insert_rows(connection, t.tombstones, [stone])
         here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
         columns = connection.execute(
@@ -57,10 +50,8 @@ def forget(
         )
         if known.kind == "run":
             names.forget(connection, project, tuple(columns), known.seq)
-        for table in t.SIDES:
-            connection.execute(
-                table.delete().where(table.c.project == project, table.c.seq == known.seq)
-            )
+        tags = t.tags.c
+        connection.execute(t.tags.delete().where(tags.project == project, tags.seq == known.seq))
     left = tombstone(connection, project, digest)
     assert left is not None
     return left

@@ -2,9 +2,8 @@
 
 `records` is the ledger itself; the other tables serve it. Every row belongs to a project, and no
 row refers to another project. `seq` counts the records of a project from 1 without a gap, in the
-order in which they were committed. A digest is 32 bytes. A body is canonical JSON, byte for byte; a
-number taken from it stays decimal text, never a float. A change here needs a new file in
-`migrations/versions`.
+order in which they were committed. A digest is 32 bytes. A body is canonical JSON, byte for byte. A
+change here needs a new file in `migrations/versions`.
 """
 
 from __future__ import annotations
@@ -154,32 +153,6 @@ linked = links.join(
 ).join(targets, (targets.c.project == links.c.project) & (targets.c.seq == links.c.target_seq))
 """Links with the records at their two ends."""
 
-steps = Table(
-    "steps",
-    metadata,
-    *_place("position"),
-    *map(_text, ("name", "agent", "status")),
-    Column("critical", Boolean),
-    *map(
-        _text, ("duration_ms", "retries", "model", "tier", "tokens", "cost_usd", "scores", "error")
-    ),
-    PrimaryKeyConstraint("project", "seq", "position", name="steps_pk"),
-    _of_record("steps"),
-    sqlite_with_rowid=False,
-)
-
-tool_calls = Table(
-    "tool_calls",
-    metadata,
-    *_place("position"),
-    *map(_text, ("step", "name")),
-    Column("valid", Boolean),
-    *map(_text, ("arguments", "error")),
-    PrimaryKeyConstraint("project", "seq", "position", name="tool_calls_pk"),
-    _of_record("tool_calls"),
-    sqlite_with_rowid=False,
-)
-
 tags = Table(
     "tags",
     metadata,
@@ -191,6 +164,7 @@ tags = Table(
     sqlite_with_rowid=False,
 )
 Index("tags_by_tag", tags.c.project, tags.c.kind, tags.c.tag, tags.c.seq)
+"""What is extracted from a body, row by row, and removed with the body."""
 
 seen = Table(
     "seen",
@@ -219,6 +193,3 @@ tombstones = Table(
     PrimaryKeyConstraint("project", "digest", name="tombstones_pk"),
     _of_record("tombstones"),
 )
-
-SIDES = (steps, tool_calls, tags)
-"""What is extracted from a body, row by row, and removed with the body."""

@@ -50,7 +50,7 @@ _BREAKS = (
     "the chain breaks here: this record, its metadata, its links or their ends, or the record"
     " before it was changed."
 )
-_OWN = (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, *t.SIDES)
+_OWN = (t.heads, t.records, t.counts, t.seen, t.tombstones, t.links, t.tags)
 _NO_FACETS = (None,) * len(t.FACETS)
 
 
@@ -199,7 +199,7 @@ class _ProjectCheck:
         }
         self.chained: dict[bytes, tuple[Any, ...]] = {}
         """The tombstones according to the records of the chain."""
-        self.sides = {table: SideRows(connection, table, project) for table in (t.links, *t.SIDES)}
+        self.sides = {table: SideRows(connection, table, project) for table in (t.links, t.tags)}
         self.counts: Counter[str] = Counter()
         self.names = NameTally()
 
@@ -276,7 +276,7 @@ class _ProjectCheck:
 
     def _check_body(self, record: StoredRow) -> None:
         flaw = partial(self.flaw, seq=record.seq, digest=record.digest)
-        rows = {table.name: self.sides[table].at(record.seq) for table in t.SIDES}
+        tags = self.sides[t.tags].at(record.seq)
         is_forgotten = record.digest in self.tombstones
         if record.body is None:
             self.findings.forgotten += 1
@@ -285,7 +285,7 @@ class _ProjectCheck:
                     "the content is gone, and no tombstone records who removed it and why.",
                     fix=_RESTORE,
                 )
-            if record.facets != _NO_FACETS or any(rows.values()):
+            if record.facets != _NO_FACETS or tags:
                 flaw(
                     "the content was forgotten, and columns or rows taken from it are still there.",
                     fix="Have it forgotten again on a restored copy.",
@@ -302,7 +302,7 @@ class _ProjectCheck:
         except InputError as error:
             flaw(f"the content is not a {record.kind} record: {error.message}", fix=_RESTORE)
             return
-        for what in _differences(record, facets, rows):
+        for what in _differences(record, facets, tags):
             flaw(what, fix=_INDEX)
         if record.kind == "tombstone":
             tree = parse_json(body)
@@ -347,10 +347,8 @@ class _ProjectCheck:
                 self.flaw(what)
 
 
-def _differences(
-    record: StoredRow, facets: Facets, rows: Mapping[str, list[tuple[Any, ...]]]
-) -> Iterator[str]:
-    """The differences between a body and the columns and rows extracted from it."""
+def _differences(record: StoredRow, facets: Facets, tags: list[tuple[Any, ...]]) -> Iterator[str]:
+    """The differences between a body and the columns and tags extracted from it."""
     schema = record.stamp[1]
     if schema != facets.schema:
         yield f"the schema is {schema!r} next to the content and {facets.schema!r} in it."
@@ -358,6 +356,5 @@ def _differences(
         if here != there:
             yield f"{name} is {here!r} next to the content and {there!r} in it."
             break
-    for name, values in facets.side_rows(record.kind).items():
-        if rows[name] != [(place, *row) for place, row in enumerate(values)]:
-            yield f"the rows of '{name}' are not those of the content."
+    if tags != [(place, record.kind, tag) for place, tag in enumerate(facets.tags)]:
+        yield "the rows of 'tags' are not those of the content."

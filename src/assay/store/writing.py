@@ -11,10 +11,12 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from assay.errors import InputError
 from assay.store import names
@@ -42,6 +44,7 @@ LARGE = 4 * 1024 * 1024
 EVALUATES = "evaluates"
 
 V = TypeVar("V", bytes, int)
+Row = tuple[Any, ...]
 
 
 class Known(NamedTuple):
@@ -235,9 +238,7 @@ class Batch:
         """Links of evaluations: the evaluation, the number of its other links, and the positions of
         the targets.
         """
-        self.rows: dict[Table, list[dict[str, Any]]] = {
-            table: [] for table in (t.records, t.links, *t.SIDES)
-        }
+        self.rows: dict[Table, list[Row]] = {t.records: [], t.links: [], t.tags: []}
 
     def add(
         self, record: Draft, edges: Iterable[ChainLink], evaluated: array[int] | None = None
@@ -267,32 +268,27 @@ class Batch:
         if evaluated:
             self.evaluated.append((seq, len(edges), evaluated))
         self.rows[t.records].append(
-            {
-                "project": self.project,
-                "seq": seq,
-                "digest": record.digest,
-                "chain": self.chain,
-                "kind": record.kind,
-                "schema": facets.schema,
-                "created_at": self.at,
-                "author": record.author,
-                "reason": record.reason,
-                **dict(zip(t.FACETS, facets.columns, strict=True)),
-                "body": record.body,
-            }
+            (
+                self.project,
+                seq,
+                record.digest,
+                self.chain,
+                record.kind,
+                facets.schema,
+                self.at,
+                record.author,
+                record.reason,
+                *facets.columns,
+                record.body,
+            )
         )
-        for name, values in facets.side_rows(record.kind).items():
-            if values:
-                self._add_rows(t.metadata.tables[name], seq, values)
+        if facets.tags:
+            self._add_rows(t.tags, seq, [(record.kind, tag) for tag in facets.tags])
         return seq
 
-    def _add_rows(
-        self, table: Table, seq: int, rows: Sequence[tuple[Any, ...]], *, after: int = 0
-    ) -> None:
-        columns = _COLUMNS[table]
+    def _add_rows(self, table: Table, seq: int, rows: Sequence[Row], *, after: int = 0) -> None:
         self.rows[table] += [
-            dict(zip(columns, (self.project, seq, place, *row), strict=True))
-            for place, row in enumerate(rows, after)
+            (self.project, seq, place, *row) for place, row in enumerate(rows, after)
         ]
 
     def write(self, connection: Connection, known: Mapping[bytes, Known]) -> None:
@@ -334,7 +330,6 @@ _MOVE_HEAD = (
 _LOOKUP = select(_c.digest, _c.seq, _c.kind, _c.body.is_(None)).where(
     _c.project == bindparam("project"), _c.digest.in_(bindparam("digests", expanding=True))
 )
-_COLUMNS = {table: table.columns.keys() for table in (t.links, *t.SIDES)}
 # An error ends the transaction in any case. Without OR FAIL, SQLite first copies every page, to be
 # able to undo this statement alone.
 _INSERT = {
@@ -369,17 +364,29 @@ def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
         yield values[start : start + _CHUNK]
 
 
-def insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Insert rows; on SQLite, large bodies are written in place."""
-    large = [row for row in rows if len(row.get("body") or b"") > LARGE]
-    if not large or connection.dialect.name != "sqlite":
-        connection.execute(_INSERT[table], rows)
-        return
-    if len(large) < len(rows):
-        connection.execute(_INSERT[table], [row for row in rows if row not in large])
-    for row in large:  # a plain INSERT would copy the body twice
-        room = _INSERT[table].values({**row, "body": func.zeroblob(len(row["body"]))})
-        place = connection.execute(room).lastrowid
+def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
+    """Insert rows, their values in the order of the columns; on SQLite, large bodies are written in
+    place.
+    """
+    large = []
+    if table is t.records and connection.dialect.name == "sqlite":
+        large = [row for row in rows if len(row[-1]) > LARGE]
+        rows = [row for row in rows if len(row[-1]) <= LARGE] if large else rows
+    if rows:
+        connection.exec_driver_sql(_insert_text(connection.dialect.name, table), rows)
+    for *row, content in large:  # a plain INSERT would copy the body twice
+        values = zip(table.columns.keys(), (*row, func.zeroblob(len(content))), strict=True)
+        place = connection.execute(_INSERT[table].values(dict(values))).lastrowid
         driver: Any = connection.connection.driver_connection
         with driver.blobopen(table.name, "body", place) as body:
-            body.write(row["body"])
+            body.write(content)
+
+
+@cache
+def _insert_text(dialect: str, table: Table) -> str:
+    """An INSERT of every column. The driver takes our values as they are: converting each of them
+    would take longer than storing it.
+    """
+    of_driver: Any = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}[dialect]
+    marks = {"sqlite": "qmark", "postgresql": "format"}[dialect]
+    return str(_INSERT[table].compile(dialect=of_driver(paramstyle=marks)))

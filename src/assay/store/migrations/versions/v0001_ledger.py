@@ -19,7 +19,6 @@ _INDEXED = ("workflow", "dataset", "grade", "passed", "status", "started_at")
 _FIXED = ("project", "seq", "digest", "chain", "kind", "schema", "created_at", "author", "reason")
 """The columns of a record that stay when its body is forgotten."""
 _NEVER = ("links", "tombstones")
-_SIDES = ("steps", "tool_calls", "tags")
 _REFUSAL = "the ledger is append-only"
 
 _TYPES = {"text": sa.Text, "bytes": sa.LargeBinary, "number": sa.BigInteger, "flag": sa.Boolean}
@@ -37,17 +36,6 @@ _TABLES = {
     "links": (
         """project:text seq:number position:number source_seq:number relation:text
         target_seq:number""",
-        "project seq position",
-    ),
-    "steps": (
-        """project:text seq:number position:number name:text? agent:text? status:text?
-        critical:flag? duration_ms:text? retries:text? model:text? tier:text? tokens:text?
-        cost_usd:text? scores:text? error:text?""",
-        "project seq position",
-    ),
-    "tool_calls": (
-        """project:text seq:number position:number step:text? name:text? valid:flag?
-        arguments:text? error:text?""",
         "project seq position",
     ),
     "tags": ("project:text seq:number position:number kind:text tag:text", "project seq position"),
@@ -99,10 +87,10 @@ _TABLES = {
         "project trace_id span_id mark",
     ),
 }
-_WITHOUT_ROWID = {"links", *_SIDES, "seen", "live_events", "execution_runs", "trace_spans"}
+_WITHOUT_ROWID = {"links", "tags", "seen", "live_events", "execution_runs", "trace_spans"}
 _OF_RECORDS = {
     "links": {"record": "seq", "source": "source_seq", "target": "target_seq"},
-    **{name: {"record": "seq"} for name in (*_SIDES, "tombstones")},
+    **{name: {"record": "seq"} for name in ("tags", "tombstones")},
 }
 """Foreign keys into `records`, by the end of their name."""
 _INDEXES = {
@@ -143,8 +131,6 @@ _STATISTICS: dict[str, dict[str, tuple[int, ...]]] = {
         "links_by_source": (_MANY, _MANY, 2),
         "links_by_target": (_MANY, _MANY, 2),
     },
-    "steps": {"steps": (_MANY, _MANY, 5, 1)},
-    "tool_calls": {"tool_calls": (_MANY, _MANY, 5, 1)},
     "tags": {"tags": (_MANY, _MANY, 3, 1), "tags_by_tag": (_MANY, _MANY, _KIND, 20_000, 1)},
 }
 
@@ -172,7 +158,7 @@ def downgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         op.execute("DROP TABLE IF EXISTS sqlite_stat1")
     else:
-        for name in ("never", "records", "sides", "heads"):
+        for name in ("never", "records", "tags", "heads"):
             op.execute(f"DROP FUNCTION assay_{name}()")
 
 
@@ -225,9 +211,9 @@ def _guard_sqlite() -> None:
     allowed = {
         "records_update": f"NEW.body IS NULL AND {same} AND {gone}",
         "heads_update": "NEW.project IS OLD.project AND NEW.seq > OLD.seq",
-        **{f"{name}_delete": forgotten for name in _SIDES},
+        "tags_delete": forgotten,
     }
-    for table in ("records", "heads", *_NEVER, *_SIDES):
+    for table in ("records", "heads", *_NEVER, "tags"):
         for action in ("update", "delete"):
             name = f"{table}_{action}"
             unless = f"WHEN NOT ({allowed[name]}) " if name in allowed else ""
@@ -248,7 +234,7 @@ def _guard_postgresql() -> None:
             "(SELECT 1 FROM tombstones t WHERE t.project = OLD.project AND t.digest = OLD.digest) "
             f"THEN RETURN NEW; END IF; END IF; {refuse}; END"
         ),
-        "sides": (
+        "tags": (
             "BEGIN IF TG_OP = 'DELETE' THEN IF EXISTS "  # as above  # noqa: S608
             "(SELECT 1 FROM records r JOIN tombstones t ON t.project = r.project AND t.digest ="
             " r.digest "
@@ -269,7 +255,7 @@ def _guard_postgresql() -> None:
         "records": "records",
         "heads": "heads",
         **dict.fromkeys(_NEVER, "never"),
-        **dict.fromkeys(_SIDES, "sides"),
+        "tags": "tags",
     }
     for table, name in of_table.items():
         op.execute(
