@@ -83,7 +83,7 @@ def test_a_skipped_metric_is_missing_and_lower_is_better_counts_from_the_other_e
         "Shouting": {"score": Decimal("0.1"), "threshold": Decimal("0.5")}
     }
     assert runs[3]["metadata"]["imported_checks"] == {"1 - Shouting": Decimal("0.5")}
-    assert any("lower is better" in note for note in tally.notes)
+    assert "1 - Shouting" in tally.doubts, "it never failed, so it may pass whatever its score is"
     assert runs[0]["workflow"] == {"id": "deepeval", "version": "towns-1"}
     assert runs[0]["latency_ms"] == 500
 
@@ -126,6 +126,19 @@ def test_a_verdict_that_contradicts_the_others_is_refused(tmp_path) -> None:
     even = case("x", False, A=scored(0.5, False)), case("y", False, A=broke)
     runs, _ = read(tmp_path, *good, *even)
     assert [raw(run)["A"] for run in runs[3:]] == [Decimal("0.5"), None]
+
+
+def test_a_metric_that_passes_whatever_its_score_is_not_taken_for_better_when_lower(
+    tmp_path,
+) -> None:
+    low = [case(str(index), A=scored(0.1, True), Rude=scored(0.1, True)) for index in range(3)]
+    _, tally = read(tmp_path, *low)
+    assert tally.doubts.keys() == {"1 - A", "1 - Rude"}
+    assert not tally.higher_is_better
+    high = case("x", False, A=scored(0.1, True), Rude=scored(0.9, False))
+    _, tally = read(tmp_path, *low, high)
+    assert tally.doubts.keys() == {"1 - A"}
+    assert tally.higher_is_better == {"1 - Rude"}
 
 
 def test_a_case_that_passed_with_a_failed_metric_is_refused(tmp_path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import AssayError
+from assay.errors import AssayError, NotEnoughEvidence
 from peer_files import broken, imported, survives, takers
 
 
@@ -153,6 +153,22 @@ def test_a_page_of_the_api_has_scores_with_each_trace(tmp_path: Path) -> None:
     path = _file(tmp_path, single)
     assert takers(path) == ["langfuse"]
     assert _values(imported("langfuse", path)[0][0]) == _values(runs[0])
+
+
+def test_pages_of_the_api_are_refused_where_some_are_missing(tmp_path: Path) -> None:
+    def page(name: str, traces: list[Any], **meta: Any) -> Path:
+        return _file(tmp_path, {"data": traces, "meta": meta}, name)
+
+    rows = [{**TRACES[0], "id": f"t{index}", "scores": SCORES[:1]} for index in range(4)]
+    one, two = (page(f"{at}.json", rows[at : at + 2], page=1, totalItems=4) for at in (0, 2))
+    assert len(imported("langfuse", one, two)[0]) == 4
+    for some in ([one], [one, one]):
+        with pytest.raises(NotEnoughEvidence, match="has 2 of 4 traces, and Langfuse has more"):
+            imported("langfuse", *some)
+    first, last = page("a.json", rows[:2], cursor="x"), page("b.json", rows[2:])
+    assert len(imported("langfuse", first, last)[0]) == 4
+    with pytest.raises(NotEnoughEvidence, match="has 2 traces, and Langfuse has more"):
+        imported("langfuse", first)
 
 
 def test_scores_alone_and_scores_of_traces_are_joined_by_the_trace(tmp_path: Path) -> None:

@@ -119,6 +119,23 @@ def test_a_results_table_has_its_scores_and_answers(tmp_path: Path) -> None:
     assert tally.read == {"rows": 2}
 
 
+def test_assessments_of_one_name_count_with_their_mean_and_overridden_ones_do_not(
+    tmp_path: Path,
+) -> None:
+    def scores(*assessments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+        listed = [{"assessment_name": "correctness", **one} for one in assessments]
+        runs, tally = imported("mlflow", _file(tmp_path, [{**TRACES[0], "assessments": listed}]))
+        return _scores(runs[0]), tally.dropped
+
+    no, yes = ({"valid": True, "feedback": {"value": word}} for word in ("no", "yes"))
+    assert scores(no, yes) == ({"correctness": Decimal("0.5")}, {})
+    assert scores({"feedback": {"value": None, "error": {"error_code": "X"}}}, yes)[0] == {
+        "correctness": None
+    }
+    corrected = {"assessments that others override": 1}
+    assert scores({**no, "valid": False}, yes) == ({"correctness": 1}, corrected)
+
+
 def test_feedback_of_genai_counts_yes_as_one_and_a_failed_judge_as_missing(tmp_path: Path) -> None:
     path = _file(tmp_path, GENAI)
     assert takers(path) == ["mlflow"]

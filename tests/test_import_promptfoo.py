@@ -313,8 +313,17 @@ def test_a_part_named_like_a_row_is_none(tmp_path) -> None:
 def test_a_success_that_the_grading_denies_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"`gradingResult.pass` is false"):
         read(tmp_path, layout2(row(gradingResult={"pass": False, "score": 1})))
+    with pytest.raises(InputError, match=r"`failureReason` is a failed assertion"):
+        read(tmp_path, layout2(row(failureReason=1)))
     runs, _ = read(tmp_path, layout2(row(success=False)))
     assert runs[0]["gates"][GATE]["passed"] is False
+
+
+def test_a_success_with_an_error_is_missing_evidence(tmp_path) -> None:
+    runs, _ = read(tmp_path, layout2(row(error="API error: 500")))
+    assert runs[0]["status"] == "error"
+    assert runs[0]["gates"][GATE] == {"passed": None, "reason": "API error: 500"}
+    assert "scores" not in runs[0]
 
 
 def test_what_is_not_a_result_is_refused(tmp_path) -> None:

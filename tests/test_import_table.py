@@ -92,6 +92,18 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
             parse_map([text])
 
 
+def test_a_column_where_lower_may_be_better_needs_its_scale_under_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "t.csv", "id,toxicity\na,0.97\nb,0.99\n")
+    assert assay(["grade", "t.csv", "--map", "score:tox=toxicity"]) == ExitCode.NOT_ENOUGH
+    error = capsys.readouterr().err
+    assert "in the column 'toxicity' lower may be better" in error
+    assert "--map score:tox=toxicity:1..0,id=id" in error
+    assert assay(["grade", "t.csv", "--map", "score:tox=toxicity:1..0"]) == ExitCode.FAILED
+
+
 def test_an_underscore_makes_no_number(tmp_path: Path) -> None:
     """Python reads 0_1 as 1."""
     with pytest.raises(InputError, match="has '0_1', which is not a number"):
@@ -123,7 +135,12 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     assert "passed may be 'passed' or 'success'" in error
     hint = error.partition("for example ")[2].partition(". [")[0].split()
     assert assay(["grade", "results.csv", *hint]) == ExitCode.FAILED
-    for columns in ("id,score,Score", "id,passed,success"):  # a second column of better scores
+    for columns in (
+        "id,score,Score",
+        "id,passed,success",
+        "id,pass,correct",
+        "id,passed,is_correct",
+    ):  # a second column of better scores
         table(path, f"{columns}\ns{',1' * columns.count(',')}\n")
         assert assay(["grade", "results.csv"]) == ExitCode.MISUSE
     words = {
@@ -156,7 +173,8 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     "column",
     [
         *("failed", "skipped", "Error Message", "error_type", "is_error", "errors", "timed_out"),
-        *("aborted", "exit_code", "failure_reason", "Skipped?", "errorMessage"),
+        *("aborted", "exit_code", "failure_reason", "Skipped?", "errorMessage", "error_count"),
+        *("num_errors", "exit_status"),
     ],
 )
 def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
@@ -192,6 +210,8 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         ("finish_reason", "stop", "content_filter"),
         ("finishReason", "stop", "content_filter"),
         ("isOK", "true", "false"),
+        ("verdict", "pass", "incorrect"),
+        ("Verdict", "true", "false"),
     ],
 )
 def test_a_word_for_a_failure_makes_its_row_missing_evidence(

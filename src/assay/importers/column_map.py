@@ -42,7 +42,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         *("gold", "target", "ideal"),
     ),
     "input": ("input", "question", "query", "prompt"),
-    "passed": ("passed", "success", "correct"),
+    "passed": (
+        *("passed", "pass", "is_passed", "success", "is_success", "correct", "is_correct"),
+        "succeeded",
+    ),
     "status": ("status",),
     "latency_ms": ("latency_ms",),
     "latency_s": ("latency_s", "latency_seconds"),
@@ -51,12 +54,12 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "attempt": ("attempt", "epoch"),
 }
 _ERROR = re.compile(
-    r"(?:is_|has_|was_)?(?:errors?|errored|exception|traceback|failed|failure|skipped|timed_out"
-    r"|aborted|canceled|cancelled|crashed|excluded)(?:_(?:message|msg|text|type|code|class|name|reason))?"
-    r"|exit_code|return_?code"
+    r"(?:is_|has_|was_|num_|n_)?(?:errors?|errored|exceptions?|traceback|failed|failures?|skipped"
+    r"|timed_out|aborted|canceled|cancelled|crashed|excluded)"
+    r"(?:_(?:message|msg|text|type|code|class|name|reason|count))?|exit_(?:code|status)|return_?code"
 )
 """Names of columns that report that a row failed, was skipped or has an error."""
-_ENDING = re.compile(r"(?:is_)?(?:ok|valid)|outcome|state|result|finish_reason|stop_reason")
+_ENDING = re.compile(r"(?:is_)?(?:ok|valid)|outcome|state|result|verdict|finish_reason|stop_reason")
 """Names of columns that report a failure only by a word for one."""
 _METRIC = re.compile(
     r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"

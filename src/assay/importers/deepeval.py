@@ -22,6 +22,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import may_be_less
 from assay.importers.parts import amount, is_number, optional, refused, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, is_immense, sample_run
 from assay.importers.spool import Spool
@@ -118,6 +119,8 @@ class _TestRun:
         """The models that each metric asks, where it does."""
         self.votes: dict[str, dict[bool, int]] = {}
         """For each metric, the first case whose verdict shows that lower, or higher, is better."""
+        self.broken: set[str] = set()
+        """Metrics that failed somewhere above their threshold, so that lower is better."""
         self.talks: set[bool] = set()
         for key, value in _parts(path):
             if key == "case":
@@ -143,6 +146,8 @@ class _TestRun:
     def _vote(self, metric: CaseMetric, lower: bool) -> None:
         votes = self.votes.setdefault(metric.name, {})
         votes.setdefault(lower, self.cases)
+        if lower and not metric.success:
+            self.broken.add(metric.name)
         if len(votes) > 1:
             verdict = "passed" if metric.success else "failed"
             raise InputError(
@@ -235,9 +240,13 @@ def _note(run: _TestRun, tally: ImportTally) -> None:
             f" {', '.join(loose[:5])}"
         )
     lower = sorted(filter(run.is_lower, run.counts))
-    tally.higher_is_better |= {run.label(name) for name in lower}
-    if lower:
-        tally.note(f"lower is better, so 1 - score is graded: {', '.join(lower[:5])}")
+    # a metric that passes whatever its score is would look like one that is better when lower
+    sure = [name for name in lower if name in run.broken or may_be_less(name)]
+    tally.higher_is_better |= {run.label(name) for name in sure}
+    why = "its verdicts pass below the threshold and never fail above it, so either may be better"
+    tally.doubts |= {run.label(name): why for name in lower if name not in sure}
+    if sure:
+        tally.note(f"lower is better, so 1 - score is graded: {', '.join(sure[:5])}")
     if run.traces:
         tally.dropped["traces"] += run.traces
 

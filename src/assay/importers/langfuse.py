@@ -5,7 +5,7 @@ Traces, observations and scores may come in one file or in several, which are jo
 NUMERIC and BOOLEAN scores are metrics; several of one name on a trace count with their mean, as in
 Langfuse. CATEGORICAL scores are words: pass and fail and the like are 1 and 0, and others, which
 have no order, are not graded. A trace without scores is missing evidence, and so is one with an
-observation whose level is ERROR.
+observation whose level is ERROR. Pages of the API are refused where some of them are missing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from assay.errors import NotEnoughEvidence
 from assay.files.json_stream import stream_json
 from assay.files.tables import table_rows
 from assay.importers.cells import (
@@ -28,7 +29,16 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import head_of, keyed, kinds_of, name_of, objects, optional, shaped
+from assay.importers.parts import (
+    amount,
+    head_of,
+    keyed,
+    kinds_of,
+    name_of,
+    objects,
+    optional,
+    shaped,
+)
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -111,6 +121,8 @@ class _ExportReader:
         self._name: str | None = None
 
     def runs(self) -> Iterator[dict[str, Any]]:
+        for kind in sorted(set(self._kinds.values())):
+            _check_pages([path for path, one in self._kinds.items() if one == kind], kind)
         for path, kind in self._kinds.items():
             if kind != "traces":
                 self._collect(path, kind)
@@ -225,6 +237,29 @@ class _ExportReader:
             tags=[str(name)[:200]] if name is not None else None,
             attempt=self._seen[sample_id],
             metadata={"trace_id": str(row["id"])[:200]},
+        )
+
+
+def _check_pages(paths: Sequence[str], kind: str) -> None:
+    """Refuse pages of the API that are not all of them."""
+    pages = [path for path in paths if head_of(path).has("data[].id")]
+    ids: set[str] = set()
+    total, more = 0, bool(pages)
+    for path in pages:
+        meta: Any = None
+        for place, value in stream_json(path, [("data",)]):
+            if place[:1] == ("data",):
+                ids.add(str(value.get("id") if isinstance(value, dict) else place))
+            meta = value if place == ("meta",) else meta
+        stated = meta if isinstance(meta, dict) else {}
+        total = max(total, int(amount(stated.get("totalItems")) or 0))
+        more = more and bool(stated.get("cursor"))
+    if more or len(ids) < total:
+        raise NotEnoughEvidence(
+            "FIL-005",
+            f"has {len(ids):,} {f'of {total:,} {kind}' if total else kind}, and Langfuse has more.",
+            where=", ".join(pages),
+            fix="Give the other pages too. If you want only these, save the list in `data` alone.",
         )
 
 

@@ -8,10 +8,13 @@ import re
 from functools import lru_cache
 
 _LESS = re.compile(
-    r"toxi|hallucinat|harmful|malicious|perplexity|stereotyp|latency|distance"
+    r"toxi|hallucinat|harmful|malicious|perplexity|stereotyp|latency|distance|unsafe|incorrect"
+    r"|contradict|divergence|penalt"
     r"|(?:^|_)(?:bias|error|loss|risk|brier|noise_sensitivity|bits_per_byte|likelihood_diff|profan"
     r"|offensive|insult|violation|jailbreak|attack_success|misinformation)"
-    r"|(?:^|_)(?:wer|cer|ter|mer|ece|ppl|mae|mse|rmse|duration|seconds|cost)(?:_|$)"
+    r"|(?:^|_)(?:wer|cer|ter|mer|ece|ppl|mae|mse|rmse|fpr|fnr|duration|runtime|seconds|cost)(?:_|$)"
+    r"|(?:^|_)(?:fail(?:ed|ures?|s|_rate)|(?:false_(?:positive|negative)|mistake|leak)s?|leakage|wrong"
+    r"|hate|violence|self_harm|sexual|regret|elapsed|response_time)(?:_|$)"
 )
 
 

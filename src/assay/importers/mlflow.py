@@ -3,7 +3,8 @@
 `mlflow.evaluate` writes eval_results_table.json with a column `<metric>/v1/score` for each metric;
 `mlflow.genai.evaluate` has `<name>/value` and `<name>/rationale` in its `result_df`; and
 `mlflow.search_traces` has a list of `assessments` for each trace. A yes or no of a judge is 1 or 0,
-as MLflow counts it, and so are pass and fail; any other word is kept and not graded. A scorer that
+as MLflow counts it, and so are pass and fail; any other word is kept and not graded. Several
+assessments of one name count with their mean, but for those that others override. A scorer that
 failed is missing.
 """
 
@@ -21,6 +22,7 @@ from assay.importers.cells import (
     MetricColumns,
     amount_of,
     first_of,
+    mean_of,
     present,
     structure_of,
 )
@@ -72,7 +74,7 @@ class _Scores:
 
     def __init__(self, tally: ImportTally, columns: MetricColumns) -> None:
         self._tally, self._columns = tally, columns
-        self.values: dict[str, Any] = {}
+        self._values: dict[str, list[Any]] = {}
         self.reasons: dict[str, str] = {}
         self.labels: dict[str, Any] = {}
 
@@ -84,11 +86,16 @@ class _Scores:
         if present(reason) is not None:
             self.reasons[label] = str(reason)[:2000]
         if not self._columns.is_text(label):
-            self.values[label] = self._columns.number(label, value)
+            self._values.setdefault(label, []).append(self._columns.number(label, value))
         elif present(value) is not None:
             self.labels[label] = value
             self._tally.in_words(label)
             self._tally.dropped["values in words, which are not graded"] += 1
+
+    @property
+    def means(self) -> dict[str, Any]:
+        """The value of each metric, the mean where there are several; None if one is missing."""
+        return {label: mean_of(values) for label, values in self._values.items()}
 
 
 @lru_cache(1024)
@@ -150,7 +157,9 @@ class _MetricTable:
         scores = self._scores(row, {_label(one) for one in assessments})
         for one in assessments:
             feedback, expectation = one.get("feedback"), one.get("expectation")
-            if isinstance(feedback, dict):
+            if isinstance(feedback, dict) and one.get("valid") is False:
+                self._tally.dropped["assessments that others override"] += 1
+            elif isinstance(feedback, dict):
                 source = one.get("source")
                 if isinstance(source, dict) and "LLM" in str(source.get("source_type")):
                     self._judged.add(_label(one))
@@ -162,6 +171,7 @@ class _MetricTable:
         inputs, failure = _inputs(row), _failure(row)
         sample_id = short_id(inputs or None, index)
         self._seen[sample_id] += 1
+        means = scores.means
         notes = (("reasons", scores.reasons), ("labels", scores.labels))
         return sample_run(
             self._origin,
@@ -170,7 +180,7 @@ class _MetricTable:
             sample_id=sample_id,
             status="success" if failure is None else "error",
             reason=failure or "",
-            scores=scores.values if failure is None else dict.fromkeys(scores.values),
+            scores=means if failure is None else dict.fromkeys(means),
             inputs=inputs or None,
             outputs={"answer": first_of(row, _OUTPUTS)} if self._origin.answers else None,
             expected=expected or None,

@@ -142,13 +142,17 @@ def _row(value: Any, where: str) -> PromptfooRow:
     response = row.get("response", row.get("providerResponse"))
     response = response if isinstance(response, dict) else {"output": response}
     usage = response.get("tokenUsage", row.get("tokenUsage"))
-    error = _error(row, grading, response)
     named = row.get("namedScores") or grading.get("namedScores") or {}
     success = optional(row.get("success", grading.get("pass")), bool, "`success`", where)
-    if success and grading.get("pass") is False:
+    error = _error(row, grading, response, passed=success is True)
+    failed = grading.get("pass") is False
+    if success and (failed or row.get("failureReason") == ASSERTED):
+        other = (
+            "`gradingResult.pass` is false" if failed else "`failureReason` is a failed assertion"
+        )
         raise InputError(
             "SCO-011",
-            "its `success` is true, and its `gradingResult.pass` is false.",
+            f"its `success` is true, and its {other}.",
             where=where,
             fix="The file was changed after promptfoo wrote it. Write it again.",
         )
@@ -173,12 +177,14 @@ def _row(value: Any, where: str) -> PromptfooRow:
     )
 
 
-def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any]) -> str | None:
+def _error(
+    row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any], *, passed: bool
+) -> str | None:
     """Why the row has no verdict. Before promptfoo had `failureReason`, `error` also explained why
-    an assertion failed; such a row was graded.
+    an assertion failed; such a row was graded, and can't have passed.
     """
     error, why = row.get("error"), row.get("failureReason")
-    ungraded = bool(error) and not grading and why != ASSERTED
+    ungraded = bool(error) and (passed or not grading) and why != ASSERTED
     if why == FAILED or ungraded or response.get("error"):
         return str(error or response.get("error") or "it ended in an error")
     return None

@@ -30,7 +30,7 @@ from assay.importers.column_map import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.metric_names import plain_name
+from assay.importers.metric_names import may_be_less, plain_name
 from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
@@ -52,7 +52,7 @@ _STATUSES = {
     **dict.fromkeys(("cancelled", "canceled", "aborted", "skipped"), "cancelled"),
 }
 _NOT_OK = ("false", "no", "n", "f", "0", "0.0")
-_FAILURES = ("content_filter", "safety", "refusal", "invalid")
+_FAILURES = ("content_filter", "safety", "refusal", "invalid", "incorrect", "wrong")
 """Words for a failure in a column such as `finish_reason`, besides those of a status."""
 _DIGITS = 60
 
@@ -118,6 +118,7 @@ class _Row(NamedTuple):
                 str(column),
                 f"has {str(value)[:60]!r}, which isn't a verdict. A verdict is one of"
                 f" {', '.join((*_TRUE, *_FALSE))}.",
+                fix="Correct it, or leave the column out with `--map passed=`.",
             )
         return word in _TRUE
 
@@ -170,7 +171,7 @@ def _is_failure(column: str, word: str) -> bool:
     """Whether a word reports a failure; in a column of answers, `no` or 0 doesn't."""
     plain = re.sub(r"[ -]+", "_", word)
     failed = plain in _FAILURES or _STATUSES.get(plain, "success") != "success"
-    return failed or (word in _NOT_OK and plain_name(column).endswith(("ok", "valid")))
+    return failed or (word in _NOT_OK and plain_name(column).endswith(("ok", "valid", "verdict")))
 
 
 class _TableReader:
@@ -188,6 +189,8 @@ class _TableReader:
         for name, column in self._scores.items():
             if column.scale is not None:
                 tally.scales[name] = NamedScale(name, column.scale)
+            elif may_be_less(column.name) and not may_be_less(name):
+                tally.doubts[name] = f"in the column {column.name!r} lower may be better"
         self._errors = {
             key: column
             for key, column in mapping.items()

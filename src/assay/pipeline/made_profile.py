@@ -67,8 +67,9 @@ def map_option(tally: ImportTally, names: Iterable[str]) -> str:
     for name in scaled:
         metric = tally.metrics[name]
         label = metric.label if f"{SCORE}{metric.label}" in entries else name
-        less = may_be_less(metric.label) and metric.n and not metric.outside
         column = column_of(entries.get(f"{SCORE}{label}", name)).name
+        named = may_be_less(metric.label) or may_be_less(column)
+        less = named and metric.n and not metric.outside
         entries[f"{SCORE}{label}"] = f"{column}:{'1..0' if less else 'LOW..HIGH'}"
     return f"--map {shlex.quote(','.join(f'{key}={text}' for key, text in entries.items()))}"
 
