@@ -80,7 +80,7 @@ def make_exam_plan(
         axes=tuple(BatchAxis(name, marking.weights[name]) for name in marking.axes),
         capstone=items,
         sets=(CAPSTONE, REGRESSION),
-        hard_gate=ceil(rules.hard_gate * whole),
+        hard_gate=ceil(max(rules.hard_gate, fraction(capstone.pass_score or 0)) * whole),
         target=ceil(rules.production_target * whole),
         regression=None if baseline is None else _regression(baseline, marking, rules),
         scoring_system=marking.scoring_system,
