@@ -498,6 +498,36 @@ def test_a_test_with_parts_that_all_hold_passes(command: str, test: str, tmp_pat
     )
 
 
+REPORTING = """import sys
+from calc import CASES, add
+
+cases = "".join(
+    f'<testcase name="{a}-{b}">{"" if add(a, b) == c else "<failure/>"}</testcase>'
+    for a, b, c in CASES
+)
+open(sys.argv[1], "w").write(f"<testsuite>{cases}</testsuite>")
+sys.exit("<failure" in cases)
+"""
+
+
+@walled
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_case_that_vanishes_from_the_report_of_a_command_has_not_passed(
+    tmp_path: Path, fixed: bool
+) -> None:
+    old = "CASES = [(2, 3, 5), (2, 2, 4)]\n" + CALC
+    new = old.replace("a - b", "a + b") if fixed else "CASES = [(3, 3, 0)]\n" + CALC
+    found = judged(
+        tmp_path,
+        {"calc.py": new},
+        tree={"calc.py": old, "report.py": REPORTING},
+        command="{python} report.py {report} {test}",
+        fail_to_pass=["all"],
+    )
+    assert passes(found) is fixed
+    assert fixed or "was there without the patch" in found.after["all"].reason
+
+
 @walled
 def test_a_case_that_a_patch_makes_vanish_has_not_passed(tmp_path: Path) -> None:
     tree = {

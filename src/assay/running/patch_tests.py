@@ -10,6 +10,7 @@ without the patch counts as failed, so listing tests that pass anyway doesn't he
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from assay.errors import NotEnoughEvidence
@@ -19,7 +20,7 @@ from assay.running.patch_trees import lay_out, read_files
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import Isolation, SandboxVerdict, verdict
-from assay.sandbox.running import run_command
+from assay.sandbox.running import read_junit, run_command
 from assay.sandbox.testing import run_test
 from assay.scoring.metrics.outcomes import Instance, Share
 
@@ -135,7 +136,13 @@ def repair(
             place = find_test(test, runner.kind, paths)
             ended = run_test(tree, test, place, runner=runner, expected=expected, **common)
         else:
-            ended = run_command(tree, command_for(job, test), report=report_of(job), **common)
+            ended = run_command(
+                tree,
+                command_for(job, test),
+                report=report_of(job),
+                read=partial(read_junit, expected=expected),
+                **common,
+            )
         if ended.passed is None:
             raise NotEnoughEvidence(
                 "SBX-002",

@@ -136,9 +136,9 @@ def run_command(
     )
 
 
-def read_junit(data: bytes) -> ReportFindings:
-    """What a JUnit XML report shows. It has no fault if it names at least one test, each once, and
-    none failed or was skipped.
+def read_junit(data: bytes, *, expected: Sequence[str] = ()) -> ReportFindings:
+    """What a JUnit XML report shows. It has no fault if it names at least one test, each once, all
+    of `expected` among them, and none failed or was skipped.
     """
     try:
         # its size is limited, and expat limits how entities grow
@@ -155,4 +155,7 @@ def read_junit(data: bytes) -> ReportFindings:
         for tag, word in _JUNIT.items():
             if case.find(tag) is not None:
                 return ReportFindings(f"{word}: {name}", names)
-    return ReportFindings("", names)
+    gone = next((name for name in expected if name not in names), None)
+    return ReportFindings(
+        f"never collected: {gone} was there without the patch" if gone else "", names
+    )
