@@ -70,7 +70,8 @@ def run(options: Options) -> int:
     workflow = read_workflow(options.workflow)
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
-    samples = prepare(workflow, dataset)[: options.limit]
+    all_samples = prepare(workflow, dataset)
+    samples = all_samples[: options.limit]
     work = work_of(samples, settings)
     planned = plan_of(options, workflow)
     spec = judge_of(options)
@@ -134,6 +135,11 @@ def run(options: Options) -> int:
             report(doing.judging)
         for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
             opt.warn(sentence)
+        if left_out := len(all_samples) - len(samples):
+            opt.warn(
+                f"--limit left out {left_out:,} of {count(len(all_samples), 'sample')}, so the"
+                " result doesn't cover them."
+            )
         code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
     if settings.repeat > 1:
         report_repeats(options, doing, folder)
