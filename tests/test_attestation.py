@@ -540,6 +540,7 @@ def put(*path: str | int, to: Any) -> Any:
         put("predicate", "policy", "digest", to={}),
         put("predicate", "timeVerified", to="yesterday"),
         put("predicate", "assay:result", to=None),
+        put("predicate", "assay:gradedBy", to={"profile": 5}),
     ],
 )
 def test_a_statement_that_lacks_something_is_refused(tmp_path: Path, change: Any) -> None:

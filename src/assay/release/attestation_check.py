@@ -57,7 +57,7 @@ class Predicate(Struct, frozen=True, kw_only=True):
     result: _Result = field(name="assay:result")
     inputs: list[_Resource] = field(name="inputAttestations", default_factory=list)
     baseline: list[_Resource] = field(name="assay:baseline", default_factory=list)
-    graded_by: dict[str, Any] = field(name="assay:gradedBy", default_factory=dict)
+    graded_by: dict[str, list[Any]] = field(name="assay:gradedBy", default_factory=dict)
     terms: dict[str, Any] = field(name="assay:terms", default_factory=dict)
 
 
