@@ -311,6 +311,8 @@ def test_what_was_exported_is_imported_again_with_the_same_totals(
         assert [one["scores"][verdict]["raw"] for one in again] == values
         lacking = [one for key, one in again[1]["scores"].items() if "faithfulness" in key]
         assert all(one["raw"] is None for one in lacking)
+        gates = [gate["passed"] for one in again for gate in one["gates"].values()]
+        assert gates == [True, False], "no score can open a failed gate"
 
 
 def test_an_imported_file_has_no_lines_of_runs_and_no_profile_for_an_assertion(

@@ -302,6 +302,12 @@ def test_the_bar_comes_from_the_project_and_never_from_the_call(own: Path) -> No
         refused = one(own, name, candidate="base", min_pass_rate=0.1)
         assert refused.is_error
         assert "min_pass_rate" in refused.content[0].text
+    for named in ("cand", "base.jsonl"):
+        refused = one(own, "decide_release", candidate="cand", baseline=named)
+        assert refused.is_error
+        assert "assay.yaml sets the baseline of decisions, base" in refused.content[0].text
+        good(own, "compare_evaluations", candidate="cand", baseline=named)
+    good(own, "decide_release", candidate="cand", baseline="base")
     assert files(own) == before, "neither the decision nor the file of `outputs` is written"
     (own / "assay.yaml").write_text(
         "profile: code-repair@1\ngates:\n  - target: checks:polite\n", encoding="utf-8"

@@ -118,7 +118,17 @@ def decide_release(project: ServedProject, given: Mapping[str, Any]) -> ToolAnsw
 
 
 def decided(project: ServedProject, given: Mapping[str, Any], *, store: bool) -> Decision:
-    """The decision of `assay gate` between two sides."""
+    """The decision of `assay gate` between two sides. A baseline that assay.yaml sets is the bar: a
+    client can compare with others, and not decide by them.
+    """
+    bar = project.options("gate", "latest").baseline
+    if bar and "baseline" in given and bar != [project.reference(given["baseline"])]:
+        raise UsageError(
+            "MCP-001",
+            f"assay.yaml sets the baseline of decisions, {', '.join(bar)}.",
+            where="baseline",
+            fix="Omit it. `compare_evaluations` compares with any other.",
+        )
     with project.working("gate", *_sides(project, given), store=store) as options:
         _need_baseline(options.baseline)
         if store:

@@ -98,7 +98,7 @@ _SIDES = {
     "candidate": _text(f"The side that is judged: an evaluation's {_NAMED}.", default="latest"),
     "baseline": _text(
         f"What to compare it with: a stored baseline, or an evaluation's {_NAMED}. Omit it to use"
-        " the baseline that assay.yaml sets."
+        " the baseline that assay.yaml sets; where it sets one, decisions take no other."
     ),
 }
 

@@ -20,9 +20,11 @@ from assay.files.json_stream import loads, stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.inspect_samples import (
+    VERDICT,
     attached,
     checks_of,
     count_of,
+    is_graded,
     limited,
     parts_of,
     revision_text,
@@ -237,11 +239,8 @@ class _Log:
         data = spec.get("dataset")
         name = data.get("name") if isinstance(data, dict) else None
         edition = spec.get("task_version")
-        ids = (
-            [spec.get("eval_id")]
-            if spec.get("eval_id")
-            else [spec.get("run_id"), spec.get("task_id")]
-        )
+        own = spec.get("eval_id")
+        ids = [own] if own else [spec.get("run_id"), spec.get("task_id")]
         run = ".".join(one for one in ids if isinstance(one, str) and one) or task
         scorers = spec.get("scorers")
         judged = {
@@ -262,6 +261,7 @@ class _Log:
                 str(edition) if edition and isinstance(edition, int | str) else UNVERSIONED,
             ),
             run[:200],
+            verdicts=is_graded(spec),
             judged={*judged, "model_graded_qa", "model_graded_fact"},
         )
 
@@ -304,6 +304,8 @@ class _Log:
         self._seen.add(mark)
         if self._checks:
             made["metadata"][CHECKS] = self._checks
+        if self._origin.verdicts and (passed := made["scores"].get(VERDICT)) is not None:
+            made["verdict"] = passed == 1
         self._errors += made["status"] != "success"
         return sample_run(self._origin, self._wanted, self._tally, **{**self._times, **made})
 

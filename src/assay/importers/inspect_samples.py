@@ -16,6 +16,8 @@ from assay.importers.tally import ImportTally
 LETTERS = {"C": Decimal(1), "P": Decimal("0.5"), "I": Decimal(0), "N": Decimal(0)}
 """Correct, partially correct, incorrect, no answer."""
 WORDS = {"yes": Decimal(1), "true": Decimal(1), "no": Decimal(0), "false": Decimal(0)}
+VERDICT = "assay"
+"""The score for passed or not in a log that Assay exported, and the package that wrote it."""
 _NUMBER = re.compile(r"[-+]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d{1,2})?")
 _COMMIT = re.compile(r"[0-9A-Za-z]{4,64}")
 _ATTACHED = "attachment://"
@@ -80,6 +82,12 @@ def checks_of(spec: dict[str, Any]) -> dict[str, int]:
         suffix = f"with the options {digest(settings)[7:19]}" if settings else "without options"
         checks[f"scorer {name[:100]} {suffix}"] = 0
     return checks
+
+
+def is_graded(spec: dict[str, Any]) -> bool:
+    """Whether Assay exported the log: its scores without its verdicts could open a failed gate."""
+    packages = next(iter(objects([spec.get("packages")])), {})
+    return VERDICT in packages and str(spec.get("model")).startswith(f"{VERDICT}/")
 
 
 def scorer_of(results: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from assay.importers.cells import (
     amount_of,
     first_of,
     mean_of,
+    number_in,
     present,
     structure_of,
 )
@@ -48,6 +49,8 @@ _NUMBERS = ("token_count", "latency")
 _NO_INPUTS = frozenset(
     (*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS)
 ) | {"assessments"}
+_GRADED = ("assay/v1/passed", "assay/v1/score")
+"""Columns of grades that Assay exported: a score without its verdict could open a failed gate."""
 _FAILED = {"ERROR": "the trace ended in an error", "IN_PROGRESS": "the trace has not ended"}
 """What the state of a trace says if it has no result."""
 
@@ -147,7 +150,8 @@ class _MetricTable:
             row = shaped(value, dict, place, self._path)
             if index == 1:
                 answers = not row.keys().isdisjoint(_OUTPUTS)
-                self._origin = self._origin._replace(answers=answers)
+                graded = not row.keys().isdisjoint(_GRADED)
+                self._origin = self._origin._replace(answers=answers, verdicts=graded)
             self._tally.read["rows"] += 1
             yield self._run(row, place, index)
 
@@ -181,6 +185,7 @@ class _MetricTable:
             status="success" if failure is None else "error",
             reason=failure or "",
             scores=means if failure is None else dict.fromkeys(means),
+            verdict=None if failure else _verdict(row, f"{self._path}: {place}"),
             inputs=inputs or None,
             outputs={"answer": first_of(row, _OUTPUTS)} if self._origin.answers else None,
             expected=expected or None,
@@ -202,6 +207,11 @@ class _MetricTable:
                 self._judged.add(label)
             scores.add(label, value, reason=reason, error=row.get(f"{label}/error_message"))
         return scores
+
+
+def _verdict(row: Mapping[str, Any], where: str) -> bool | None:
+    verdict = number_in(row.get(_GRADED[0]), f"`{_GRADED[0]}`", where)
+    return None if verdict is None else verdict == 1
 
 
 def _failure(row: Mapping[str, Any]) -> str | None:

@@ -194,12 +194,8 @@ def _reason(grading: dict[str, Any], row: dict[str, Any], *, passed: bool) -> st
     """Why it passed or failed: the reasons of the assertions that failed, or that of the whole. A
     test can pass with failed assertions, by its threshold or their weights.
     """
-    parts = grading.get("componentResults")
-    failed = [
-        one
-        for one in (parts if isinstance(parts, list) else [])
-        if isinstance(one, dict) and one.get("pass") is False
-    ]
+    parts = objects(grading.get("componentResults"))
+    failed = [one for one in parts if one.get("pass") is False]
     reasons = "; ".join(str(one["reason"]) for one in failed if one.get("reason"))
     if failed and passed:
         return f"passed although an assertion failed{f': {reasons}' if reasons else ''}"
