@@ -57,7 +57,7 @@ class Predicate(Struct, frozen=True, kw_only=True):
     result: _Result = field(name="assay:result")
     inputs: list[_Resource] = field(name="inputAttestations", default_factory=list)
     baseline: list[_Resource] = field(name="assay:baseline", default_factory=list)
-    graded_by: dict[str, list[Any]] = field(name="assay:gradedBy", default_factory=dict)
+    graded_by: dict[str, Any] = field(name="assay:gradedBy", default_factory=dict)
     terms: dict[str, Any] = field(name="assay:terms", default_factory=dict)
 
 
@@ -119,6 +119,8 @@ def verify(
     names = [one.name for one in statement.subject]
     if len(set(names)) != len(names) or "" in names:
         raise InputError(CODE, "a subject appears twice, or has no name.", where=path)
+    if not all(isinstance(names, list) for names in statement.predicate.graded_by.values()):
+        raise InputError(CODE, "predicate.assay:gradedBy: each value must be a list.", where=path)
     checks.append(_agreement_check(statement.predicate))
     checks += _evidence_checks(evidence, statement)
     if document is not None:
