@@ -58,20 +58,12 @@ class Route(NamedTuple):
 def routes(app: Any) -> Iterator[Route]:
     """Every route of the API; pages for people are not among them."""
     paths = app.openapi()["paths"]
-    for path, one in _walked(app.routes, ""):
-        if path.startswith("/api/") or "/v1/traces" in path:
-            plain = re.sub(r":\w+}", "}", path)
+    for one in app.routes:
+        if isinstance(one, APIRoute) and (one.path.startswith("/api/") or "/v1/traces" in one.path):
+            plain = re.sub(r":\w+}", "}", one.path)
             for method in sorted(one.methods):
                 about = paths.get(plain, {}).get(method.lower(), {})
-                yield Route(method, path, one.endpoint, about)
-
-
-def _walked(listed: Any, prefix: str) -> Iterator[tuple[str, APIRoute]]:
-    for one in listed:
-        if isinstance(one, APIRoute):
-            yield f"{prefix}{one.path}", one
-        elif hasattr(one, "original_router"):
-            yield from _walked(one.original_router.routes, prefix + one.include_context.prefix)
+                yield Route(method, one.path, one.endpoint, about)
 
 
 TRACE = {

@@ -12,11 +12,9 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from starlette.routing import BaseRoute
+from fastapi import FastAPI
 
 from assay import __version__
 from assay.server import pages, problems
@@ -39,30 +37,22 @@ from assay.server.routes import (
 from assay.server.settings import ServerSettings, from_environment
 from assay.server.state import Services
 
-PREFIX = "/api/v1"
-
-
-@cache
-def _routes() -> list[BaseRoute]:
-    """Every route. The applications of a process share them, because preparing them takes FastAPI a
-    tenth of a second.
-    """
-    router = APIRouter()
-    for module in (
-        runs,  # first, because most requests post a run, and routes are tried in order
-        live,
-        system,
-        executions,
-        decisions,
-        evaluations,
-        records,
-        jobs,
-        library,
-    ):
-        router.include_router(module.router, prefix=PREFIX)
-    router.include_router(telemetry.router)
-    router.include_router(pages.router)
-    return router.routes
+MODULES = (
+    runs,  # first, because most requests post a run, and routes are tried in order
+    live,
+    system,
+    executions,
+    decisions,
+    evaluations,
+    records,
+    jobs,
+    library,
+    telemetry,
+    *pages.PAGES,
+)
+"""Every file with routes. An application takes the routes themselves: FastAPI would search an
+included router for each request again.
+"""
 
 
 def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
@@ -99,13 +89,13 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
         summary=(
             "The release gate for AI workflows: evidence in; scores, a grade and a decision out."
         ),
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
         lifespan=life,
         redirect_slashes=False,
         separate_input_output_schemas=False,
-        routes=list(_routes()),
+        routes=[route for module in MODULES for route in module.router.routes],
     )
     app.state.services = services
     app.state.executor = executor

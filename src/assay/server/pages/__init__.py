@@ -6,7 +6,7 @@ description.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -63,9 +63,6 @@ PAGES = (
     files,
 )
 """Every file with pages. If an address matches two, the first one serves it."""
-router = APIRouter(include_in_schema=False)
-for _module in PAGES:
-    router.include_router(_module.router)
 
 
 def install(app: FastAPI) -> None:

@@ -51,7 +51,7 @@ from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
-router = APIRouter(tags=["decisions"], responses=openapi.EVERY)
+router = APIRouter(prefix="/api/v1", tags=["decisions"], responses=openapi.EVERY)
 _FIELDS = {"profile": "`profile`", "rubric": "`rubric`", "policy": "`grading_policy`"}
 _RULES = (
     "Name the rules of the baseline with `profile`, `rubric` and `grading_policy`, or keep a new"

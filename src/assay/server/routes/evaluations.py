@@ -26,7 +26,7 @@ from assay.server.routes.decisions import read_evidence, store_last
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Draft, Item
 
-router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses=openapi.EVERY)
+router = APIRouter(prefix="/api/v1/evaluations", tags=["evaluations"], responses=openapi.EVERY)
 Name = Annotated[str | None, Query(max_length=1000)]
 _BRIEF = ("passed", "grade", "weighted_score", "hard_gate_failures", "sample_id")
 

@@ -48,7 +48,7 @@ SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
 SHOWN = 1000
 """How many runs the answer to a request lists."""
-router = APIRouter(prefix="/executions", tags=["executions"], responses=openapi.EVERY)
+router = APIRouter(prefix=ADDRESS, tags=["executions"], responses=openapi.EVERY)
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"description": "The execution is queued; `Location` shows its progress."}

@@ -18,7 +18,7 @@ from assay.server.state import SERVICES, Services
 from assay.store import jobs as stored_jobs
 from assay.store.reading import FILTERS
 
-router = APIRouter(prefix="/jobs", tags=["jobs"], responses=openapi.EVERY)
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], responses=openapi.EVERY)
 
 
 @router.post(

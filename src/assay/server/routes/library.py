@@ -21,7 +21,7 @@ from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.store.names import seen
 
-router = APIRouter(tags=["library"], responses=openapi.EVERY)
+router = APIRouter(prefix="/api/v1", tags=["library"], responses=openapi.EVERY)
 MAX_TREE_FILE = 16 * 1024 * 1024
 
 

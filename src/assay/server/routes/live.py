@@ -33,7 +33,7 @@ from assay.store.serving import now_text
 from assay.views import events
 from assay.views.event_schema import inlined
 
-router = APIRouter(prefix="/runs", tags=["events"], responses=openapi.EVERY)
+router = APIRouter(prefix="/api/v1/runs", tags=["events"], responses=openapi.EVERY)
 MAX_EVENTS = 1000
 """How many events one request may have."""
 _POSTED = inlined(EventRequest)

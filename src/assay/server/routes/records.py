@@ -26,7 +26,7 @@ from assay.server.routes.runs import POSTING, chosen
 from assay.server.state import SERVICES, Services, check_name
 from assay.store.drafts import Draft, draft
 
-router = APIRouter(tags=["records"], responses=openapi.EVERY)
+router = APIRouter(prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
 LISTED = {
     "scorecards": "scorecard",
     "grades": "grade",

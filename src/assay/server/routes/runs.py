@@ -23,7 +23,7 @@ from assay.views.event_schema import inlined
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()
-router = APIRouter(prefix="/runs", tags=["runs"], responses=openapi.EVERY)
+router = APIRouter(prefix=ADDRESS, tags=["runs"], responses=openapi.EVERY)
 
 Name = Annotated[str | None, Query(max_length=1000)]
 _KINDS = ("policy", "profile", "rubric")

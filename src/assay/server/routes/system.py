@@ -15,7 +15,7 @@ from assay.server.auth import ADMIN, Principal
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 
-router = APIRouter(tags=["system"])
+router = APIRouter(prefix="/api/v1", tags=["system"])
 
 
 @router.get("/health", summary="Check that the process is alive")
