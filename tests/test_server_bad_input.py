@@ -48,7 +48,7 @@ def api(tmp_path: Path) -> Any:
 
 
 def refused(answer: Any, status: int) -> dict[str, Any]:
-    """A problem of that status, whole and with a code of ours."""
+    """A problem of that status, whole, with a code of ours and with what to do."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = answer.json()
@@ -56,6 +56,7 @@ def refused(answer: Any, status: int) -> dict[str, Any]:
     assert found["status"] == status
     assert found["code"] in CODES
     assert found["detail"]
+    assert found["fix"]
     return found
 
 

@@ -32,6 +32,7 @@ GZIP_FROM = 1024
 BODY_READ = "assay.body_read"
 """The key that marks a request's scope once its body was read completely."""
 _NAME = "body"
+_PLAIN = "Send it plain or as gzip."
 
 
 def header(request: Request, name: str) -> str | None:
@@ -84,7 +85,7 @@ async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> A
             415,
             f"can't read the content encoding {coding[:40]!r}.",
             where="Content-Encoding",
-            fix="Send it plain or as gzip.",
+            fix=_PLAIN,
         )
     unpack = zlib.decompressobj(31) if coding == "gzip" else None
     seen = 0
@@ -109,7 +110,9 @@ async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> A
                 raise _too_large(limit)
             yield plain
     if unpack is not None and not unpack.eof:
-        raise Problem(400, "the gzip stream of the body is cut off.", where="Content-Encoding")
+        raise Problem(
+            400, "the gzip stream of the body is cut off.", where="Content-Encoding", fix=_PLAIN
+        )
 
 
 def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
@@ -118,12 +121,16 @@ def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
     try:
         plain = unpack.decompress(part, max(1, room + 1))
     except zlib.error:
-        raise Problem(400, "the body is not a gzip stream.", where="Content-Encoding") from None
+        raise Problem(
+            400, "the body is not a gzip stream.", where="Content-Encoding", fix=_PLAIN
+        ) from None
     if unpack.unconsumed_tail or unpack.unused_data:
         raise (
             _too_large(len(plain))
             if unpack.unconsumed_tail
-            else Problem(400, "there is data after the gzip stream.", where="Content-Encoding")
+            else Problem(
+                400, "there is data after the gzip stream.", where="Content-Encoding", fix=_PLAIN
+            )
         )
     return [plain] if plain else []
 
@@ -149,7 +156,7 @@ async def content(request: Request, settings: ServerSettings) -> bytes:
 def parsed(data: bytes) -> Any:
     """A body as a tree, every number exact. Invalid JSON is a 400 with its position."""
     if not data.strip():
-        raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME)
+        raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME, fix="Send JSON.")
     try:
         return parse_json(data)
     except (ValueError, RecursionError) as error:

@@ -25,6 +25,7 @@ BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
 BLOCK = 128
 """Lines that are graded and stored together."""
 MAX_LIST = 5000
+_ONE = "Send at least one run."
 
 
 async def post_one(
@@ -71,7 +72,7 @@ async def post_list(
 ) -> Response:
     """Grade and store a list of runs, all of them or none."""
     if not trees:
-        raise Problem(422, "the list is empty.", code="FIL-005", where="body")
+        raise Problem(422, "the list is empty.", code="FIL-005", where="body", fix=_ONE)
     if len(trees) > MAX_LIST:
         raise Problem(
             413,
@@ -105,6 +106,7 @@ async def post_list(
             f"{len(faults)} of {len(trees)} runs are invalid, so none was stored: {first.detail}",
             code=first.code,
             where=f"[{index}]",
+            fix=first.fix,
             faults=listed,
         )
     results = [kept.result() for kept in await services.store(principal.project, graded)]
@@ -203,6 +205,7 @@ async def post_lines(
             words,
             code=str(faults[0]["code"]) if faults else "FIL-005",
             where="body",
+            fix="" if faults else _ONE,
             faults=faults,
             extra={"counts": counts, "results": results},
         )

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from assay.canon import encode
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
+from assay.errors.codes import CODES
 from assay.store.database_errors import NoRoom
 
 MEDIA_TYPE = "application/problem+json"
@@ -42,7 +43,7 @@ CODE_OF: dict[int, str] = {
 
 
 class Problem(Exception):  # named as the standard names it
-    """An answer that is an error."""
+    """An answer that is an error. Without a fix it has that of its code."""
 
     def __init__(
         self,
@@ -61,7 +62,8 @@ class Problem(Exception):  # named as the standard names it
         self.detail = detail
         self.code = code or CODE_OF.get(status, "SRV-500" if status >= 500 else "SRV-400")
         self.where = where
-        self.fix = fix
+        known = CODES.get(self.code)
+        self.fix = fix or ("" if known is None else known.fix)
         self.faults = faults
         self.headers = headers
         self.extra = extra

@@ -125,7 +125,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "SRV-422": ErrorCode(
         "A request can be read, but cannot be carried out.",
-        "Correct what `faults` or `reasons` name.",
+        "Correct what `where`, `faults` or `reasons` name.",
     ),
     "SRV-429": ErrorCode(
         "A token makes too many requests.",

@@ -289,8 +289,7 @@ def read_evidence(
         digests = [run.digest for run in evaluation.evaluation.runs]
     else:
         digests = side.digests or _filtered(services, project, side.filter or {}, name)
-    if len(digests) > lookup.MAX_SIDE:
-        raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
+    _check_size(len(digests), name)
     items = [lookup.record(services, project, None, digest) for digest in digests]
     wrong = next(
         (item for item in items if item.kind not in ("run", "scorecard") or item.body is None), None
@@ -305,9 +304,18 @@ def read_evidence(
     )
 
 
+def _check_size(n: int, name: str) -> None:
+    if n > lookup.MAX_SIDE:
+        raise Problem(
+            422,
+            f"a side has at most {lookup.MAX_SIDE:,} records.",
+            where=name,
+            fix="Filter for fewer, or decide with `assay gate`.",
+        )
+
+
 def _inline(documents: list[Any], name: str) -> Evidence:
-    if len(documents) > lookup.MAX_SIDE:
-        raise Problem(422, f"a side has at most {lookup.MAX_SIDE:,} records.", where=name)
+    _check_size(len(documents), name)
     return Evidence(
         [bodies.document(tree, at=f"{name}[{index}]") for index, tree in enumerate(documents)], {}
     )
@@ -325,7 +333,10 @@ def _filtered(services: Services, project: str, filters: dict[str, Any], name: s
     digests = [item.digest for item in islice(runs, lookup.MAX_SIDE + 1)]
     if not digests:
         raise NotEnoughEvidence(
-            "REL-003", f"the {name} has no runs: nothing matches its filter.", where=name
+            "REL-003",
+            f"the {name} has no runs: nothing matches its filter.",
+            where=name,
+            fix="Widen the filter.",
         )
     return digests
 

@@ -333,7 +333,12 @@ async def cancel(request: Request, principal: Principal, execution_id: str) -> J
     services: Services = request.app.state.services
     job = await asyncio.to_thread(_find, services, principal, execution_id)
     if job.state in (DONE, FAILED):
-        raise Problem(409, f"this execution is {job.state}.", where="execution_id")
+        raise Problem(
+            409,
+            f"this execution is {job.state}.",
+            where="execution_id",
+            fix="Only an execution that is queued or running can be cancelled.",
+        )
     after = await asyncio.to_thread(jobs.cancel, services.ledger.database, job)
     executor: Executor = request.app.state.executor
     executor.wake()

@@ -137,7 +137,7 @@ async def post_events(
     if live is None:
         raise lookup.absent("run in progress", run_id)
     if live.over or live.state != stored_events.RUNNING:
-        raise Problem(409, "this run has ended.", where="run_id")
+        raise _over()
     if live.author != principal.author:  # the run is stored under the name of its author
         raise Problem(
             403,
@@ -171,7 +171,7 @@ async def post_events(
         head=encode(whole) if ended else None,
     )
     if count is None:
-        raise Problem(409, "this run has ended.", where="run_id")
+        raise _over()
     services.hub.update((principal.project, key), count)
     result = await evaluate(services, principal.project, key) if ended else {}
     if ended != "workflow_end":
@@ -180,6 +180,12 @@ async def post_events(
             request, {"run_id": run_id, "state": state, "events": count}, status=202
         )
     return bodies.answer(request, result, status=201, headers={"Location": result["location"]})
+
+
+def _over() -> Problem:
+    return Problem(
+        409, "this run has ended.", where="run_id", fix="Start a run with another id to post more."
+    )
 
 
 def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
