@@ -179,9 +179,21 @@ def test_the_file_is_found_upwards_and_its_paths_go_from_it(
     assert config.place("dataset") == "../../assay.yaml:6"
 
 
-def test_a_file_with_the_other_extension_is_not_ignored(write: Any) -> None:
-    Path("assay.yml").write_text("project: x\n")
-    with pytest.raises(UsageError, match=r"mv assay.yml assay.yaml"):
+@pytest.mark.parametrize("name", ["assay.yml", "Assay.yaml", "Assay.yml", ".assay.yaml"])
+def test_a_file_with_a_similar_name_is_not_ignored(
+    write: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    Path(name).write_text("project: x\n")
+    with pytest.raises(UsageError, match=f"mv {name} assay.yaml"):
+        find_config()
+    Path("a").mkdir()
+    Path("a/assay.yaml").write_text("project: y\n")
+    monkeypatch.chdir("a")
+    assert find_config() == "assay.yaml", "the nearest counts"
+    Path("b").mkdir()
+    Path("b", name).write_text("project: z\n")
+    monkeypatch.chdir("b")
+    with pytest.raises(UsageError, match=f"named assay.yaml, not {name}"):
         find_config()
 
 

@@ -4,6 +4,7 @@ that lead to the new ones.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from importlib import import_module
@@ -17,7 +18,7 @@ from assay.cli.demo import EXAMPLES
 from assay.cli.frame import COMMON, Command
 from assay.cli.main import run
 from assay.cli.verbs import GROUPS, RENAMED, VERBS
-from assay.errors import InputError
+from assay.errors import ExitCode, InputError, UsageError
 
 
 def commands() -> dict[str, Command]:
@@ -93,6 +94,26 @@ def test_every_command_has_a_sentence_an_example_that_names_it_and_known_options
         command.parse(name, []) if not command.arguments else None
         for argument in command.arguments:
             assert not isinstance(argument, str) or argument in COMMON, (name, argument)
+
+
+def test_an_option_that_takes_one_value_is_refused_the_second_time() -> None:
+    seen = set()
+    for name, command in commands().items():
+        for option in [
+            max(action.option_strings, key=len)
+            for action in command.parser(name)._actions
+            if action.option_strings and isinstance(action, argparse._StoreAction)
+        ]:
+            parser = command.parser(name)
+            chosen = next(one for one in parser._actions if option in one.option_strings)
+            value = str(next(iter(chosen.choices or ["1"])))
+            with pytest.raises(UsageError, match=f"{option} is given twice") as caught:
+                parser.parse_args([option, value, option, value])
+            assert caught.value.exit_code == ExitCode.MISUSE
+            seen.add(option)
+    assert {"--profile", "--config", "--output", "--store"} <= seen
+    repeated = commands()["gate"].parse("gate", ["a.jsonl", *("--baseline", "b.jsonl") * 2])
+    assert repeated.baseline == ["b.jsonl", "b.jsonl"]
 
 
 def test_a_shared_option_is_declared_once() -> None:

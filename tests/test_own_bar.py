@@ -588,6 +588,11 @@ def test_a_candidate_cannot_say_itself_where_its_handoffs_should_go() -> None:
         assert found.outcome == "reject"
         assert "expected handoff from b to c" in found.reason
     assert decide_sides(before, before, RULES, GRADER, terms=Terms()).outcome == "promote"
+    for moved in (["b", "c"], {"from": "b", "to": "c"}):  # the same, measured in another way
+        ours = made(toolruns({**labelled, "expected": {"handoffs": [moved]}}), "candidate")
+        found = decide_sides(ours, before, RULES, GRADER, terms=Terms())
+        assert found.outcome == "hold"
+        assert "states an expected value and the baseline none in 32" in found.reason
 
 
 WRONG = {"from": "a", "to": "b", "expected": "c"}

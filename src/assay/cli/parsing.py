@@ -57,6 +57,24 @@ class Bounds(NamedTuple):
         return " and ".join(f"{word} {end:,}" for word, end in ends if end is not None)
 
 
+class _OneValue(argparse._StoreAction):
+    """An option that takes one value. If it is given twice, neither value may win silently."""
+
+    is_given = False
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if self.is_given and option_string is not None:
+            parser.error(f"{max(self.option_strings, key=len)} is given twice; it takes one value")
+        self.is_given = True
+        super().__call__(parser, namespace, values, option_string)
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
         raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
@@ -85,6 +103,8 @@ def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=80),
         allow_abbrev=False,
     )
+    for name in (None, "store"):
+        parser.register("action", name, _OneValue)
     parser.add_argument(
         "--json",
         action="store_true",

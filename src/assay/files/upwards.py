@@ -12,34 +12,38 @@ import os
 from assay.errors import UsageError
 
 CONFIG_FILE = "assay.yaml"
+_MISSPELT = ("assay.yml", "Assay.yaml", "Assay.yml", ".assay.yaml")
 
 
 def find_config(start: str = "") -> str | None:
     """The configuration of a project: `assay.yaml` in the working folder or above it; None if there
     is none.
     """
-    found = find_upwards(CONFIG_FILE, start)
-    if found is None and (other := find_upwards("assay.yml", start)):
+    found = find_upwards(CONFIG_FILE, *_MISSPELT, start=start)
+    if found is not None and (name := os.path.basename(found)) in _MISSPELT:
+        # a gate that takes no settings would be opened by the name of a file
         raise UsageError(
             "CFG-001",
-            f"the configuration is named {CONFIG_FILE}.",
-            where=other,
-            fix=f"mv {other} {os.path.join(os.path.dirname(other), CONFIG_FILE)}",
+            f"the configuration is named {CONFIG_FILE}, not {name}.",
+            where=found,
+            fix=f"mv {found} {os.path.join(os.path.dirname(found), CONFIG_FILE)}; or ignore it with"
+            " --no-config.",
         )
     if found is not None and not os.path.isfile(found):  # a pipe of that name would be waited for
         raise UsageError("FIL-001", "is not a file.", where=found, fix="--no-config ignores it.")
     return found
 
 
-def find_upwards(name: str, start: str = "") -> str | None:
-    """The path of the nearest file of that name, from `start` (the working folder) upwards; None if
-    there is none. It is relative where that is shorter.
+def find_upwards(*names: str, start: str = "") -> str | None:
+    """The path of the nearest file of one of these names, from `start` (the working folder)
+    upwards; None if there is none. It is relative where that is shorter.
     """
     begin = os.path.abspath(start or os.curdir)
     folder = begin
     while True:
-        path = os.path.join(folder, name)
-        if os.path.lexists(path):
+        for path in (os.path.join(folder, name) for name in names):
+            if not os.path.lexists(path):
+                continue
             if folder != begin:
                 _refuse_strangers(path, begin)
             return min(path, os.path.relpath(path), key=len)

@@ -40,7 +40,7 @@ class Declarations(NamedTuple):
     testing: str | None
     """How a patch is tested; None if the run doesn't state it."""
     expected_handoffs: frozenset[tuple[str, str]]
-    """Where each agent's handoffs should go, as far as they state it and `expected` doesn't."""
+    """Where each agent's handoffs should go."""
 
     def of_workflow(self) -> list[str]:
         """The declarations that a workflow makes for all of its samples alike, in words."""
@@ -75,11 +75,24 @@ def declared_by(run: Run) -> Declarations:
         _checks(run.metadata.get(CHECKS)),
         _tools(run.metadata.get(TOOLS)),
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
-        frozenset(
-            (one.source, one.expected) for one in run.handoffs or () if one.expected is not None
-        )
-        if not isinstance(run.expected, dict) or "handoffs" not in run.expected
-        else frozenset(),
+        _expected_handoffs(run),
+    )
+
+
+def _expected_handoffs(run: Run) -> frozenset[tuple[str, str]]:
+    """As `handoff_accuracy` reads them: those of `expected`, else the label of each handoff."""
+    if not isinstance(run.expected, dict) or "handoffs" not in run.expected:
+        labels = ((one.source, one.expected) for one in run.handoffs or ())
+        return frozenset((source, to) for source, to in labels if to is not None)
+    listed = run.expected["handoffs"]
+    edges = [
+        [one.get("from"), one.get("to")] if isinstance(one, dict) else one
+        for one in (listed if isinstance(listed, list) else ())
+    ]
+    return frozenset(
+        (edge[0], edge[1])
+        for edge in edges
+        if isinstance(edge, list) and len(edge) == 2 and all(isinstance(one, str) for one in edge)
     )
 
 
