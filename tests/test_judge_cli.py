@@ -837,9 +837,9 @@ def test_a_changed_line_of_the_journal_is_refused_and_nothing_is_asked(
 def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -> None:
     put_items(tmp_path, 1)
     with scripted_judge(hang="silent") as judge:
-        arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge, "--timeout", 10))
+        arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge))
         child = subprocess.Popen(
-            [*COMMAND, *map(str, arguments)],
+            [*COMMAND, *map(str, arguments), "--timeout", "10"],
             cwd=tmp_path,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -847,7 +847,7 @@ def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -
         try:
             while judge.stats().requests < 2:
                 time.sleep(0.01)
-            done = here("judge", *arguments)
+            done = here("judge", *arguments, "--timeout", 10)
             assert done.code == 2
             assert "another job" in done.err
             other = here("judge", *arguments, "--timeout", 0.1, "--journal", "own.journal")

@@ -652,6 +652,12 @@ def test_a_score_that_both_sides_lack_for_a_sample_does_not_hold_the_candidate()
     for ours, outcome_now in ((some, "promote"), (full, "hold")):
         after, before = made(ours, "candidate"), made(some, "baseline")
         assert decide_sides(after, before, RULES, GRADER, terms=Terms()).outcome == outcome_now
+    # without pairs nothing shows that the score doesn't apply: a candidate could delete its worst
+    other = [{**one, "dataset": {**one["dataset"], "id": "e"}} for one in some]
+    wide, terms = RULES._replace(margin=12), Terms(allow_unpaired=True)
+    found = decide_sides(made(other, "candidate"), before, wide, GRADER, terms=terms)
+    assert found.outcome == "hold"
+    assert "in pairs, a score that both sides lack is left out" in found.reason
 
 
 def test_grades_do_not_hide_what_their_runs_stopped_declaring(assay: Any, tmp_path: Path) -> None:

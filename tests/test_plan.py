@@ -58,6 +58,8 @@ def test_no_number_of_samples_shows_what_is_not_there_and_none_is_below_the_mini
     # without a spread, and where nothing is assumed, as many as exclude a rare total loss
     assert needed_samples(RULES, effect=0.0, power=0.8, sd=None) == 368
     assert needed_samples(STRICT, effect=5.0, power=0.8, sd=1.0) == 368
+    assert needed_samples(STRICT, effect=0.0, power=0.8, sd=0.0) == 368
+    assert needed_samples(RULES, effect=0.0, power=0.8, sd=0.0) == RULES.min_pairs
 
 
 def test_more_looks_ask_for_more_samples() -> None:
@@ -288,6 +290,12 @@ def test_the_plan_says_in_words_what_it_takes(assay: Any, tmp_path: Path) -> Non
         in assay("gate", "--plan", "--sd", "4", "--effect", "-2").out
     )
     assert "not known" in assay("gate", "--plan").out
+    equal = ("base.jsonl", "--baseline", "base.jsonl")
+    assert assay("gate", *equal).code == 0
+    text = assay("gate", "--plan", *equal).out
+    assert "0.00 points: from 60 paired samples, whose differences are all equal" in text
+    assert "30 paired samples, if the true difference is +0\n            the policy's min" in text
+    assert "60 samples, which is enough" in text
     assert assay("gate", "--plan", "--sd", "3", "--looks", "2").code == 0
 
 

@@ -143,7 +143,7 @@ def _lines(made: dict[str, Any], rules: ReleaseRules) -> Iterator[str]:
         if needed is None
         else f"{about}{needed:,} paired samples, if the true difference is {made['effect']:+g}"
     )
-    if sd is None and needed is not None:
+    if not sd and needed is not None:
         yield "            " + (
             "enough to exclude a rare total loss if no sample differs"
             if needed > made["min_pairs"]
@@ -174,7 +174,7 @@ def _lines(made: dict[str, Any], rules: ReleaseRules) -> Iterator[str]:
                 "            the interval of the rate would show a rise of"
                 f" {100 * rates['detectable_increase']:.1f} percentage points"
             )
-    if sd is not None and made["looks"] == 1:
+    if sd and made["looks"] == 1:
         yield (
             "\n   pairs      smallest detectable true difference     true difference   pairs needed"
         )

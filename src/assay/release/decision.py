@@ -37,6 +37,10 @@ from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 """The exit code of each outcome."""
+_IN_PAIRS = (
+    "If it doesn't apply to those samples, compare the same samples: in pairs, a score that both"
+    " sides lack is left out."
+)
 
 
 def comparison_record(
@@ -193,7 +197,7 @@ def unpaired_decision(
         candidate, baseline, unscored_runs(candidate, baseline), comparison, strata, rules
     )
     results = tuple(
-        replace(rule, holds=False, reason=open_rules[rule.id])
+        replace(rule, holds=False, reason=f"{open_rules[rule.id]} {_IN_PAIRS}")
         if rule.holds and rule.id in open_rules
         else rule
         for rule in results

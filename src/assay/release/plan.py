@@ -101,11 +101,8 @@ def spread_of_pairs(pairs: Sequence[Pair]) -> Spread:
         return Spread(None, "fewer than two paired samples show no spread")
     mean = sum(values) / len(values)
     sd = sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return (
-        Spread(sd, f"from {len(values)} paired samples")
-        if sd > 0
-        else Spread(None, "all paired differences are equal, so they show no spread")
-    )
+    equal = "" if sd > 0 else ", whose differences are all equal"
+    return Spread(sd, f"from {len(values)} paired samples{equal}")
 
 
 def needed_samples(
@@ -114,15 +111,15 @@ def needed_samples(
     """How many pairs show that the drop is below the margin, when the true difference is `effect`;
     None if no number does.
 
-    Never fewer than the policy asks for. Without a spread, and for the interval that assumes
-    nothing, at least enough to exclude a rare total loss.
+    Never fewer than the policy asks for. If the spread is unknown, and for the interval that
+    assumes nothing, at least enough to exclude a rare total loss.
     """
     if effect + rules.margin <= 0:
         return None
     least = rules.min_pairs
     if (sd is None or rules.guaranteed) and rules.margin > 0:
         least = max(least, samples_if_all_equal(rules.margin, level=rules.level))
-    if sd is None:
+    if not sd:
         return least
     if looks > 1:
         found = _for_looks(rules, effect=effect, power=power, sd=sd)
@@ -228,7 +225,7 @@ def make_plan(
     needed = needed_samples(rules, effect=effect, power=power, sd=spread.sd, looks=looks)
     sees = (
         None
-        if n is None or n < 2 or spread.sd is None
+        if n is None or n < 2 or not spread.sd
         else detectable_mean(n, sd=spread.sd, margin=rules.margin, power=power, level=rules.level)
     )
     plan: dict[str, Any] = {
