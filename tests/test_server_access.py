@@ -277,7 +277,7 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
 
 
 def test_only_the_token_that_started_a_run_posts_its_events(api: Api) -> None:
-    ours, theirs = api.token(), api.token()
+    ours, theirs = (api.token(scopes=("read", "write")) for _ in range(2))
     assert api.post("/runs/live", head_of(run()), headers=ours).status_code == 201
     end = {"event": "workflow_end", "run": end_of(run())}
     for event in ({"event": "error"}, end):
@@ -285,6 +285,21 @@ def test_only_the_token_that_started_a_run_posts_its_events(api: Api) -> None:
         assert (refused.status_code, "another token" in refused.text) == (403, True)
     assert api.post("/runs/r-1/events", end, headers=ours).status_code == 201
     assert api.post("/runs/r-1/events", end, headers=ours).status_code == 409
+
+
+def test_an_admin_ends_a_run_whose_token_was_replaced(api: Api) -> None:
+    ours, admin = api.token(scopes=("read", "write")), api.token(scopes=("write", "admin"))
+    other = api.token("elsewhere", scopes=("write", "admin"))
+    assert api.post("/runs/live", head_of(run()), headers=ours).status_code == 201
+    token = ours["Authorization"].split("_")[1]
+    revoke_token(api.services.ledger.database, token)
+    end = {"event": "workflow_end", "run": end_of(run())}
+    assert api.post("/runs/r-1/events", end, headers=other).status_code == 404
+    ended = api.post("/runs/r-1/events", end, headers=admin)
+    assert ended.status_code == 201
+    stored = api.services.ledger.get(ended.json()["digest"])
+    assert stored is not None
+    assert stored.author == f"token {token}"
 
 
 def test_an_expired_token_is_no_token(api: Api) -> None:
