@@ -202,6 +202,20 @@ def test_a_module_that_ends_the_process_never_ends_the_gate_with_0(
     assert "ends the process when it is loaded" in done.err
 
 
+@pytest.mark.parametrize(
+    "ending", ["asyncio.get_running_loop().stop()", "[t.cancel() for t in asyncio.all_tasks()]"]
+)
+def test_a_workflow_that_stops_the_event_loop_is_refused(
+    assay: Any, tmp_path: Path, ending: str
+) -> None:
+    project(tmp_path, [sample("a", "one")])
+    (tmp_path / "flow.py").write_text(
+        f"import asyncio\nasync def answer(inputs):\n    {ending}\n    await asyncio.sleep(1)\n"
+    )
+    done = assay("run", "workflow.yaml", "--dataset", "samples.jsonl")
+    assert (done.code, "stopped the event loop" in done.err) == (3, True), done.err
+
+
 @pytest.mark.parametrize("ending", ["os._exit(0)", "os.execvp('true', ['true'])"])
 def test_a_workflow_that_ends_or_replaces_the_process_fails_its_run(
     assay: Any, tmp_path: Path, ending: str

@@ -21,7 +21,7 @@ from assay.canon import digest
 from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
 from assay.cli.totals import GradedPiece
-from assay.errors import Fault, UsageError
+from assay.errors import Fault, InputError, UsageError
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
 from assay.running.post_run import after_of, idle_scorers, scorer_warnings
@@ -105,6 +105,15 @@ class RunWork:
             try:
                 with _stdout_is_ours():
                     asyncio.run(self._runner.run(left))
+            except (asyncio.CancelledError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and "Event loop stopped" not in str(error):
+                    raise
+                raise InputError(
+                    "RUN-006",
+                    "the workflow stopped the event loop, or cancelled tasks that it didn't start.",
+                    where=self._runner.workflow.where,
+                    fix="Cancel only the workflow's tasks, and leave the loop running.",
+                ) from error
             finally:
                 self._progress.end()
             if self.judge is not None:
