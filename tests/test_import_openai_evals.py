@@ -133,11 +133,24 @@ def test_an_item_that_contradicts_itself_is_refused_or_fails(tmp_path) -> None:
         imported("openai_evals", written(path, [{**PAGE["data"][1], "status": "pass"}]))
     runs, _ = imported("openai_evals", written(path, [{**PAGE["data"][0], "status": "fail"}]))
     assert verdicts(runs) == [False]
+
     runs, _ = imported("openai_evals", written(path, [{**PAGE["data"][0], "results": []}]))
     assert verdicts(runs) == [None]
     for status in ("error", "canceled", "in_progress"):
         runs, _ = imported("openai_evals", written(path, [{**PAGE["data"][0], "status": status}]))
         assert (verdicts(runs), runs[0]["status"]) == ([None], "error")
+
+
+def test_an_item_gains_nothing_by_losing_a_grader_or_its_score(tmp_path) -> None:
+    first, second = (json.loads(json.dumps(one)) for one in PAGE["data"][:2])
+    del first["results"][1]["score"]
+    runs, _ = imported("openai_evals", written(tmp_path / "x.jsonl", [first, second]))
+    assert verdicts(runs) == [True, False]
+    assert runs[0]["scores"]["tone"]["raw"] is None
+    del first["results"][1]
+    runs, _ = imported("openai_evals", written(tmp_path / "x.jsonl", [first, second]))
+    assert verdicts(runs) == [None, False]
+    assert "tone (missing)" in runs[0]["gates"]["openai_evals_passed"]["reason"]
 
 
 def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:

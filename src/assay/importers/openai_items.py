@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
-from assay.importers.parts import head_of, is_number, name_of, optional, shaped
+from assay.importers.parts import head_of, is_number, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -34,13 +34,19 @@ def read_items(
     tool: str, paths: Sequence[str], wanted: Wanted, tally: ImportTally
 ) -> Iterator[dict[str, Any]]:
     """The runs of output items; pages of one run may be several files."""
+    graders: dict[str, bool] = {}
+    for path in paths:
+        for _, item in _items(path, []):
+            for result in objects(item.get("results")):
+                name = str(result.get("name"))
+                graders[name] = graders.get(name, False) or "score" in result
     ends: list[bool] = []
     last: tuple[dict[str, Any], str] | None = None
     for path in paths:
         for where, item in _items(path, ends):
             tally.read["items"] += 1
             last = item, where
-            yield _run(tool, item, where, wanted, tally)
+            yield _run(tool, item, where, wanted, tally, graders)
     if ends and all(ends) and last is not None:
         tally.note("The last page says `has_more`: fetch the rest of the items.")
         yield sample_run(
@@ -85,8 +91,17 @@ def _origin(
 
 
 def _run(
-    tool: str, item: Mapping[str, Any], where: str, wanted: Wanted, tally: ImportTally
+    tool: str,
+    item: Mapping[str, Any],
+    where: str,
+    wanted: Wanted,
+    tally: ImportTally,
+    graders: Mapping[str, bool],
 ) -> dict[str, Any]:
+    """The run of an item. `graders` are those of all items, and whether they give scores. An item
+    that lacks one has no verdict; a result that lacks the score of its grader has none, as a passed
+    one would gain by losing it.
+    """
     if item.get("object") != _KIND:
         raise InputError("SCO-011", f"`object` isn't {_KIND!r} in this item.", where=where)
     sample = optional(item.get("sample"), dict, "`sample`", where) or {}
@@ -99,7 +114,7 @@ def _run(
         shaped(result, dict, "a result", where)
         label = name_of(result.get("name"), "the `name` of a result", where)
         passed = optional(result.get("passed"), bool, "`passed`", where)
-        score = result.get("score", passed)
+        score = result.get("score", None if graders[label] else passed)
         if score is not None and not is_number(score):
             raise InputError("SCO-011", f"the score of {label!r} is not a number.", where=where)
         if label in scores:
@@ -110,7 +125,10 @@ def _run(
             failed.append(label)
         if "model" in str(result.get("type")):
             judged.append(label)
+    lost = [name for name in graders if name not in scores]
+    scores |= dict.fromkeys(lost)
     verdict = None if not verdicts or None in verdicts else all(verdicts)
+    verdict = None if lost and verdict else verdict
     status = optional(item.get("status"), str, "`status`", where)
     if verdict and status in ("fail", "failed"):
         verdict, failed = False, [f"the item's status, {status!r}"]
@@ -138,7 +156,7 @@ def _run(
         status="error" if broken else "success",
         scores=scores,
         verdict=verdict,
-        reason=_reason(fault, failed, broken),
+        reason=_reason(fault, failed or [f"{name} (missing)" for name in lost], broken),
         inputs={"item": datasource} if datasource else None,
         outputs=None if answer is None else {"answer": answer},
         tokens=tokens if type(tokens) is int and tokens >= 0 else None,
