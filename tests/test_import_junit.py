@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,15 @@ def test_a_status_that_nobody_knows_is_not_a_pass(tmp_path: Path) -> None:
         assert "its status is 'timeout'" in runs[3]["gates"]["junit_passed"]["reason"]
 
 
+@pytest.mark.parametrize(
+    "stated", ['success="false"', 'executed="False"', 'outcome="Failed"', 'STATUS="failed"']
+)
+def test_an_attribute_that_states_a_failure_is_not_a_pass(tmp_path: Path, stated: str) -> None:
+    cases = f'<testcase name="a" {stated}/><testcase name="b" success="True" executed="true"/>'
+    runs, _ = _imported(tmp_path, f'<testsuite name="s">{cases}</testsuite>')
+    assert _passed(runs) == [False, True]
+
+
 def test_a_failure_of_a_whole_suite_is_a_sample_that_fails(tmp_path: Path) -> None:
     text = "<testsuite name='s' tests='1'{}><testcase name='a'/>{}</testsuite>"
     for attributes in ("", " errors='1' failures='0'", " errors='0' failures='0'"):
@@ -199,6 +210,28 @@ def test_tests_that_a_suite_counts_and_does_not_list_are_missing(tmp_path: Path)
         with pytest.raises(AssayError) as caught:
             _imported(tmp_path, wrong)
         assert words in str(caught.value)
+
+
+def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:
+    """Pytest counts each subtest, and lists only those that fail."""
+    test = tmp_path / "test_sums.py"
+    report = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    for limit, verdicts in ((9, [True, True]), (1, [False, True])):
+        test.write_text(
+            "def test_many(subtests):\n"
+            "    for number in range(3):\n"
+            "        with subtests.test(number=number):\n"
+            f"            assert number < {limit}\n"
+            "def test_one(): pass\n"
+        )
+        subprocess.run([*command, f"--junitxml={report}"], cwd=tmp_path, capture_output=True)
+        runs, tally = imported("junit", report)
+        assert _passed(runs) == verdicts
+        assert any("counts subtests" in note for note in tally.notes)
+    cut = report.read_text().partition("<testcase")[0] + "</testsuite></testsuites>"
+    with pytest.raises(AssayError, match="counts 3 in its attribute `failures` and shows 0"):
+        _imported(tmp_path, cut)
 
 
 def test_reports_of_several_classes_are_one_evaluation(tmp_path: Path) -> None:
