@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import assay as product
-from assay.canon import canonical
+from assay.canon import canonical, digest
 from assay.errors import AssayError, InputError
 from assay.files.json_files import file_digest
 from assay.installing import install_hint
@@ -584,6 +584,20 @@ def test_an_attestation_that_was_edited_does_not_hold_next_to_its_document(
     edited = written(tmp_path / "x.json", forged(put("predicate", key, to=value)))
     check = next(one for one in verify(edited, document=document).checks if "document" in one.id)
     assert (check.holds, check.reason.rpartition(" ")[2]) == (False, key)
+
+
+@pytest.mark.parametrize(
+    "change", [{"rules": 7}, {"rules": ["x"]}, {"fingerprint": ["x"]}, {"outcome": ["promote"]}]
+)
+def test_an_attested_document_that_is_malformed_does_not_hold(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    document = {**decision(), **change}
+    sha256 = digest(document).removeprefix("sha256:")
+    edited = forged(put("predicate", "assay:result", "digest", "sha256", to=sha256))
+    written(tmp_path / "x.json", edited)
+    found = verify(str(tmp_path / "x.json"), document=written(tmp_path / "decision.json", document))
+    assert not found.holds
 
 
 def test_a_rejected_document_next_to_an_edited_attestation_does_not_hold(tmp_path: Path) -> None:

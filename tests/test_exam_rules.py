@@ -215,6 +215,7 @@ def test_an_item_that_the_rubric_cannot_mark_is_refused(assay: Any, exams: Path,
 
 
 RUBRIC_FAULTS = {
+    "kind: length": ("kind: [length]", "there is no rule '['length']'."),
     "kind: number": ("kind: nubmer", "there is no rule 'nubmer'. Did you mean 'number'?"),
     "max_words: 12": ("max_word: 12", "max_word"),
     "max_words: 12}": ("}", "needs `max_words`, `min_words` or `max_characters`"),

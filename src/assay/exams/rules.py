@@ -40,7 +40,7 @@ def read_rule(
 ) -> MarkingRule | None:
     """The rule of an axis; None if it has faults, which go to `add` with their place."""
     kind = tree.get("kind")
-    if kind not in RULES:
+    if not isinstance(kind, str) or kind not in RULES:
         known = f"Rules are {', '.join(RULES)}."
         missing = "the rule needs a `kind`."
         message = missing if kind is None else f"there is no rule '{str(kind)[:60]}'."

@@ -210,9 +210,13 @@ def _result_check(path: str, predicate: Mapping[str, Any]) -> Check:
     named = predicate["assay:result"]["digest"]["sha256"]
     if digest(document).removeprefix("sha256:") != named:
         return Check(f"document {path}", False, f"{path} is not the document that was attested")
+    try:
+        follows = stated(document)
+    except (AttributeError, TypeError, ValueError):
+        return Check(f"document {path}", False, f"{path} is not a decision, and not grades")
     wrong = [
         key
-        for key, value in stated(document).items()
+        for key, value in follows.items()
         if digest({key: predicate.get(key)}) != digest({key: value})
     ]
     reason = f"{path} is the document that was attested"
