@@ -319,6 +319,21 @@ def test_a_success_that_the_grading_denies_is_refused(tmp_path) -> None:
     assert runs[0]["gates"][GATE]["passed"] is False
 
 
+def test_a_metric_that_lost_a_value_still_counts(tmp_path) -> None:
+    parts = [{"pass": True, "score": 1, "assertion": {"type": "contains", "metric": "Right"}}]
+    grading = {"pass": True, "score": 1, "reason": "fine", "componentResults": parts}
+    good = row("Peru", namedScores={"Right": 1}, gradingResult=grading)
+    for lost in ({}, {"Right": None}):
+        bad = row("Chad", namedScores=lost, gradingResult=grading)
+        for rows in ((good, bad), (bad, good)):
+            runs, _ = read(tmp_path, layout2(*rows))
+            values = {run["inputs"]["land"]: raw(run)["Right"] for run in runs}
+            assert values == {"Peru": 1, "Chad": None}
+    runs, tally = read(tmp_path, layout2(good, row("Chad")))  # a test without that assertion
+    assert [raw(run) for run in runs] == [{"score": 1}, {"score": 1}]
+    assert "metrics that only some tests have are inside `score`: Right" in tally.notes
+
+
 def test_a_success_with_an_error_is_missing_evidence(tmp_path) -> None:
     runs, _ = read(tmp_path, layout2(row(error="API error: 500")))
     assert runs[0]["status"] == "error"

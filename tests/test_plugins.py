@@ -493,6 +493,23 @@ def test_grades_of_another_version_of_a_plugin_are_not_compared_as_they_are(
     assert "another version of 'assay_example.brevity'" in done.err
 
 
+def test_runs_by_another_version_of_an_importer_do_not_replace_those_of_the_baseline(
+    with_example: Any, tmp_path: Path
+) -> None:
+    words = ("tickets.tsv", "--from", "assay_example.tickets", "--profile", "profile.yaml")
+    with_example("import", *words, "--no-store", "-o", "runs.jsonl")
+    runs = (tmp_path / "runs.jsonl").read_text()
+    mark = json.loads(runs.partition("\n")[0])["metadata"]["plugins"]
+    for made in mark.values():
+        (tmp_path / "new.jsonl").write_text(runs.replace(made, "sha256:" + 64 * "0"))
+    gate = ("gate", "new.jsonl", "--baseline", "runs.jsonl", "--profile", "profile.yaml")
+    done = with_example(*gate)
+    assert done.code == 1
+    assert "lost the check importer/assay_example.tickets" in done.out
+    (tmp_path / "new.jsonl").write_text(runs)
+    assert "lost the check" not in with_example(*gate).out
+
+
 def test_a_judge_of_a_plugin_that_fails_leaves_the_score_missing(
     here: Any, tmp_path: Path, install: Callable[..., Path]
 ) -> None:

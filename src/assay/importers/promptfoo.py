@@ -71,10 +71,11 @@ class _PromptfooFile:
         self.rows, self.table = rows, table
         self.providers: dict[str, None] = {}
         self.prompts: dict[str, None] = {}
-        self.names: dict[str, None] | None = None
-        """The metrics that every graded row has; None before the first."""
-        self.loose: set[str] = set()
-        """Those that only some have."""
+        self.named: dict[str, None] = {}
+        """The metrics of graded rows."""
+        self.having: Counter[str] = Counter()
+        """How many graded rows have each metric, or an assertion of its name without a value."""
+        self.graded = 0
         self.scored = False
         self.waived: Counter[str] = Counter()
         """Assertions that failed where the test passed all the same."""
@@ -104,13 +105,14 @@ class _PromptfooFile:
         if row.error is not None:
             return
         self.scored = self.scored or row.score is not None
-        mine = {name for name, value in row.named.items() if value is not None}
-        if self.names is None:
-            self.names = dict.fromkeys(row.named)
-        gone = [name for name in self.names if name not in mine]
-        self.loose.update(gone, mine - self.names.keys())
-        for name in gone:
-            del self.names[name]
+        self.graded += 1
+        self.named |= dict.fromkeys(row.named)
+        self.having.update({*row.named, *row.components})
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics that every graded row has."""
+        return [name for name in self.named if self.having[name] == self.graded]
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
@@ -121,8 +123,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 survey.take(key, value)
             if not survey.counts:
                 raise NotEnoughEvidence("FIL-005", "the file has no results.", where=path)
-            if survey.loose:
-                listed = ", ".join(sorted(survey.loose)[:5])
+            if loose := survey.named.keys() - survey.names:
+                listed = ", ".join(sorted(loose)[:5])
                 tally.note(f"metrics that only some tests have are inside `score`: {listed}")
             yield from _runs(path, survey, wanted, tally)
             if survey.waived:
@@ -142,11 +144,12 @@ def _runs(
 ) -> Iterator[dict[str, Any]]:
     origin = _origin(path, survey)
     attempts: Counter[str] = Counter()
+    names = survey.names
     if survey.counts["row"] and survey.counts["table"]:
         tally.read["table_cells"] += survey.counts["table"]
     for values in survey.rows if survey.counts["row"] else survey.table:
         tally.read["results"] += 1
-        yield _run(PromptfooRow(*values), origin, survey, wanted, tally, attempts)
+        yield _run(PromptfooRow(*values), origin, survey, names, wanted, tally, attempts)
     _state(survey.stats, _metrics(survey.columns), tally)
 
 
@@ -168,6 +171,7 @@ def _run(
     row: PromptfooRow,
     origin: ResultOrigin,
     survey: _PromptfooFile,
+    names: Sequence[str],
     wanted: Wanted,
     tally: ImportTally,
     attempts: Counter[str],
@@ -194,7 +198,7 @@ def _run(
     required = {name: 0 for name in row.components if name not in waived}
     if row.error is None:
         scores = {"score": row.score} if survey.scored else {"passed": row.passed}
-        scores |= {name: row.named.get(name) for name in survey.names or ()}
+        scores |= {name: row.named.get(name) for name in names}
     return sample_run(
         origin,
         wanted,

@@ -72,7 +72,7 @@ def declared_by(run: Run) -> Declarations:
         None if run.expected is None else digest(run.expected),
         (fail, keep),
         (unturned, broken),
-        _checks(run.metadata.get(CHECKS)),
+        {**_checks(run.metadata.get(CHECKS)), **_importers(run.metadata.get("plugins"))},
         _tools(run.metadata.get(TOOLS)),
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
         _expected_handoffs(run),
@@ -107,6 +107,16 @@ def _checks(stated: object) -> dict[str, Decimal | int]:
         name: least
         for name, least in (stated.items() if isinstance(stated, dict) else ())
         if isinstance(least, Decimal | int)
+    }
+
+
+def _importers(stated: object) -> dict[str, int]:
+    """The plugin that imported a run, as a check: another version of it may read better scores."""
+    plugins = stated.items() if isinstance(stated, dict) else ()
+    return {
+        f"{name.removeprefix('plugin:')} {str(made).removeprefix('sha256:')[:12]}": 0
+        for name, made in plugins
+        if name.startswith("plugin:importer/")
     }
 
 
