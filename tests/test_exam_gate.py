@@ -224,6 +224,23 @@ def test_a_baseline_is_stored_when_the_gate_passes_and_only_then(
     )
 
 
+def test_a_baseline_is_replaced_only_after_a_comparison_with_it(assay: Any, tmp_path: Path) -> None:
+    put(tmp_path, "good.json", result(at("0.95")))
+    put(tmp_path, "production.json", result(at("0.95"), set_="regression"))
+    put(tmp_path, "weak.json", result(at("0.6"), set_="regression"))
+    put(tmp_path, "copy.json", result(at("0.6"), set_="regression"))
+    before = (tmp_path / "production.json").read_bytes()
+    for more in ((), ("--baseline", "copy.json")):
+        arguments = ("--regression", "weak.json", *more, "--set-baseline", "production.json")
+        done = assay("exam", "gate", "good.json", *arguments)
+        assert (done.code, "replaced without a comparison" in done.err) == (2, True), done.err
+        assert (tmp_path / "production.json").read_bytes() == before
+    put(tmp_path, "next.json", result(at("0.94"), set_="regression"))
+    arguments = ("--regression", "next.json", "--baseline", "production.json")
+    done = assay("exam", "gate", "good.json", *arguments, "--set-baseline", "production.json")
+    assert (done.code, (tmp_path / "production.json").read_bytes() != before) == (0, True)
+
+
 @pytest.mark.req("C-029")
 def test_a_baseline_that_is_not_there_is_not_enough_evidence(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "r.json", result(at("0.95")))

@@ -15,7 +15,7 @@ from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, Options, arg, repeated
 from assay.cli.ledger import stored
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
-from assay.exams.document import CheckedExam
+from assay.exams.document import CheckedExam, read_result
 from assay.exams.exam import REGRESSION, make_exam, named_rubric, read_document
 from assay.exams.gate import UNCHECKED, decide
 from assay.exams.held_results import hold_against
@@ -87,12 +87,6 @@ def _named(options: Options, store: Store | None) -> Document:
 
 def _gate(options: Options, store: Store | None) -> int:
     opt.outputs(options, options.result, options.regression, options.baseline)
-    if options.set_baseline and not options.baseline and os.path.lexists(options.set_baseline):
-        raise UsageError(
-            "CLI-001",
-            f"'{options.set_baseline}' exists and would be replaced without a comparison.",
-            fix=f"Compare with it: --baseline {options.set_baseline}",
-        )
     before = _baseline(options, store) if options.baseline else None
     if options.baseline and not options.regression:
         raise UsageError(
@@ -116,6 +110,8 @@ def _gate(options: Options, store: Store | None) -> int:
         common.result_of(options, options.regression) if options.regression else (None, None)
     )
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
+    if options.set_baseline and os.path.lexists(options.set_baseline):
+        _check_replaced(options.set_baseline, baseline)
     exam = _hold_all(options, rules, capstone, regression) if options.exam else None
     verdict = decide(
         capstone,
@@ -147,6 +143,17 @@ def _gate(options: Options, store: Store | None) -> int:
     failed = ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
     code = ExitCode.PASSED if verdict.passed else failed
     return opt.give(options, verdict, lines, code, forms={".xml": junit.exam_gate})
+
+
+def _check_replaced(path: str, baseline: CheckedExam | None) -> None:
+    """Refuse to replace another baseline than the one that the result is compared with."""
+    if baseline is not None and read_result(read_json(path)).items == baseline.result.items:
+        return
+    raise UsageError(
+        "CLI-001",
+        f"'{path}' exists and would be replaced without a comparison.",
+        fix=f"Compare with it: --baseline {path}",
+    )
 
 
 def _hold_all(
