@@ -90,6 +90,8 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
             "The release gate for AI workflows: evidence in; scores, a grade and a decision out."
         ),
         openapi_url="/api/v1/openapi.json",
+        # The variables of OpenTelemetry name where grades go, not spans of this server's requests.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         docs_url=None,
         redoc_url=None,
         lifespan=life,
