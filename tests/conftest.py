@@ -113,6 +113,7 @@ def end_at_once(pid: int) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000, 50, 50)  # what tests load later stays as well
     gc.enable()
 
 

@@ -284,19 +284,20 @@ def run_here(
 def _set_aside() -> dict[str, ModuleType]:
     """Take away the modules of a project's folder: the next command may find others there."""
     found = {}
-    for name, module in [*sys.modules.items()]:
-        if _staying.get(name) is not module:
-            if _stays(name, module):
-                _staying[name] = module
-            else:
+    # A new module comes last. A process has thousands, and most commands load none.
+    if len(_staying) != len(sys.modules) or next(reversed(_staying)) != next(reversed(sys.modules)):
+        for name, module in [*sys.modules.items()]:
+            if _staying.get(name) is not module and not _stays(name, module):
                 found[name] = sys.modules.pop(name)
+        _staying.clear()
+        _staying.update(sys.modules)
     loading._loaded.clear()
     importlib.invalidate_caches()
     return found
 
 
 _staying: dict[str, ModuleType] = {}
-"""Modules that were found to stay: a process has thousands, and each command looks at all."""
+"""The modules that the last command left."""
 
 
 def _stays(name: str, module: ModuleType) -> bool:
