@@ -81,7 +81,7 @@ def count_output(
         invalid=reasons[INVALID],
         faults=sum(int(faults or 0) for *_, faults in groups),
         grades=dict(sorted(grades.items())),
-        reasons={reason: n for reason, n in reasons.most_common() if n},
+        reasons=_by_count(reasons),
         gates=lists["failed_gates"],
         floors=lists["failed_floors"],
         missing=lists["missing"],
@@ -116,7 +116,7 @@ def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
     lists = ask(
         engine,
         f"SELECT {column}, COUNT(*) AS n FROM {view} WHERE NOT {column} IS NULL"
-        f" GROUP BY {column} ORDER BY n DESC LIMIT {MOST_LISTS}",
+        f" GROUP BY {column} ORDER BY n DESC, {column} LIMIT {MOST_LISTS}",
     )
     counted: Counter[str] = Counter()
     try:
@@ -125,7 +125,12 @@ def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
                 counted[str(name)] += count
     except (TypeError, ValueError):
         raise InputError("BAT-060", f"the column '{column}' has values other than names.") from None
-    return dict(counted.most_common())
+    return _by_count(counted)
+
+
+def _by_count(counted: Counter[str]) -> dict[str, int]:
+    """The most frequent first, equal ones by name: an engine returns groups in any order."""
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount, ...]:
