@@ -230,6 +230,73 @@ def test_a_stored_baseline_is_found_by_its_name(
         assay.gate(good, "prodution")
 
 
+def stored(assay_command: Any, runs: list[Any], name: str, *words: str) -> None:
+    """The runs, stored as an evaluation of this name."""
+    Path(f"{name}.jsonl").write_text("".join(json.dumps(run, default=float) + "\n" for run in runs))
+    assert assay_command("import", f"{name}.jsonl", "--name", name, *words).code == 0
+
+
+def test_stored_evaluations_are_decided_in_python_by_the_rules_of_the_command(
+    assay_command: Any, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": str(n), "question": f"q {n}", "expected": {"answer": f"Q {n}"}} for n in range(40)
+    ]
+    good = assay.evaluate(upper, rows, scorers=[right], profile=profile)
+    strict = tmp_path / "strict.yaml"
+    tone = "  - {id: tone, label: Tone, weight: 1, layer: 1, formula: binary}\n"
+    strict.write_text(PROFILE.replace("profile: echo", "profile: strict") + tone)
+    for name, value in (("old", 1), ("new", 0)):
+        runs = [
+            {**run, "run_id": f"{name}-{run['run_id']}"}
+            | {"workflow": {"id": "bot", "version": name, "family": "rag"}}
+            | {"scores": {**run["scores"], "tone": {"raw": value}}}
+            for run in good.runs
+        ]
+        stored(assay_command, runs, name, "--profile", str(strict))
+    assert assay_command("gate", "new", "--baseline", "old").code == 2
+    with pytest.raises(UsageError, match=r"graded by a profile from a file.*`profile=`"):
+        assay.gate("new", "old")  # by another profile, it was promoted
+    with pytest.raises(UsageError, match="graded by a profile from a file"):
+        assay.load("new")
+    assert assay.gate("new", "old", profile=str(strict)).outcome == "reject"
+    assert assay.load("old", profile=str(strict)).passed
+    (tmp_path / "assay.yaml").write_text("profile: strict.yaml\n")
+    assert assay.gate("new", "old").outcome == "reject"
+
+
+def test_an_old_evaluation_and_a_name_of_two_things_are_no_baseline_in_python(
+    assay_command: Any, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = assay.evaluate(upper, ROWS, scorers=[right], profile=profile)
+    long_ago = {"started_at": "2020-01-01T00:00:00Z", "finished_at": "2020-01-01T00:00:01Z"}
+    stored(assay_command, [{**run, **long_ago} for run in good.runs], "aged", "--profile", profile)
+    for baseline in ("aged", assay.load("aged", profile=profile)):
+        with pytest.raises(NotEnoughEvidence, match="days old; release@1 allows 90"):
+            assay.gate(good, baseline, profile=profile)
+    stored(assay_command, good.runs, "twice", "--profile", profile)
+    words = ("--profile", profile, "--dir", ".assay/baselines")
+    assert assay_command("baseline", "set", "twice", "twice.jsonl", *words).code == 0
+    with pytest.raises(UsageError, match="is a stored baseline, and it is the evaluation"):
+        assay.gate(good, "twice", profile=profile)
+
+
+def test_imported_results_are_decided_in_python_by_the_metrics_of_the_baseline(
+    assay_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, score in (("old", 0.9), ("new", 0.5)):
+        rows = [f"q{n},a,{score}" for n in range(40)]
+        Path(f"{name}.csv").write_text("\n".join(["id,answer,score", *rows]))
+        words = ("--workflow", f"bot@{name}", "--name", name)
+        assert assay_command("import", f"{name}.csv", *words).code == 0
+    assert assay.gate("new", "old").outcome == "reject"
+    assert assay.gate("old", "new").outcome == "promote"
+    assert assay.load("old").passed
+
+
 def test_a_workflow_file_runs_on_a_dataset(profile: str, tmp_path: Path) -> None:
     (tmp_path / "bot.py").write_text(
         "def ask(inputs):\n    return {'answer': inputs['q'].upper()}\n"

@@ -390,6 +390,7 @@ def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(
     copies = {
         "same": profile,
         "order": {**profile, "criteria": [*others, first]},
+        "gates of scorers": {**profile, "gates": [*profile["gates"], {"id": "x", "verdict": True}]},
         "diluted": {**profile, "criteria": [*profile["criteria"], easy]},
         "role": {**profile, "criteria": [{**first, "role": None}, *others]},
         "gate": {**profile, "gates": [{**grounded, "params": {"minimum": 0.1}}, *gates]},
@@ -401,7 +402,7 @@ def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(
     }
     with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
         for name, choice in choices.items():
-            if name in ("same", "order"):
+            if name in ("same", "order", "gates of scorers"):
                 check_additions(api.services, choice)
             else:
                 with pytest.raises(AssayError, match="terms for judges of rag@2"):

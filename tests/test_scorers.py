@@ -477,6 +477,18 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     (result,) = json.loads(forgotten.out)["results"]
     assert result["hard_gate_failures"] == ["no_pii"]
     assert result["profile"] == good["profile"]
+    # and so is its profile, though the evaluation brings an earlier one
+    plain = (tmp_path / "plain@1.yaml").read_text()
+    tone = "{id: tone, label: t, weight: 1, layer: 1, formula: zero_one}"
+    (tmp_path / "plain@2.yaml").write_text(
+        plain.replace("version: 1", "version: 2").replace("zero_one}]", f"zero_one}}, {tone}]")
+    )
+    config = (tmp_path / "assay.yaml").read_text()
+    (tmp_path / "assay.yaml").write_text(config.replace("plain@1.yaml", "plain@2.yaml"))
+    stricter = assay("grade", "one", "--min-pass-rate", "0.01")
+    assert stricter.code == 1, stricter.out
+    assert "tone is missing" in stricter.out
+    assert "one was graded by plain@1+" in stricter.err
 
 
 def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class EvaluationOutcome(Displayed):
         *,
         choice: Choice,
         name: str = "",
+        made_at: str | None = None,
     ) -> None:
         self.evaluation = evaluation
         self.name = evaluation.name if evaluation is not None else name
@@ -66,6 +67,8 @@ class EvaluationOutcome(Displayed):
         """What it was graded by. A comparison grades both sides by the baseline's, unless the
         caller names others.
         """
+        self.made_at = made_at
+        """When a stored evaluation was made: as a baseline it may be too old."""
         self.notes: tuple[str, ...] = ()
 
     @property

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
 from assay.formulas import NOISE
 from assay.registry import is_path
+
+if TYPE_CHECKING:
+    from assay.scoring.profile import Profile
 
 CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation is graded by, each with its default."""
@@ -175,6 +179,18 @@ def one_setting(
     return value
 
 
+def covers(profile: Profile, wanted: Profile) -> bool:
+    """Whether a profile has all gates, criteria and terms for judges of another one, unchanged; it
+    may have more gates and criteria.
+    """
+    gates, needed_gates = (
+        {digest((ref.id, ref.params, ref.verdict)) for ref in one.gates}
+        for one in (profile, wanted)
+    )
+    criteria, needed = ({digest(item) for item in one.criteria} for one in (profile, wanted))
+    return gates >= needed_gates and criteria >= needed and profile.judge == wanted.judge
+
+
 def refuse_unknown_bar(
     name: str, settings: Mapping[str, Any], *, given: Collection[str], fix: str
 ) -> None:
@@ -228,7 +244,8 @@ def choose(
     defaults = {**dict(CHOSEN), "policy": policy}
     values: dict[str, Any] = {**defaults, **configured}
     if own is not None:
-        values |= {"profile": OWN, "rubric": own.get("rubric")}
+        rubric = None if made is not None else configured.get("rubric")
+        values |= {"profile": OWN, "rubric": rubric or own.get("rubric")}
     values |= given
     for name, default in defaults.items():
         if values[name] == default and name not in given:

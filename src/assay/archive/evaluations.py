@@ -186,6 +186,20 @@ def need_evaluation(
     )
 
 
+def ambiguous(text: str, one: str, other: str) -> UsageError:
+    """The error for a name that stands for two things."""
+    return UsageError(
+        "CLI-001",
+        f"{text!r} is {one}, and it is {other}.",
+        fix="Name the evaluation by its id, or rename one of them.",
+    )
+
+
+def described(stored: StoredEvaluation) -> str:
+    """An evaluation by its id and time, in words."""
+    return f"the evaluation {stored.evaluation.id} of {stored.evaluation.started}"
+
+
 def versions_of(documents: Iterable[Any]) -> set[VersionedName]:
     """The workflow versions that runs state."""
     named = [tree.get("workflow") for tree in documents if isinstance(tree, Mapping)]

@@ -9,7 +9,14 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.archive.evaluations import LATEST, StoredEvaluation, evaluation_names, find_evaluation
+from assay.archive import evaluations
+from assay.archive.evaluations import (
+    LATEST,
+    StoredEvaluation,
+    ambiguous,
+    evaluation_names,
+    find_evaluation,
+)
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.registry import near_miss
@@ -172,19 +179,9 @@ def _as_file(text: str) -> str:
     return f"To read a file of that name, write ./{text}."
 
 
-def ambiguous(text: str, one: str, other: str) -> UsageError:
-    """The error for a name that stands for two things."""
-    return UsageError(
-        "CLI-001",
-        f"{text!r} is {one}, and it is {other}.",
-        fix="Name the evaluation by its id, or rename one of them.",
-    )
-
-
 def described(found: Named) -> str:
     """What a name stands for, in words."""
     if found.evaluation is not None:
-        evaluation = found.evaluation.evaluation
-        return f"the evaluation {evaluation.id} of {evaluation.started}"
+        return evaluations.described(found.evaluation)
     assert found.run is not None
     return f"the run {found.run.digest[:19]}"

@@ -12,10 +12,17 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.evaluation_choice import CHOSEN, one_own_profile, one_setting, refuse_unknown_bar
+from assay.archive.evaluation_choice import (
+    CHOSEN,
+    covers,
+    one_own_profile,
+    one_setting,
+    refuse_unknown_bar,
+)
 from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,
+    ambiguous,
     evaluation_label,
     find_other_version,
     first_grade,
@@ -33,7 +40,7 @@ from assay.cli.imported_inputs import (
     report_import,
     use_made_profile,
 )
-from assay.cli.ledger_names import LedgerNames, Named, ambiguous, described, is_relative
+from assay.cli.ledger_names import LedgerNames, Named, described, is_relative
 from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
@@ -283,21 +290,33 @@ class _Resolver:
 
     def _use_own_profile(self, stored: Sequence[StoredInput]) -> None:
         """Grade by the profile that scorers and assertions added to, where the evaluations have one
-        and the command line names no other.
+        and the command line names no other. One that lacks anything that assay.yaml requires counts
+        no longer.
         """
         sources = self._options.sources
         if is_chosen(self._options):
             return
         own = one_own_profile([one.evaluation.evaluation.settings for one in stored])
-        if own is None:
+        if own is None or not self._meets_config(own["profile"]):
             return
         folder = os.path.join(self._folder, "profiles")
         os.makedirs(folder, exist_ok=True)
         file = "{profile}@{version}.yaml".format(**own["profile"])
         self._options.profile = os.path.join(folder, file)
-        self._options.rubric = own["rubric"]
-        self._options.sources = {**sources, "profile": STORED, "rubric": STORED}
+        self._options.sources = {**sources, "profile": STORED}
+        if self._options.rubric is None:  # assay.yaml names none
+            self._options.rubric = own["rubric"]
+            self._options.sources["rubric"] = STORED
         write_file(self._options.profile, pretty(own["profile"]))
+
+    def _meets_config(self, own: Mapping[str, Any]) -> bool:
+        """Whether a profile has all that the profile of assay.yaml has."""
+        if self._options.profile is None:
+            return True
+        from assay.scoring.profile import load_profile  # what scores runs loads only for names
+
+        wanted = opt.shelf_of(self._options).profile(self._options.profile)
+        return covers(load_profile(Document(dict(own), STORED)), wanted)
 
 
 def _is_bare(baseline: str) -> bool:

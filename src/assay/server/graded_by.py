@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from assay.archive.evaluation_choice import OWN, EvaluationChoice
-from assay.canon import digest
+from assay.archive.evaluation_choice import OWN, EvaluationChoice, covers
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document
 from assay.scoring.extension import extended
-from assay.scoring.profile import Profile, load_profile
+from assay.scoring.profile import load_profile
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.state import Services, check_name
@@ -98,12 +97,14 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
     )
     if profile is not None and needs_profile and own.profile is not None:
         wanted = extended(services.shelf.profile(own.profile), own.additions)
-        if _demands(profile) != _demands(wanted):
+        # another criterion with a weight would dilute those of the file
+        if not covers(profile, wanted) or len(profile.criteria) > len(wanted.criteria):
             raise InputError(
                 "REL-002",
                 f"these evaluations bring the profile {profile.id}, which doesn't have the gates,"
                 f" criteria and terms for judges of {wanted.id}, the profile of {own.source}.",
-                fix="Run both versions again with `assay run`.",
+                fix=f"Declare scorers that have a weight in {own.source}, not in a workflow file,"
+                " and run both versions again with `assay run`.",
             )
     if profile is None or extended(profile, own.additions) != profile:
         raise InputError(
@@ -111,14 +112,3 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
             f"{own.source} declares scorers or gates that these evaluations were made without.",
             fix="Run both versions again with `assay run`.",
         )
-
-
-def _demands(profile: Profile) -> str:
-    """The digest of what a profile demands; its name and the order of its parts don't matter."""
-    return digest(
-        {
-            "gates": sorted((ref.id, ref.params, ref.verdict) for ref in profile.gates),
-            "criteria": sorted(profile.criteria, key=lambda one: one.id),
-            "judge": profile.judge,
-        }
-    )
