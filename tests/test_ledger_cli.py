@@ -413,19 +413,6 @@ def test_a_ledger_that_cannot_be_used_is_told_before_the_work(
     assert json.loads(printed.err.splitlines()[-1])["error"]["message"]
 
 
-def test_without_the_extra_the_line_to_run_is_printed(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "sqlalchemy.py").write_text("raise ModuleNotFoundError('no', name='sqlalchemy')\n")
-    write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
-    env = {"PYTHONPATH": str(tmp_path)}
-    for arguments in (
-        ("ledger", "verify"),
-        ("grade", "card.jsonl", "--store"),
-    ):
-        done = assay(*arguments, env=env)
-        assert (done.code, "[store]'" in done.err) == (2, True), done.err
-    assert assay("grade", "card.jsonl", env=env).code == 0
-
-
 def test_grading_without_store_loads_no_database(tmp_path: Path) -> None:
     write(tmp_path / "card.jsonl", scorecard({"norm": 1}))
     listed = "[name for name in sys.modules if name.startswith(('sqlalchemy', 'assay.store'))]"

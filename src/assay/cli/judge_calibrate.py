@@ -79,11 +79,10 @@ def _calibrate(options: Options, store: Store | None) -> int:
 
 def _of_ledger(options: Options, judgements: dict[str, Any] | None) -> LabelledRows:
     """People's labels of a set, next to the judge's verdicts."""
+    from assay.archive.label_calibration import labelled_rows
     from assay.cli.label import results_named
-    from assay.cli.ledger import extra, open_for
+    from assay.cli.ledger import open_for
 
-    with extra():
-        from assay.archive.label_calibration import labelled_rows
     with open_for(options.db or options.store or "", read_only=True) as ledger:
         results = results_named(ledger, options.from_ledger, options.project)
         try:

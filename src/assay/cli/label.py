@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, Options, arg, flag, repeated
-from assay.cli.ledger import extra, ledger_options, open_for
+from assay.cli.ledger import ledger_options, open_for
 from assay.errors import UsageError, count, printable
 from assay.records.label import DRAWS
 
@@ -32,9 +32,9 @@ def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
 
 
 def _new(options: Options) -> int:
-    with extra():
-        from assay.archive.evaluations import need_evaluation
-        from assay.archive.label_sets import SetRequest, make_set, set_draft
+    from assay.archive.evaluations import need_evaluation
+    from assay.archive.label_sets import SetRequest, make_set, set_draft
+
     if options.question and not options.pairs:
         raise UsageError(
             "CLI-001",
@@ -131,10 +131,9 @@ def _values(disagreed: Disagreed) -> list[dict[str, Any]]:
 
 
 def _list(options: Options) -> int:
-    with extra():
-        from assay.archive.label_results import results_of
-        from assay.archive.label_sets import list_sets
-        from assay.archive.labels import labels_of_set
+    from assay.archive.label_results import results_of
+    from assay.archive.label_sets import list_sets
+    from assay.archive.labels import labels_of_set
     from assay.views.labels import sets_table
 
     with open_for(options.db, read_only=True) as ledger:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
 from assay.cli.label import SET, results_named
-from assay.cli.ledger import extra, open_for
+from assay.cli.ledger import open_for
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, count, printable
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ _UNJUDGED = ("JDG-009", "JDG-010", "STO-008")
 
 
 def _export(options: Options) -> int:
-    with extra():
-        from assay.archive.label_calibration import labelled_rows, unjudged_rows
+    from assay.archive.label_calibration import labelled_rows, unjudged_rows
     from assay.cli.judge_calibrate import read_judgements
 
     if not opt.outputs(options):
@@ -102,10 +101,9 @@ def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str
 
 
 def _override(options: Options) -> int:
-    with extra():
-        from assay.archive.evaluations import need_evaluation
-        from assay.archive.label_saving import override_label, run_named, saving
-        from assay.archive.labels import labels_of_run
+    from assay.archive.evaluations import need_evaluation
+    from assay.archive.label_saving import override_label, run_named, saving
+    from assay.archive.labels import labels_of_run
     from assay.records.label import Rater
 
     name = options.rater

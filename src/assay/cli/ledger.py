@@ -21,25 +21,10 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
 
-@contextmanager
-def extra() -> Iterator[None]:
-    """Wraps the import of what a ledger needs, which is slow to load and may not be installed."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        from assay.installing import install_hint
-
-        raise UsageError(
-            "STO-001",
-            f"a ledger needs {error.name}, which is not installed.",
-            fix=install_hint("store"),
-        ) from None
-
-
 def open_for(url: str, *, read_only: bool = False) -> Ledger:
     """The ledger of a URL, or of the default where it is empty."""
-    with extra():
-        from assay.store.ledger import open_ledger
+    from assay.store.ledger import open_ledger
+
     if not read_only and not url and not os.environ.get("ASSAY_DB"):
         _make_folder(ledger_folder())
     return open_ledger(url_of(url), read_only=read_only)
@@ -173,10 +158,10 @@ def storing_result(options: Options, verb: str) -> Iterator[Result | None]:
 def _opened(
     options: Options, url: str, *, read_only: bool = False, needed: bool = True
 ) -> Iterator[Store]:
-    with extra():
-        from assay.archive.store import IN_MEMORY, Store
-        from assay.store.ledger import known_project
     import tempfile
+
+    from assay.archive.store import IN_MEMORY, Store
+    from assay.store.ledger import known_project
 
     project = known_project(options.project)
     with open_for(url, read_only=read_only) as ledger:

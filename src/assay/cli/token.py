@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.frame import Bounds, Command, Options, arg, repeated
-from assay.cli.ledger import extra, open_for
+from assay.cli.ledger import open_for
 from assay.errors import UsageError, count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    with extra():
-        from assay.store.access import Token
+    from assay.store.access import Token
     from assay.store.databases import Database
 
 
@@ -34,8 +33,7 @@ def _shown(token: Token) -> dict[str, Any]:
 
 
 def _create(options: Options) -> int:
-    with extra():
-        from assay.store.access import check_scopes, create_token
+    from assay.store.access import check_scopes, create_token
 
     scopes = check_scopes(options.scope or ["read"])
     if len(options.name) > 200:
@@ -58,8 +56,7 @@ def _create(options: Options) -> int:
 
 
 def _list(options: Options) -> int:
-    with extra():
-        from assay.store.access import list_tokens
+    from assay.store.access import list_tokens
 
     with _database(options) as database:
         found = list_tokens(database, project=options.project)
@@ -88,8 +85,7 @@ def _line(token: str, project: str, scopes: str, state: str, name: str) -> str:
 
 
 def _revoke(options: Options) -> int:
-    with extra():
-        from assay.store.access import revoke_token
+    from assay.store.access import revoke_token
 
     with _database(options) as database:
         token = revoke_token(database, options.id)
