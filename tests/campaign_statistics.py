@@ -489,7 +489,7 @@ def gates(repeats: int) -> list[Cell]:
                 more, fewer = int(ours.sum()) - both, int(theirs.sum()) - both
                 found = compare_failure_counts(both, more, fewer, n)
                 worse += found.worse is True
-                tested += found.mcnemar.p < 0.05
+                tested += found.mcnemar < 0.05
             cells.append(
                 Cell(
                     "gates worse; coverage is McNemar's 1 - error",

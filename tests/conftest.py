@@ -148,9 +148,9 @@ def _tables_are_made_as_the_first_were() -> Iterator[None]:
     made: dict[str, list[tuple[str, Any]]] = {}
     by_alembic = migrating.run_alembic
 
-    def run(connection: Connection, version: str, *, up: bool = True) -> None:
+    def run(connection: Connection) -> None:
         name = connection.dialect.name
-        if version == "head" and migrating.current(connection) is None:
+        if migrating.current(connection) is None:
             if name in made:
                 for statement, parameters in made[name]:
                     connection.exec_driver_sql(statement, parameters)
@@ -162,11 +162,11 @@ def _tables_are_made_as_the_first_were() -> Iterator[None]:
                     given.append((statement, parameters))
 
             event.listen(connection, "before_cursor_execute", keep)
-            by_alembic(connection, version, up=up)
+            by_alembic(connection)
             event.remove(connection, "before_cursor_execute", keep)
             made[name] = given
         else:
-            by_alembic(connection, version, up=up)
+            by_alembic(connection)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrating, "run_alembic", run)

@@ -17,7 +17,6 @@ from assay.errors import UsageError
 from assay.stats.clusters import (
     MINIMUM,
     _freedom,
-    estimate_clustered_difference,
     estimate_clustered_mean,
 )
 from assay.stats.estimate import SCORES, Range
@@ -125,25 +124,6 @@ def test_groups_that_do_not_differ_leave_the_room_of_as_many_samples_as_there_ar
         estimate_clustered_mean([100.0] * 300, [value // 30 for value in range(300)]).interval.low
         is None
     )
-
-
-def test_a_difference_of_grouped_sides_counts_what_they_share() -> None:
-    draw = np.random.default_rng(3)
-    groups = [value // 10 for value in range(200)]
-    shared = draw.normal(0, 10, 20)[groups]
-    ours, theirs = 60 + shared + draw.normal(0, 2, 200), 58 + shared + draw.normal(0, 2, 200)
-    together = estimate_clustered_difference(
-        ours.tolist(), groups, theirs.tolist(), groups, range=SCORES
-    )
-    apart = estimate_clustered_difference(
-        ours.tolist(), groups, theirs.tolist(), [value + 100 for value in groups], range=SCORES
-    )
-    paired = estimate_clustered_mean((ours - theirs).tolist(), groups)
-    assert together.standard_error == pytest.approx(paired.standard_error, rel=1e-9)
-    assert apart.standard_error > 5 * together.standard_error
-    assert (together.df, together.clusters) == (19, 20)
-    tied = estimate_clustered_difference([5.0] * 200, groups, theirs.tolist(), groups)
-    assert (tied.interval.low, tied.interval.reason[:10]) == (None, "candidate:")
 
 
 def test_one_group_for_each_value() -> None:

@@ -12,7 +12,7 @@ from assay.cli import terminal
 from assay.files.json_files import Document
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.reading import read_run
-from assay.release.summary import totals
+from assay.release.summary import EvaluationTally
 from assay.views.evaluation import evaluation_view
 from assay.views.markdown_view import view
 from assay.views.worst_samples import WorstSample, keep_worst, sample_facts
@@ -22,6 +22,9 @@ from documents import run as make_run
 
 def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
     found = [graded(run) for run in runs]
+    tally = EvaluationTally()
+    for one in found:
+        tally.add(one.grade)
     evaluation = Evaluation(
         id="e-1",
         name="faq-1",
@@ -32,7 +35,7 @@ def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
         configuration="sha256:0",
         started="2026-11-15T10:00:00Z",
         finished=None,
-        totals=totals(one.grade for one in found),
+        totals=tally.totals(),
         runs=[],
     )
     results = [

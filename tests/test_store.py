@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -979,22 +978,15 @@ def shape(ledger_url: str) -> list[Any]:
     return found
 
 
-def test_the_tables_are_made_taken_away_and_made_again_and_are_what_the_program_thinks(
+def test_the_tables_are_what_the_program_thinks_and_append_only(
     empty_url: str,
 ) -> None:
     with open_ledger(empty_url) as ledger:
         ledger.put_many(graded(run()))
         assert shape(empty_url) == []
         assert [*migrating.VERSIONS] == ["v0001"]
-        for version in ("base", *migrating.VERSIONS):
-            ledger.database.write(
-                partial(migrating.run_alembic, version=version, up=version != "base")
-            )
-            with ledger.database.reading() as connection, connection.begin():
-                assert migrating.current(connection) == (None if version == "base" else version)
-        assert shape(empty_url) == []
-        assert ledger.count().n == 0
-        ledger.put_many(graded(run()))
+        with ledger.database.reading() as connection, connection.begin():
+            assert migrating.current(connection) == "v0001"
         with (
             pytest.raises(DBAPIError, match="append-only"),
             ledger.database.writing() as connection,

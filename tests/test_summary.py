@@ -22,7 +22,7 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.release.summary import Summary, totals
+from assay.release.summary import EvaluationTally, Summary
 from assay.stats.counts import Counts
 from assay.stats.intervals import student, t_quantile, wilson
 from assay.views.documents import encode, plain
@@ -449,7 +449,10 @@ def test_the_totals_of_an_evaluation_are_those_of_its_grades() -> None:
         scorecard({"norm": 1}, hard_gates={"g": True}),
         scorecard({"norm": 0, "missing": "no answer"}, hard_gates={"g": False}),
     ]
-    made = totals(graded(card).grade for card in cards)
+    tally = EvaluationTally()
+    for card in cards:
+        tally.add(graded(card).grade)
+    made = tally.totals()
     block = summed(cards)
     assert (made.n, made.passed, made.gate_failures) == (2, 1, {"g": 1})
     assert made.missing == {name: one["missing"] for name, one in block["criteria"].items()}

@@ -370,7 +370,6 @@ BREAKS: dict[str, list[tuple[Callable[[dict[str, Any]], object], dict[str, Any]]
 @pytest.mark.req("F-139")
 def test_a_sound_schema_breaks_no_rule() -> None:
     assert check() == []
-    assert validation.passes(check())
 
 
 def test_every_rule_has_a_case_that_breaks_it() -> None:
@@ -404,8 +403,7 @@ def test_only_an_error_fails_a_validation() -> None:
     )
     assert warned
     assert {finding.level for finding in warned} == {"warning"}
-    assert validation.passes(warned)
-    assert not validation.passes(check(drop("root")))
+    assert "error" in {finding.level for finding in check(drop("root"))}
 
 
 @pytest.mark.req("F-141")

@@ -23,13 +23,13 @@ from assay.archive.evaluations import StoredEvaluation, brief_evaluations
 from assay.errors import AssayError
 from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
-from assay.stats.intervals import Interval
 from assay.stats.rates import rate_difference
 from assay.store import recent
 from assay.store.decided import sides_of
 from assay.store.ledger import Ledger
 from assay.store.names import ActiveWorkflow, active_workflows
 from assay.views.evaluations import graded_by
+from assay.views.workflow_card import CardBaseline, CardDecision
 
 EVALUATIONS = EARLIER + 1
 """How many evaluations of a workflow are read: the newest, and what it may be compared with."""
@@ -42,21 +42,6 @@ _made_of: dict[tuple[str, str, bytes], str | None] = {}
 """The evaluations of baselines, by the newest evaluation at that time and the baseline's runs."""
 
 
-class WorkflowBaseline(NamedTuple):
-    """What the newest evaluation of a workflow is compared with."""
-
-    name: str
-    """The name of the baseline; empty for the evaluation before."""
-    evaluation: StoredEvaluation | None
-    """None for a baseline that is not one of the evaluations shown."""
-    difference: Interval | None = None
-    """Difference of the pass rates, newest minus baseline; None if they can't be compared."""
-    reason: str = ""
-    """Why they can't be compared."""
-    lost: int = 0
-    """Samples of the baseline that the newest lacks; in the difference they count as failed."""
-
-
 class WorkflowState(NamedTuple):
     """A workflow with its last evaluations, its baseline and its last decision."""
 
@@ -65,8 +50,8 @@ class WorkflowState(NamedTuple):
     """The newest first, without their lists of runs."""
     changed: tuple[str, ...] = ()
     """Digests of evaluations that don't match their digests, or can't be read."""
-    baseline: WorkflowBaseline | None = None
-    decision: recent.Brief | None = None
+    baseline: CardBaseline | None = None
+    decision: CardDecision | None = None
 
     @property
     def name(self) -> str:
@@ -147,7 +132,7 @@ def _baseline(
     project: str,
     state: WorkflowState,
     named: dict[tuple[str, str], NamedBaseline],
-) -> WorkflowBaseline | None:
+) -> CardBaseline | None:
     """The named baseline of the newest evaluation's workflow and dataset, else the evaluation
     before it on that dataset. The baseline itself is compared with the one before, too.
     """
@@ -160,9 +145,9 @@ def _baseline(
         try:
             evaluation = _evaluation_of(ledger, project, kept, newest)
         except AssayError:  # the page of the evaluation shows what is wrong
-            return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
+            return CardBaseline(kept.name, None, reason="its evaluation can't be read")
         if evaluation is None:
-            return WorkflowBaseline(
+            return CardBaseline(
                 kept.name,
                 None,
                 reason="it was not made of one stored evaluation",
@@ -195,7 +180,7 @@ def _evaluation_of(
 
 def _compared(
     ledger: Ledger, project: str, name: str, newest: StoredEvaluation, baseline: StoredEvaluation
-) -> WorkflowBaseline:
+) -> CardBaseline:
     of, other = newest.evaluation, baseline.evaluation
     ours, theirs = of.totals, other.totals
     reason = (
@@ -208,14 +193,14 @@ def _compared(
         else ""
     )
     if of.dataset != other.dataset:
-        return WorkflowBaseline(name, baseline, reason=reason)
+        return CardBaseline(name, other, reason=reason)
     shared = shared_samples(ledger, newest, baseline, project=project)
     reason = reason or shared.reason
     difference = None if reason else rate_difference(*shared[:4])
-    return WorkflowBaseline(name, baseline, difference, reason, shared.lost)
+    return CardBaseline(name, other, difference, reason, shared.lost)
 
 
-def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, recent.Brief]:
+def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, CardDecision]:
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
         brief
@@ -223,9 +208,12 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
     sides = sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
-    decisions: dict[str, recent.Brief] = {}
+    decisions: dict[str, CardDecision] = {}
     for brief in last:
         for workflow, _ in sides.get(brief.seq, {}).get("candidate", ()):
             if workflow in workflows:
-                decisions.setdefault(workflow, brief)
+                decisions.setdefault(
+                    workflow,
+                    CardDecision(brief.digest, brief.status, brief.policy, brief.created_at),
+                )
     return decisions

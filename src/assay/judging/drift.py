@@ -179,7 +179,7 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
     if lost + gained:
         tests.add(
             "unparsable",
-            mcnemar(lost, gained).p,
+            mcnemar(lost, gained),
             f"{comparison['unparsable']['now']} verdicts cannot be read now,"
             f" {comparison['unparsable']['before']} could not then",
         )
@@ -235,7 +235,7 @@ def _direction(comparison: dict[str, Any], tests: _Tests, pair: _Pair, limits: D
     comparison["mean_change"] = change.shown()
     tests.add(
         "direction",
-        mcnemar(up, down).p,
+        mcnemar(up, down),
         f"{up} verdicts went up and {down} down; the mean changed by"
         f" {shown(comparison['mean_change'])}",
     )
@@ -265,7 +265,7 @@ def _correctness(
     comparison["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
     tests.add(
         "agreement",
-        mcnemar(better, worse).p,
+        mcnemar(better, worse),
         f"{worse} items went from right to wrong and {better} from wrong to right; accuracy"
         f" changed by {shown(comparison['accuracy_change'])}, kappa by"
         f" {shown(comparison['kappa_change'])}",

@@ -144,7 +144,7 @@ def _passes(promotion: Promotion) -> float | None:
     tally = promotion.tally
     if tally is None or not tally.compared.n:
         return None
-    return mcnemar(tally.passes.gained, tally.passes.lost).p
+    return mcnemar(tally.passes.gained, tally.passes.lost)
 
 
 def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:

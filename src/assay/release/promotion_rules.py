@@ -103,7 +103,7 @@ def gate_failures(
         "difference": compared.difference.shown(),
         "only_candidate": compared.only_candidate,
         "only_baseline": compared.only_baseline,
-        "mcnemar_p": compared.mcnemar.p,
+        "mcnemar_p": compared.mcnemar,
         "gates": dict(tally.gates),
         "newly_failing": newly.first[:SHOWN],
         "newly_failing_count": newly.total,

@@ -11,7 +11,7 @@ make it too narrow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import asdict
@@ -324,14 +324,6 @@ class EvaluationTally:
             missing=dict(sorted(self._missing.items())),
             ungraded=self._ungraded,
         )
-
-
-def totals(grades: Iterable[Grade]) -> EvaluationTotals:
-    """The totals of an evaluation, from the grades of its runs."""
-    tally = EvaluationTally()
-    for grade in grades:
-        tally.add(grade)
-    return tally.totals()
 
 
 def _covered(grade: Grade) -> str:

@@ -159,81 +159,9 @@ def estimate_grouped_mean(
     return by_student(moments, level=level, method=METHOD, n=n, sd=sd, clusters=count, range=range)
 
 
-def estimate_clustered_difference(
-    candidate: Sequence[float],
-    candidate_groups: Sequence[Hashable | None],
-    baseline: Sequence[float],
-    baseline_groups: Sequence[Hashable | None],
-    *,
-    range: Range | None = None,
-    level: float = 0.95,
-) -> MeanEstimate:
-    """The difference of two means whose samples share groups, even across the two sides; candidate
-    minus baseline.
-
-    The degrees of freedom are those of the side that has fewer. If hardly any group of a side
-    differs from the others, there is no interval: compare pairs, or more groups.
-
-    >>> groups = [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    >>> estimate_clustered_difference(
-    ...     [1.0, 2, 2, 3, 5, 5, 4, 4, 7, 9], groups, [1.0, 2, 2, 1, 3, 5, 4, 6, 7, 8], groups
-    ... ).clusters
-    5
-    """
-    parts = [
-        estimate_clustered_mean(side, groups, range=range, level=level)
-        for side, groups in ((candidate, candidate_groups), (baseline, baseline_groups))
-    ]
-    n = len(candidate) + len(baseline)
-    values = [part.interval.value for part in parts]
-    value = None if values[0] is None or values[1] is None else values[0] - values[1]
-    count = min(part.clusters or 0 for part in parts)
-    for name, part in zip(("candidate", "baseline"), parts, strict=True):
-        if part.standard_error is None or part.df is None:
-            reason = f"{name}: {part.interval.reason or 'hardly any group differs from the others'}"
-            return none_of(value, n, level=level, method=METHOD, reason=reason, clusters=count)
-    assert value is not None
-    residuals: dict[Hashable, list[float]] = {}
-    for sign, side, given, mean in (
-        (1, candidate, candidate_groups, values[0]),
-        (-1, baseline, baseline_groups, values[1]),
-    ):
-        names = [_name(group, place, sign) for place, group in enumerate(given)]
-        sizes = Counter(names)
-        for one, group in zip(side, names, strict=True):
-            residuals.setdefault(group, []).append(
-                sign * (one - (mean or 0.0)) / len(side) / sqrt(1 - sizes[group] / len(side))
-            )
-    sums = [fsum(shares) for shares in residuals.values()]
-    variance = fsum(one * one for one in sums)
-    df = min(part.df for part in parts if part.df is not None)
-    moments = Moments(
-        value,
-        sqrt(variance),
-        df,
-        fsum(one**3 for one in sums) / variance**1.5 if variance else 0.0,
-        count,
-    )
-    if not variance:
-        return none_of(
-            value,
-            n,
-            level=level,
-            method=METHOD,
-            reason="the groups do not differ, so the spread is not known",
-            clusters=count,
-        )
-    spread = (
-        None if range is None else Range(range.lowest - range.highest, range.highest - range.lowest)
-    )
-    return by_student(
-        moments, level=level, method=METHOD, n=n, sd=None, clusters=count, range=spread
-    )
-
-
-def _name(group: Hashable | None, place: int, side: int = 0) -> Hashable:
+def _name(group: Hashable | None, place: int) -> Hashable:
     """A sample without a group is its own group."""
-    return (None, side, place) if group is None else (group,)
+    return (None, place) if group is None else (group,)
 
 
 def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from assay.errors import UsageError
 from assay.stats.clusters import (
     Groups,
-    estimate_clustered_difference,
     estimate_grouped_mean,
     gather,
 )
@@ -33,7 +32,7 @@ from assay.stats.estimate import (
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_difference
 from assay.stats.power import detectable_given
-from assay.stats.rates import McNemar, mcnemar, paired_rate_difference
+from assay.stats.rates import mcnemar, paired_rate_difference
 
 
 class Claims(NamedTuple):
@@ -90,7 +89,7 @@ class FailureComparison(NamedTuple):
     neither: int
     difference: Interval
     allowed: float
-    mcnemar: McNemar
+    mcnemar: float
     worse: bool | None
     """Shown to fail more often than allowed: the lower end is above it."""
     not_worse: bool | None
@@ -210,25 +209,16 @@ def compare_unpaired(
     baseline: Sequence[float],
     *,
     margin: float,
-    candidate_groups: Sequence[Hashable | None] | None = None,
-    baseline_groups: Sequence[Hashable | None] | None = None,
     level: float = 0.95,
     power: float = 0.8,
 ) -> Comparison:
-    """Scores of different samples on two sides: Welch's t, cluster-robust where there are groups.
+    """Scores of different samples on two sides: Welch's t.
 
     >>> found = compare_unpaired([82.0, 91, 77, 95], [80.0, 90, 78, 91, 85], margin=1.0)
     >>> found.difference.method, found.n_paired
     ('welch', 0)
     """
-    if candidate_groups is None and baseline_groups is None:
-        estimate = estimate_difference(candidate, baseline, range=SCORES, level=level)
-    else:
-        ours = candidate_groups if candidate_groups is not None else [None] * len(candidate)
-        theirs = baseline_groups if baseline_groups is not None else [None] * len(baseline)
-        estimate = estimate_clustered_difference(
-            candidate, ours, baseline, theirs, range=SCORES, level=level
-        )
+    estimate = estimate_difference(candidate, baseline, range=SCORES, level=level)
     return _comparison(
         estimate,
         (len(candidate), len(baseline), 0),
@@ -246,7 +236,7 @@ def compare_failure_counts(
     are the samples that fail on both sides, on the candidate's alone and on the baseline's alone.
 
     >>> found = compare_failure_counts(0, 6, 0, 100)
-    >>> found.only_candidate, found.worse, round(found.mcnemar.p, 5)
+    >>> found.only_candidate, found.worse, round(found.mcnemar, 5)
     (6, True, 0.03125)
     """
     difference = paired_rate_difference(more, fewer, n, level=level)

@@ -37,7 +37,7 @@ def ensure(database: Database, *, read_only: bool = False) -> None:
     def work(connection: Connection) -> None:
         _lock(connection)
         if not _is_newest(connection, database.where, read_only):
-            run_alembic(connection, "head")
+            run_alembic(connection)
 
     database.write(work)
 
@@ -90,12 +90,12 @@ def _lock(connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
 
 
-def run_alembic(connection: Connection, version: str, *, up: bool = True) -> None:
-    """Go up or down to a version, inside a transaction; `base` is before the first."""
+def run_alembic(connection: Connection) -> None:
+    """Upgrade to the newest version, inside a transaction."""
     from alembic import command  # slow to load, and needed only for an upgrade
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", _FOLDER.replace("%", "%%"))
     config.attributes["connection"] = connection
-    (command.upgrade if up else command.downgrade)(config, version)
+    command.upgrade(config, "head")

@@ -8,8 +8,6 @@ FlowMCP 4, `legibility` those of the tools of any server, `assess` both. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from assay.records.tool_finding import LEVELS, SchemaFinding
 from assay.tools import legibility
 from assay.tools.rules import cases, main_block, tools
@@ -55,12 +53,3 @@ def validate(schema: ToolSchema) -> list[SchemaFinding]:
         if names and handler not in names:
             found.add("handler-unknown", "", f"the handler {handler!r} belongs to no tool.")
     return found.all()
-
-
-def passes(findings: Iterable[SchemaFinding]) -> bool:
-    """Whether a validation passed: no finding is an error.
-
-    >>> passes([])
-    True
-    """
-    return all(finding.level != "error" for finding in findings)

@@ -63,15 +63,19 @@ class CardDecision(NamedTuple):
 
 
 class CardBaseline(NamedTuple):
-    """What the newest evaluation is compared with. `name` is that of a named baseline."""
+    """What the newest evaluation of a workflow is compared with."""
 
     name: str
+    """The name of the baseline; empty for an earlier evaluation."""
     evaluation: Evaluation | None
+    """None for a baseline that is not one stored evaluation."""
     difference: Any = None
-    """Of the pass rates, with its interval; None if they can't be compared."""
+    """Of the pass rates, newest minus baseline, with its interval; None if they can't be compared.
+    """
     reason: str = ""
+    """Why they can't be compared."""
     lost: int = 0
-    """Samples that the newest lacks; in the difference they count as failed."""
+    """Samples of the baseline that the newest lacks; in the difference they count as failed."""
 
 
 class CardRuns(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.archive.workflows import WorkflowBaseline, WorkflowState
+from assay.archive.workflows import WorkflowState
 from assay.errors import count
 from assay.judging.card import admit, newest, read_card
 from assay.records.decision import DECISION_SCHEMA
@@ -25,6 +25,7 @@ from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as
 from assay.views.evaluations import unchecked
 from assay.views.pieces import address, clip, link, moment, phrase, small, verdict
+from assay.views.workflow_card import CardBaseline
 
 FAILED_LOOKED_AT = 200
 CARDS = 50
@@ -164,15 +165,15 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
             )
 
 
-def _called(baseline: WorkflowBaseline) -> str:
+def _called(baseline: CardBaseline) -> str:
     named = f"the baseline {clip(baseline.name, NAME)}"
     return named if baseline.name else "an earlier evaluation"
 
 
-def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alarm:
+def _lost(name: str, evaluation: Evaluation, baseline: CardBaseline) -> Alarm:
     """An alarm for samples that were left out, because they can't fail."""
     of = baseline.evaluation
-    before = f"baseline:{baseline.name}" if of is None else of.evaluation.id
+    before = f"baseline:{baseline.name}" if of is None else of.id
     are = "is" if baseline.lost == 1 else "are"
     return Alarm(
         "bad",
@@ -183,12 +184,12 @@ def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alar
     )
 
 
-def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
+def _worse(baseline: CardBaseline | None) -> Evaluation | None:
     """The evaluation that the newest one is shown to be worse than; None if there is none."""
     if baseline is None or baseline.evaluation is None or baseline.difference is None:
         return None
     high = baseline.difference.high
-    return baseline.evaluation.evaluation if high is not None and high < 0 else None
+    return baseline.evaluation if high is not None and high < 0 else None
 
 
 def _fault(job: jobs.Job) -> str:

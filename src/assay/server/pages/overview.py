@@ -33,8 +33,6 @@ from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, se
 from assay.views.charts import Chart
 from assay.views.pieces import address, link, phrase
 from assay.views.workflow_card import (
-    CardBaseline,
-    CardDecision,
     CardRuns,
     runs_card,
     trend,
@@ -149,22 +147,11 @@ def _card(services: Services, project: str, state: WorkflowState) -> Section:
             grades,
             changed=len(state.changed),
         )
-    baseline, decision = state.baseline, state.decision
     return workflow_card(
         state.name,
         [one.evaluation for one in state.evaluations],
-        baseline=None
-        if baseline is None
-        else CardBaseline(
-            baseline.name,
-            None if baseline.evaluation is None else baseline.evaluation.evaluation,
-            baseline.difference,
-            baseline.reason,
-            baseline.lost,
-        ),
-        decision=None
-        if decision is None
-        else CardDecision(decision.digest, decision.status, decision.policy, decision.created_at),
+        baseline=state.baseline,
+        decision=state.decision,
         changed=len(state.changed),
         chart=address("charts", "workflows", state.evaluations[0].digest),
     )
@@ -203,8 +190,7 @@ def workflow_chart(services: Services, project: str, digest: str, name: str) -> 
         services.ledger, project, [ActiveWorkflow(workflow, 1, 0, 0)], before=item.seq + 1
     )
     compared = state.baseline
-    baseline = compared.evaluation if compared is not None and compared.name else None
     return trend(
         [one.evaluation for one in state.evaluations],
-        None if baseline is None else baseline.evaluation,
+        compared.evaluation if compared is not None and compared.name else None,
     )

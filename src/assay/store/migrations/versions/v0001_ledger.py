@@ -151,17 +151,6 @@ def upgrade() -> None:
         _guard_postgresql()
 
 
-def downgrade() -> None:
-    """Drop the tables, with everything in them."""
-    for name in reversed(_TABLES):
-        op.drop_table(name)
-    if op.get_bind().dialect.name == "sqlite":
-        op.execute("DROP TABLE IF EXISTS sqlite_stat1")
-    else:
-        for name in ("never", "records", "tags", "heads"):
-            op.execute(f"DROP FUNCTION assay_{name}()")
-
-
 def _create_table(name: str, columns: str, key: str) -> None:
     parts: list[sa.Column[object] | sa.Constraint] = []
     for column in columns.split():
