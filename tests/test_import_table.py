@@ -174,7 +174,7 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     [
         *("failed", "skipped", "Error Message", "error_type", "is_error", "errors", "timed_out"),
         *("aborted", "exit_code", "failure_reason", "Skipped?", "errorMessage", "error_count"),
-        *("num_errors", "exit_status"),
+        *("num_errors", "exit_status", "fail", "skip", "invalid", "error_details", "failureMode"),
     ],
 )
 def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
@@ -212,6 +212,13 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         ("isOK", "true", "false"),
         ("verdict", "pass", "incorrect"),
         ("Verdict", "true", "false"),
+        ("completed", "yes", "no"),
+        ("run_status", "ok", "Error"),
+        ("status_code", "200", "503"),
+        ("judge_error", "0.25", "no JSON in the reply"),  # a number may be a measure of error
+        ("parseError", "false", "true"),
+        ("api_error_message", "none", "rate limited"),
+        ("timeout", "30", "yes"),
     ],
 )
 def test_a_word_for_a_failure_makes_its_row_missing_evidence(
@@ -231,6 +238,21 @@ def test_a_column_for_failures_may_state_that_all_went_well(tmp_path: Path, word
     text = f"id,score,error,failed,skipped\na,1,{word},{word},{word}\nb,1,{word},yes,{word}\n"
     runs, _ = imported("table", table(tmp_path / "results.csv", text))
     assert [run["status"] for run in runs] == ["success", "error"]
+
+
+def test_columns_of_the_sample_are_not_about_its_run(tmp_path: Path) -> None:
+    text = "id,score,expected_error,order_status,user_error\na,1,ValueError,cancelled,typo\n"
+    (run,), tally = imported("table", table(tmp_path / "results.csv", text))
+    assert (run["status"], tally.notes[0].partition(":")[0]) == (
+        "success",
+        "columns that are not used",
+    )
+
+
+def test_a_table_without_ids_or_inputs_is_said_to_be_paired_by_its_rows(tmp_path: Path) -> None:
+    for head, n in (("answer", 1), ("id", 0), ("input", 0)):
+        _, tally = imported("table", table(tmp_path / "results.csv", f"{head},score\na,1\n"))
+        assert sum("pairs rows by their place" in note for note in tally.notes) == n
 
 
 def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:

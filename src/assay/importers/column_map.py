@@ -53,14 +53,29 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "tokens": ("tokens", "total_tokens"),
     "attempt": ("attempt", "epoch"),
 }
+_DETAIL = (
+    r"(?:_(?:message|msg|text|type|code|class|name|reason|count|details?|info|mode|string|trace))?"
+)
 _ERROR = re.compile(
-    r"(?:is_|has_|was_|num_|n_)?(?:errors?|errored|exceptions?|traceback|failed|failures?|skipped"
-    r"|timed_out|aborted|canceled|cancelled|crashed|excluded)"
-    r"(?:_(?:message|msg|text|type|code|class|name|reason|count))?|exit_(?:code|status)|return_?code"
+    r"(?:is_|has_|was_|num_|n_)?(?:errors?|errored|exceptions?|traceback|fail|failed|failures?|skip"
+    r"|skipped|timed_out|aborted|canceled|cancelled|crash|crashed|excluded|invalid|incomplete)"
+    rf"{_DETAIL}|exit_(?:code|status)|return_?code"
 )
 """Names of columns that report that a row failed, was skipped or has an error."""
-_ENDING = re.compile(r"(?:is_)?(?:ok|valid)|outcome|state|result|verdict|finish_reason|stop_reason")
-"""Names of columns that report a failure only by a word for one."""
+_KIND_OF_ERROR = re.compile(
+    r"(?!expected|gold|reference|target|ideal|input|question|user)(?:[a-z0-9]+_)*"
+    rf"(?:errors?|exceptions?|traceback|failures?|timeout|crash){_DETAIL}"
+)
+"""Names of columns such as `judge_error`: a text there reports a failure, but a number may be a
+measure of error, a limit, or a count of what was tried again.
+"""
+_ENDING = re.compile(
+    r"(?:is_)?(?:ok|valid|completed?|finished)|outcome|state|result|verdict|finish_reason"
+    r"|stop_reason|(?:http_)?(?:status|response)_code"
+    r"|(?:run|sample|case|task|test|trial|job|eval|evaluation|execution|judge|grader|scorer|model"
+    r"|api|http|request|response|completion|generation|final|overall)_status"
+)
+"""Names of columns that report a failure only by a word or an HTTP status for one."""
 _METRIC = re.compile(
     r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"
     r"|bleu|rouge(?:_?[l12])?|similarity|groundedness|helpfulness|completeness"
@@ -322,7 +337,13 @@ def guess(columns: Iterable[str]) -> GuessedMap:
 
 
 def _reports_error(column: str) -> bool:
-    return bool(_ERROR.fullmatch(plain_name(column)))
+    return bool(_ERROR.fullmatch(plain_name(column))) or is_kind_of_error(column)
+
+
+def is_kind_of_error(column: str) -> bool:
+    """Whether a column reports a failure only by a text, such as `judge_error`."""
+    name = plain_name(column)
+    return bool(_KIND_OF_ERROR.fullmatch(name)) and not _ERROR.fullmatch(name)
 
 
 def is_ending(column: str) -> bool:

@@ -27,6 +27,7 @@ from assay.importers.column_map import (
     completed,
     guess,
     is_ending,
+    is_kind_of_error,
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -54,6 +55,8 @@ _STATUSES = {
 _NOT_OK = ("false", "no", "n", "f", "0", "0.0")
 _FAILURES = ("content_filter", "safety", "refusal", "invalid", "incorrect", "wrong")
 """Words for a failure in a column such as `finish_reason`, besides those of a status."""
+_YES = ("ok", "valid", "verdict", "complete", "completed", "finished")
+"""Endings of the names of columns in which `no` or 0 reports a failure."""
 _DIGITS = 60
 
 
@@ -130,7 +133,12 @@ class _Row(NamedTuple):
         for key, column in columns.items():
             value = self.text(column)
             word = "" if value is None else str(value).strip().lower()
-            if _is_failure(column, word) if is_ending(column) else value and word not in _NO_ERROR:
+            if is_ending(column):
+                failed = _is_failure(column, word)
+            else:
+                is_number = key != "error" and is_kind_of_error(column) and _is_number(word)
+                failed = bool(value) and word not in _NO_ERROR and not is_number
+            if failed:
                 return str(value) if key == "error" else f"{column}: {value}"
         return ""
 
@@ -170,8 +178,18 @@ class _Row(NamedTuple):
 def _is_failure(column: str, word: str) -> bool:
     """Whether a word reports a failure; in a column of answers, `no` or 0 doesn't."""
     plain = re.sub(r"[ -]+", "_", word)
+    name = plain_name(column)
     failed = plain in _FAILURES or _STATUSES.get(plain, "success") != "success"
-    return failed or (word in _NOT_OK and plain_name(column).endswith(("ok", "valid", "verdict")))
+    if name.endswith(("status", "code")):
+        return failed or re.fullmatch(r"[45]\d\d(?:\.0)?", word) is not None
+    return failed or (word in _NOT_OK and name.endswith(_YES))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return Decimal(word).is_finite()
+    except InvalidOperation:
+        return False
 
 
 class _TableReader:
@@ -340,6 +358,11 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
         tally.note(
             "the verdict is a gate and adds no points; to count it in the score too, map it:"
             f" passed={verdict},score:passed={verdict}"
+        )
+    if not mapping.keys() & {"id", "input"}:
+        tally.note(
+            "no column is mapped to id or input, so samples are numbered by row, and a comparison"
+            " pairs rows by their place"
         )
     left_out = {key: text for key, text in given.items() if not text}
     tally.mapping = {**mapping, **left_out}
