@@ -64,7 +64,8 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
     paths["regression"] = write_exam(folder, "regression", 40)
     exams = {which: read_exam([path]) for which, path in paths.items()}
     results = {
-        which: exam_result(grade_exam(exam, {}, marking), rules) for which, exam in exams.items()
+        which: exam_result(grade_exam(exam, {}, marking)._replace(missing={}), rules)
+        for which, exam in exams.items()
     }
     return Setting(paths, exams, results, marking, rules)
 
@@ -207,6 +208,32 @@ def test_a_limit_that_is_met_exactly_opens_the_gate(
     found = grade(plan, rows + long_rows("short", "capstone", short, setting.marking))
     assert (found["exact"]["passed"], found["exact"]["score"]) == (True, 0.952)
     assert (found["short"]["passed"], found["short"]["reason"]) == (False, "below_hard_gate")
+
+
+def test_a_sitting_below_the_pass_score_of_the_regression_set_fails(setting: Setting) -> None:
+    exam, full = setting.exams["regression"], setting.marking.full
+    files = tuple(msgspec.structs.replace(file, pass_score=0.9) for file in exam.files)
+    names = [item.id for item in exam.items]
+    low = dict.fromkeys(names, full) | dict.fromkeys(names[::4], 0)
+    plan = make_exam_plan(
+        setting.exams["capstone"],
+        setting.marking,
+        setting.rules,
+        baseline=setting.checked("regression", low),
+        regression=exam._replace(files=files),
+    )
+    whole = {item.id: full for item in setting.exams["capstone"].items}
+    rows = [
+        row
+        for run, bits in (("low", low), ("high", dict.fromkeys(names, full)))
+        for row in (
+            *long_rows(run, "capstone", whole, setting.marking),
+            *long_rows(run, "regression", bits, setting.marking),
+        )
+    ]
+    found = grade(plan, rows)
+    assert (found["high"]["passed"], found["low"]["passed"]) == (True, False)
+    assert found["low"]["reason"] == "regression_drop"
 
 
 def test_leaving_out_items_or_marks_never_raises_a_score(setting: Setting) -> None:

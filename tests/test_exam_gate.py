@@ -698,6 +698,90 @@ def test_the_pass_score_of_an_exam_raises_the_hard_gate_and_never_lowers_it(
     assert (shut.code, "0.96875 is below the pass score of 0.97" in shut.out) == (1, True)
 
 
+@each(("limit", "holds"), [("0.95", True), ("0.9505", False)])
+def test_the_regression_set_must_reach_the_pass_score_of_its_exam_too(
+    assay: Any, tmp_path: Path, limit: str, holds: bool
+) -> None:
+    same = result(at("0.95"), set_="regression")
+    line = {"holds": holds, "limit": float(limit)}
+    put(tmp_path, "capstone.json", result([FULL]))
+    put(tmp_path, "before.json", same)
+    put(tmp_path, "after.json", {**same, "pass_line": line})
+    pair = ("--regression", "after.json", "--baseline", "before.json")
+    done = assay("exam", "gate", "capstone.json", *pair, "--json", "-o", "gate.xml")
+    assert (done.code, done.json()["passed"], done.json()["regression"]["holds"]) == (
+        int(not holds),
+        holds,
+        holds,
+    )
+    reason = f"the regression score 0.95 is below the pass score of {limit}"
+    assert (reason in done.json()["reasons"]) is not holds
+    shown = f"below the pass score of {limit}" in (tmp_path / "gate.xml").read_text()
+    assert shown is not holds
+
+
+def test_the_pass_score_of_the_regression_set_comes_from_its_exam(
+    assay: Any, tmp_path: Path
+) -> None:
+    wrong = {"correction": "x", "gloss": "comió", "explanation": "short"}
+    line = json.dumps({"item": "e-0", "response": wrong, "latency_ms": 9})
+    (tmp_path / "answers.jsonl").write_text(line)
+    exam = exam_file(tmp_path, "before.yaml", range(1), which="regression")
+    assay("exam", "grade", exam, "--answers", "answers.jsonl", "-o", "before.json")
+    put(tmp_path, "capstone.json", result([FULL]))
+    pair = ("--exam", exam, "--regression", "before.json", "--baseline", "before.json")
+    assert assay("exam", "gate", "capstone.json", *pair).code == 0
+    (tmp_path / exam).write_text("pass_score: 0.9\n" + (tmp_path / exam).read_text())
+    shut = assay("exam", "gate", "capstone.json", *pair)
+    assert (shut.code, "is below the pass score of 0.9" in shut.out) == (1, True)
+
+
+@each(
+    ("reasons", "code"),
+    [
+        ({"e-000": "no answer"}, 4),
+        ({"e-000": "answered twice"}, 4),
+        ({}, 4),
+        ({"e-000": "no answer within 30 s"}, 0),
+    ],
+)
+def test_a_baseline_that_lacks_answers_for_no_known_reason_is_refused(
+    assay: Any, tmp_path: Path, reasons: dict[str, str], code: int
+) -> None:
+    # the candidate lost the mark of the second item and got that of the first: the totals agree
+    put(tmp_path, "capstone.json", result([FULL]))
+    before = result([0, *[FULL] * 9], set_="regression")
+    put(tmp_path, "before.json", {**before, "missing": ["e-000"], "missing_reasons": reasons})
+    put(tmp_path, "after.json", result([FULL, 0, *[FULL] * 8], set_="regression"))
+    gate = ("exam", "gate", "capstone.json", "--regression", "after.json", "--baseline")
+    done = assay(*gate, "before.json")
+    assert done.code == code, done.err
+    named = "the baseline lacks the answers to 1 item: e-000." in done.err
+    assert named is bool(code)
+    assert assay("baseline", "set", "tutor", "before.json").code == code
+    first = ("exam", "gate", "capstone.json", "--regression", "before.json", "--set-baseline")
+    assay(*first, "new.json")
+    assert (tmp_path / "new.json").exists() is not bool(code)
+
+
+def test_a_limit_for_an_axis_that_the_rubric_lacks_is_refused(assay: Any, tmp_path: Path) -> None:
+    own = yaml.safe_load(Path(BUILTIN, "policies", "exam@2.yaml").read_text())
+    own |= {"policy": "own", "regression_axes": {"max_drop": 0.05, "axes": {"shema": 0}}}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
+    put(tmp_path, "capstone.json", result([FULL]))
+    put(tmp_path, "before.json", result([FULL] * 30, set_="regression"))
+    put(tmp_path, "after.json", result([LOSING_GLOSS, *[FULL] * 29], set_="regression"))
+    gate = ("exam", "gate", "capstone.json", "--regression", "after.json")
+    done = assay(*gate, "--baseline", "before.json", "--policy", "own.yaml")
+    assert (
+        done.code,
+        "'shema', which tutor@1 doesn't have. Did you mean 'schema'?" in done.err,
+    ) == (
+        3,
+        True,
+    ), done.err
+
+
 def wrong_throughout(tree: dict[str, Any]) -> dict[str, Any]:
     return {
         **tree,

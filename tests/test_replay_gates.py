@@ -91,7 +91,11 @@ def exams(tmp_path: Path) -> Path:
         {**holes, "missing": [holes["items"][0]["item"]], "latency": {"n": 3, "p50_ms": 400.50}},
     )
     gaps = result([0, *at("0.96")[1:]], set_="regression")
-    put(tmp_path, "gaps.json", {**gaps, "missing": [gaps["items"][0]["item"]]})
+    name = gaps["items"][0]["item"]
+    lost = {"missing": [name], "missing_reasons": {name: "timed out"}}
+    put(tmp_path, "gaps.json", {**gaps, **lost})
+    line = {"pass_line": {"holds": False, "limit": 0.96}}
+    put(tmp_path, "short.json", {**result(at("0.95"), set_="regression"), **line})
     return tmp_path
 
 
@@ -101,6 +105,13 @@ GATES = {
     "under its pass score": ("under.json",),
     "with a regression set": ("good.json", "--regression", "after.json"),
     "a drop": ("good.json", "--regression", "low.json", "--baseline", "after.json"),
+    "a regression set under its pass score": (
+        "good.json",
+        "--regression",
+        "short.json",
+        "--baseline",
+        "before.json",
+    ),
     "a rise that is checked": (
         "good.json",
         "--regression",
@@ -118,7 +129,13 @@ def test_a_stored_gate_on_exams_is_made_again_to_the_byte(
     here: Run, exams: Path, case: str
 ) -> None:
     done = here("exam", "gate", *GATES[case], "--store", "l.db", "--json")
-    codes = {"with a regression set": 4, "not passed": 1, "under its pass score": 1, "a drop": 1}
+    failed = (
+        "not passed",
+        "under its pass score",
+        "a drop",
+        "a regression set under its pass score",
+    )
+    codes = {"with a regression set": 4, **dict.fromkeys(failed, 1)}
     assert done.code == codes.get(case, 0), done.err
     kept = json.loads(the_decision("l.db").body or b"")
     assert without_evidence(kept) == done.json(), (

@@ -61,9 +61,11 @@ def exam_drafts(
     return [evidence, made.linked("evidence_of", [evidence.name])]
 
 
-def exam_gate_drafts(gate: ExamGate, results: Mapping[str, Document | None]) -> list[Draft]:
-    """The decision of an exam gate, after the results it decides on. `given` has each of them by
-    its role.
+def exam_gate_drafts(
+    gate: ExamGate, results: Mapping[str, Document | None], *, pass_score: Any = 0
+) -> list[Draft]:
+    """The decision of an exam gate, after the results it decides on, which `results` has by their
+    role. `pass_score` is that of the regression set.
 
     The decision names them by digest, so that a replay knows which was which, and so that the same
     verdict on other results is another record. It names a file only where a note of the gate does:
@@ -74,10 +76,12 @@ def exam_gate_drafts(gate: ExamGate, results: Mapping[str, Document | None]) -> 
         for role, one in results.items()
         if one is not None
     }
-    evidence = {
+    evidence: dict[str, dict[str, Any] | None] = {
         role: None if one is None else {"digest": kept[role].name, **_noted(gate, one.file)}
         for role, one in results.items()
     }
+    if pass_score and evidence["regression"] is not None:
+        evidence["regression"]["pass_score"] = pass_score
     document = to_builtins(gate, builtin_types=(Decimal,))
     decision = draft({**document, "evidence": evidence}, kind="decision")
     for role, one in kept.items():

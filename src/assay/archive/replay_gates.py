@@ -155,7 +155,9 @@ def _outcome(evidence: _Evidence, named: Mapping[str, Any], role: str, shelf: Sh
             f" {digest}.",
             where=evidence.where,
         )
-    return check_result(result, marking, where=document.file)
+    checked = check_result(result, marking, where=document.file)
+    least = named.get("pass_score")
+    return checked.held_to(least) if exact.is_amount(least) else checked
 
 
 def _follows(

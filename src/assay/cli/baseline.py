@@ -140,10 +140,10 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
         return None
     from assay.cli.exam import outcome_of
-    from assay.exams.held_results import check_whole
+    from assay.exams.held_results import check_baseline
 
     outcome = outcome_of(options, document, rubric=options.rubric)
-    check_whole(outcome)
+    check_baseline(outcome)
     data = document.source
     if data is None:
         raise InputError("FIL-001", "cannot be read again.", where=options.files[0])

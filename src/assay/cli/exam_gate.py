@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from assay.archive.named_baselines import find_named
@@ -16,9 +15,9 @@ from assay.cli.frame import STORE, Command, Options, arg, repeated
 from assay.cli.ledger import stored
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.exams.document import CheckedExam, read_result
-from assay.exams.exam import REGRESSION, make_exam, named_rubric, read_document
+from assay.exams.exam import CAPSTONE, REGRESSION, make_exam, named_rubric, read_document
 from assay.exams.gate import UNCHECKED, decide
-from assay.exams.held_results import hold_against
+from assay.exams.held_results import check_baseline, hold_against
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.registry import is_path
@@ -110,23 +109,27 @@ def _gate(options: Options, store: Store | None) -> int:
         common.result_of(options, options.regression) if options.regression else (None, None)
     )
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
-    if options.set_baseline and os.path.lexists(options.set_baseline):
-        _check_replaced(options.set_baseline, baseline)
-    exam = _hold_all(options, rules, capstone, regression) if options.exam else None
-    verdict = decide(
-        capstone,
-        rules,
-        regression=regression,
-        baseline=baseline,
-        pass_score=_pass_score(exam, capstone),
-    )
-    if exam is None:
+    if options.set_baseline and regression is not None:
+        check_baseline(regression)
+        if os.path.lexists(options.set_baseline):
+            _check_replaced(options.set_baseline, baseline)
+    exams = _hold_all(options, rules, capstone, regression) if options.exam else {}
+    if CAPSTONE in exams:
+        capstone = capstone.held_to(exams[CAPSTONE].pass_score or 0)
+    if regression is not None and REGRESSION in exams:
+        regression = regression.held_to(exams[REGRESSION].pass_score or 0)
+    verdict = decide(capstone, rules, regression=regression, baseline=baseline)
+    if CAPSTONE not in exams:
         verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
     if store is not None:
         from assay.archive.records import exam_gate_drafts
 
         store.put(
-            exam_gate_drafts(verdict, {"capstone": first, "regression": source, "baseline": before})
+            exam_gate_drafts(
+                verdict,
+                {"capstone": first, "regression": source, "baseline": before},
+                pass_score=0 if regression is None else regression.pass_score,
+            )
         )
     first_baseline = (
         verdict.capstone.holds and regression is not None and verdict.regression is None
@@ -161,8 +164,8 @@ def _hold_all(
     rules: ExamRules,
     capstone: CheckedExam,
     regression: CheckedExam | None,
-) -> Exam | None:
-    """Check each result against the files of its set. Return the capstone exam, if any are its."""
+) -> dict[str, Exam]:
+    """Check each result against the files of its set. Return the exams by their set."""
     documents = [read_document(path) for path in options.exam]
     of_regression = [
         one for one in documents if isinstance(one.tree, dict) and one.tree.get("set") == REGRESSION
@@ -174,13 +177,13 @@ def _hold_all(
             f"{of_regression[0].file} belongs to the regression set, whose result is missing.",
             fix="Give it with --regression R.",
         )
-    exams = []
+    exams: dict[str, Exam] = {}
     for outcome, files in (
         (capstone, of_capstone or ([] if regression else documents)),
         (regression, of_regression),
     ):
         if outcome is not None and files:
-            exams.append(exam := make_exam(files))
+            exam = exams[outcome.result.set] = make_exam(files)
             hold_against(
                 outcome,
                 exam,
@@ -188,13 +191,7 @@ def _hold_all(
                     options, options.rubric or exam.rubric or rules.policy.default_rubric
                 ),
             )
-    return exams[0] if of_capstone else None
-
-
-def _pass_score(exam: Exam | None, capstone: CheckedExam) -> Any:
-    """The higher of the exam's pass score and the one that the result was graded with."""
-    line = capstone.result.pass_line
-    return max((exam and exam.pass_score) or 0, 0 if line is UNSET else line.limit)
+    return exams
 
 
 def _report_notes(options: Options, *outcomes: CheckedExam | None) -> None:

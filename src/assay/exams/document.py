@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from assay import exact
 from assay.errors import Fault, InputError, raise_faults
@@ -34,6 +35,7 @@ from assay.records.exam import (
     ExamResult,
     ItemResult,
     LatencyResult,
+    PassLine,
     ScoreCount,
 )
 from assay.records.reading import read_record
@@ -184,6 +186,24 @@ class CheckedExam(NamedTuple):
     def axis_mean(self, axis: str) -> Fraction:
         """The share of items with the mark."""
         return 1 - Fraction(self.zero(axis), len(self.bits))
+
+    @property
+    def pass_score(self) -> Any:
+        """The lowest score that passes; 0 if neither the exam nor the command set one."""
+        line = self.result.pass_line
+        return 0 if line is UNSET else line.limit
+
+    @property
+    def passes(self) -> bool:
+        """Whether the score reaches the pass score."""
+        return self.score >= fraction(self.pass_score)
+
+    def held_to(self, pass_score: Any) -> CheckedExam:
+        """The same result with this pass score, unless its own is higher."""
+        if pass_score <= self.pass_score:
+            return self
+        line = PassLine(holds=self.score >= fraction(pass_score), limit=pass_score)
+        return self._replace(result=replace(self.result, pass_line=line))
 
     @property
     def unmeasured(self) -> int:

@@ -13,12 +13,11 @@ from typing import Any
 
 from msgspec import UNSET
 
-from assay.canon import number_text
-from assay.errors import InputError, count
+from assay.errors import InputError
 from assay.exams.document import CheckedExam
 from assay.exams.exam import CAPSTONE, REGRESSION
-from assay.exams.held_results import check_whole, shown_otherwise
-from assay.exams.marking import Marking
+from assay.exams.gate_reasons import drop_reasons, fell_alone
+from assay.exams.held_results import check_baseline, shown_otherwise
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.selftest import self_test
 from assay.records.exam import (
@@ -110,7 +109,7 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
     """Refuse two results that do not answer the same questions under the same rubric and scoring
     system.
     """
-    check_whole(baseline)
+    check_baseline(baseline)
     ours, theirs = candidate.result, baseline.result
     reason = fix = ""
     if theirs.set != REGRESSION:
@@ -166,7 +165,8 @@ def decide(
 ) -> ExamGate:
     """The verdict on a capstone result, with the regression set and its baseline where they are
     given. A regression set without its baseline is not judged, and then the gate does not pass. A
-    `pass_score` of the capstone exam raises the hard gate and never lowers it.
+    `pass_score` of the capstone exam raises the hard gate and never lowers it; the regression set
+    must reach its own too.
     """
     _check_set(
         capstone, CAPSTONE, "the hard gate is on the capstone exam", "Pass it with --regression."
@@ -176,6 +176,7 @@ def decide(
         _check_set(regression, REGRESSION, "the drop is measured on the regression set", fix)
     notes = _notes(capstone, regression, baseline)
     score, policy = capstone.score, rules.policy
+    pass_score = max(pass_score, capstone.pass_score)
     raised = fraction(pass_score) > rules.hard_gate
     limit = pass_score if raised else policy.hard_gate
     holds = score >= fraction(limit)
@@ -187,9 +188,13 @@ def decide(
     if regression is not None and baseline is not None:
         drop = drop_check(regression, baseline, rules)
         total = drop_holds(baseline.score, regression.score, rules.max_drop)
-        reasons.append(_drop_reason(drop, total))
-        notes += _fell_alone(drop, capstone.marking)
-        reasons += _axis_reasons(drop)
+        reasons += drop_reasons(drop, total=total)
+        if not regression.passes:
+            reasons.append(
+                f"the regression score {text(regression.score)} is below the pass score of"
+                f" {text(fraction(regression.pass_score))}"
+            )
+        notes += fell_alone(drop, capstone.marking)
         verify = _verify(regression, baseline, rules, reasons)
     elif regression is not None:
         reasons.append("the regression set was not judged: it has no baseline to compare with")
@@ -233,7 +238,7 @@ def _check_set(checked: CheckedExam, wanted: str, rule: str, fix: str) -> None:
 
 
 def drop_check(regression: CheckedExam, baseline: CheckedExam, rules: ExamRules) -> DropCheck:
-    """The regression set against its baseline."""
+    """The regression set against its baseline and against the pass score of its exam."""
     comparable(regression, baseline)
     before, after = baseline.score, regression.score
     marking = regression.marking
@@ -241,7 +246,8 @@ def drop_check(regression: CheckedExam, baseline: CheckedExam, rules: ExamRules)
     by_axis = axis_drops(regression, baseline, rules)
     return DropCheck(
         holds=drop_holds(before, after, rules.max_drop)
-        and all(one.holds for one in by_axis.values()),
+        and all(one.holds for one in by_axis.values())
+        and regression.passes,
         drop=shown(before - after),
         limit=rules.policy.max_drop,
         baseline=shown(before),
@@ -261,6 +267,7 @@ def axis_drops(
     limits = rules.policy.regression_axes
     if limits is UNSET:
         return {}
+    allowed = rules.axis_limits(regression.marking.axes, regression.marking.id)
     found = {}
     for axis, bit in regression.marking.bit.items():
         pairs = [(baseline.bits[name] & bit, bits & bit) for name, bits in regression.bits.items()]
@@ -271,7 +278,7 @@ def axis_drops(
         ]
         gained = sum(1 for before, after in pairs if after and not before)
         drop = baseline.axis_mean(axis) - regression.axis_mean(axis)
-        limit = (limits.axes or {}).get(axis, limits.max_drop)
+        limit = allowed[axis]
         share = Fraction(len(lost), len(pairs))
         found[axis] = AxisDrop(
             holds=drop <= fraction(limit)
@@ -284,54 +291,6 @@ def axis_drops(
             lost_items=lost[:MAX_NAMED],
         )
     return found
-
-
-def _axis_reasons(drop: DropCheck) -> list[str]:
-    """A reason for each axis that doesn't hold."""
-    if drop.by_axis is UNSET:
-        return []
-    found = []
-    for axis, one in drop.by_axis.items():
-        if one.holds:
-            continue
-        what = (
-            f"fell by {number_text(one.drop)}, more than the {number_text(one.limit)} it may fall"
-        )
-        if one.drop <= one.limit:
-            what = f"moved: more than {number_text(one.lost_limit or 0)} of the items lost the mark"
-        named = ", ".join(one.lost_items[:5])
-        found.append(
-            f"{axis} {what}; {count(one.lost, 'item')} lost the mark, {one.gained} gained it:"
-            f" {named}"
-        )
-    return found
-
-
-def _drop_reason(drop: DropCheck, holds: bool) -> str:
-    size = number_text(abs(drop.drop))
-    moved = (
-        f"fell by {size}"
-        if drop.drop > 0
-        else f"rose by {size}"
-        if drop.drop < 0
-        else "did not move"
-    )
-    return (
-        f"the regression score {moved} from {number_text(drop.baseline)} to"
-        f" {number_text(drop.candidate)}: {'at most' if holds else 'more than'} the"
-        f" {number_text(drop.limit)} it may fall"
-    )
-
-
-def _fell_alone(drop: DropCheck, marking: Marking) -> list[str]:
-    """A note where an axis that the rubric watches for a trend is the only one that fell."""
-    fell = [axis for axis, move in drop.axes.items() if move < 0]
-    return [
-        f"{pattern.axis} alone fell, by {number_text(-drop.axes[fell[0]])}"
-        + (f": {pattern.cause}" if pattern.cause else "")
-        for pattern in marking.rubric.pattern_rules
-        if pattern.kind == "trend" and fell == [pattern.axis]
-    ]
 
 
 def _verify(

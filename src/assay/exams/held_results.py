@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.errors import InputError
+from assay.errors import InputError, NotEnoughEvidence, count
+from assay.exams.answers import ANSWERED_TWICE, NO_ANSWER
 from assay.exams.document import CheckedExam
 from assay.exams.exam import Exam, ExamItem, exam_digest
 from assay.exams.expectations import wanted_by
@@ -22,6 +23,30 @@ def check_whole(checked: CheckedExam) -> None:
             f"{len(checked.removed)} items of its exam are not in it: {named}.",
             where=checked.where,
             fix="Grade its answers again.",
+        )
+
+
+def check_baseline(checked: CheckedExam) -> None:
+    """Refuse a baseline that lacks items or answers, unless its tutor failed to give one and the
+    result says why: what nobody knows of production would count as wrong, and lower the bar.
+    """
+    check_whole(checked)
+    reasons = checked.result.missing_reasons
+    unknown = [
+        name
+        for name in checked.result.missing
+        if reasons.get(name, NO_ANSWER) in (NO_ANSWER, ANSWERED_TWICE)
+    ]
+    if unknown:
+        raise NotEnoughEvidence(
+            "EXM-014",
+            f"the baseline lacks the answers to {count(len(unknown), 'item')}:"
+            f" {', '.join(unknown[:5])}.",
+            where=checked.where,
+            fix=(
+                "Ask the production tutor about them and grade again. If it gives no answer, write"
+                ' why: {"item": ..., "response": null, "error": "timed out"}.'
+            ),
         )
 
 

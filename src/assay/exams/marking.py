@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct
 
 from assay import exact
 from assay.errors import Fault, InputError
+from assay.exams.answers import NO_ANSWER
 from assay.exams.exam import Exam, ExamItem, line_of
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
@@ -295,7 +296,7 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> M
             latency = None if answer is None else answer.latency_ms
             marked.append(marking.mark(ready, response, latency))
             if answer is None or response is None:
-                missing[name] = (answer.error if answer is not None else "") or "no answer"
+                missing[name] = (answer.error if answer is not None else "") or NO_ANSWER
             elif latency is not None:
                 latencies.append(latency)
     return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies), tuple(notes))

@@ -4,6 +4,7 @@ repetition. Every number is a field; none is hard-coded.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from assay import exact
 from assay.canon import digest
+from assay.errors import InputError
 from assay.exams.rubric import FAMILY
 from assay.exams.tutor import AXES
 from assay.exams.versions import GRADING_SYSTEM
@@ -210,6 +212,23 @@ class ExamRules:
         self.soft_latency_ms = fraction(policy.soft.p50_latency_ms)
         self.soft_score = fraction(policy.soft.regression_score)
         self.group_share = fraction(policy.diagnosis.group_share)
+
+    def axis_limits(self, axes: Collection[str], rubric: str) -> dict[str, Any]:
+        """How far each axis of a rubric may fall; empty if the policy has no such limits. Refuse a
+        limit for an axis that the rubric doesn't have: it would never count.
+        """
+        limits = self.policy.regression_axes
+        if isinstance(limits, UnsetType):
+            return {}
+        named = limits.axes or {}
+        if unknown := next((axis for axis in named if axis not in axes), None):
+            raise InputError(
+                "EXM-015",
+                f"{self.id} limits the drop of the axis '{unknown}', which {rubric} doesn't"
+                f" have.{near_miss(unknown, axes)}",
+                fix=f"Name one of its axes: {', '.join(axes)}.",
+            )
+        return {axis: named.get(axis, limits.max_drop) for axis in axes}
 
 
 def fraction(value: object) -> Fraction:

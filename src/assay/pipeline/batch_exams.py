@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, floor
+from typing import Any
 
 from msgspec import UNSET
 
@@ -13,7 +14,7 @@ from assay.errors import InputError
 from assay.exact import NORM_ONE
 from assay.exams.document import CheckedExam, check_result, read_result
 from assay.exams.exam import CAPSTONE, REGRESSION, Exam, read_exam
-from assay.exams.held_results import check_whole, hold_against
+from assay.exams.held_results import check_baseline, hold_against
 from assay.exams.marking import Marking, check_exam
 from assay.exams.policy import ExamRules, fraction
 from assay.exams.selftest import self_test
@@ -50,7 +51,7 @@ def plan_exams(
         document = read_json(baseline)
         checked = check_result(read_result(document), marking, where=document.file)
         hold_against(checked, read[REGRESSION], marking)
-        check_whole(checked)
+        check_baseline(checked)
         if checked.result.scoring_system != marking.scoring_system:
             raise InputError(
                 "EXM-012",
@@ -59,13 +60,23 @@ def plan_exams(
                 where=document.file,
                 fix="Grade its answers again.",
             )
-    return make_exam_plan(read[CAPSTONE], marking, rules, baseline=checked)
+    return make_exam_plan(
+        read[CAPSTONE], marking, rules, baseline=checked, regression=read.get(REGRESSION)
+    )
 
 
 def make_exam_plan(
-    capstone: Exam, marking: Marking, rules: ExamRules, *, baseline: CheckedExam | None = None
+    capstone: Exam,
+    marking: Marking,
+    rules: ExamRules,
+    *,
+    baseline: CheckedExam | None = None,
+    regression: Exam | None = None,
 ) -> ExamBatchPlan:
-    """The plan for a parsed capstone exam and the checked baseline of its regression set."""
+    """The plan for a parsed capstone exam and the checked baseline of its regression set. A pass
+    score of either exam raises the bar of its set.
+    """
+    least = (regression and regression.pass_score) or 0
     items = tuple(item.id for item in capstone.items)
     if len(items) + (len(baseline.bits) if baseline else 0) > MAX_ITEMS:
         raise InputError(
@@ -82,7 +93,7 @@ def make_exam_plan(
         sets=(CAPSTONE, REGRESSION),
         hard_gate=ceil(max(rules.hard_gate, fraction(capstone.pass_score or 0)) * whole),
         target=ceil(rules.production_target * whole),
-        regression=None if baseline is None else _regression(baseline, marking, rules),
+        regression=None if baseline is None else _regression(baseline, marking, rules, least),
         scoring_system=marking.scoring_system,
         grading_system=rules.grading_system,
         digests={
@@ -105,28 +116,32 @@ def _marking(shelf: Shelf, rules: ExamRules, exams: list[Exam]) -> Marking:
     return Marking(shelf.rubric_of("exam", named.pop()))
 
 
-def _regression(baseline: CheckedExam, marking: Marking, rules: ExamRules) -> BatchRegression:
+def _regression(
+    baseline: CheckedExam, marking: Marking, rules: ExamRules, least: Any
+) -> BatchRegression:
     n = len(baseline.bits)
     whole = n * NORM_ONE
     limits = rules.policy.regression_axes
     drops: tuple[int, ...] = ()
     lost = None
     if limits is not UNSET:
-        drops = tuple(
-            floor(fraction((limits.axes or {}).get(axis, limits.max_drop)) * n)
-            for axis in marking.axes
-        )
+        allowed = rules.axis_limits(marking.axes, marking.id)
+        drops = tuple(floor(fraction(limit) * n) for limit in allowed.values())
         lost = None if limits.max_lost is None else floor(fraction(limits.max_lost) * n)
     schema = marking.axis_of_kind("schema")
     places = {axis: place for place, axis in enumerate(marking.axes)}
+    units = sum(marking.units[bits] for bits in baseline.bits.values())
+    fall = floor(rules.max_drop * whole)
+    if least:  # a sum that falls no further reaches the pass score too
+        fall = min(fall, units - ceil(fraction(least) * whole))
     return BatchRegression(
         items={
             item: sum(1 << places[axis] for axis, mark in marking.marks(bits).items() if mark)
             for item, bits in baseline.bits.items()
         },
-        units=sum(marking.units[bits] for bits in baseline.bits.values()),
+        units=units,
         marks=tuple(n - baseline.zero(axis) for axis in marking.axes),
-        max_drop=floor(rules.max_drop * whole),
+        max_drop=fall,
         axis_drops=drops,
         max_lost=lost,
         verify_above=floor(rules.verify_rise_above * whole),

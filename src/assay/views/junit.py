@@ -274,7 +274,7 @@ def exam_gate(gate: ExamGate) -> bytes:
                 "failure" if closed else "",
                 "gate_closed" if closed else "",
                 row.text if row.effect == "blocks" else "",
-                [text],
+                [text, *(gate.reasons if closed else ())],
             )
         )
     if gate.verify_rubric is not None:

@@ -1,0 +1,63 @@
+"""The sentences of an exam gate about the regression set and its baseline."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from assay.canon import number_text
+from assay.errors import count
+from assay.exams.marking import Marking
+from assay.records.exam import DropCheck
+
+
+def drop_reasons(drop: DropCheck, *, total: bool) -> list[str]:
+    """Why the regression set holds or not; `total` says whether its score does."""
+    return [_drop_reason(drop, total), *_axis_reasons(drop)]
+
+
+def _axis_reasons(drop: DropCheck) -> list[str]:
+    """A reason for each axis that doesn't hold."""
+    if drop.by_axis is UNSET:
+        return []
+    found = []
+    for axis, one in drop.by_axis.items():
+        if one.holds:
+            continue
+        what = (
+            f"fell by {number_text(one.drop)}, more than the {number_text(one.limit)} it may fall"
+        )
+        if one.drop <= one.limit:
+            what = f"moved: more than {number_text(one.lost_limit or 0)} of the items lost the mark"
+        named = ", ".join(one.lost_items[:5])
+        found.append(
+            f"{axis} {what}; {count(one.lost, 'item')} lost the mark, {one.gained} gained it:"
+            f" {named}"
+        )
+    return found
+
+
+def _drop_reason(drop: DropCheck, holds: bool) -> str:
+    size = number_text(abs(drop.drop))
+    moved = (
+        f"fell by {size}"
+        if drop.drop > 0
+        else f"rose by {size}"
+        if drop.drop < 0
+        else "did not move"
+    )
+    return (
+        f"the regression score {moved} from {number_text(drop.baseline)} to"
+        f" {number_text(drop.candidate)}: {'at most' if holds else 'more than'} the"
+        f" {number_text(drop.limit)} it may fall"
+    )
+
+
+def fell_alone(drop: DropCheck, marking: Marking) -> list[str]:
+    """A note where an axis that the rubric watches for a trend is the only one that fell."""
+    fell = [axis for axis, move in drop.axes.items() if move < 0]
+    return [
+        f"{pattern.axis} alone fell, by {number_text(-drop.axes[fell[0]])}"
+        + (f": {pattern.cause}" if pattern.cause else "")
+        for pattern in marking.rubric.pattern_rules
+        if pattern.kind == "trend" and fell == [pattern.axis]
+    ]
