@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import signal
 import sqlite3
 from contextlib import closing
@@ -336,3 +337,25 @@ def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_pat
             assert (letter, f"{score:.2f}") == (stored, f"{stored_score:.2f}")
             seen.add(letter)
     assert seen == {*"ABCDF"}
+
+
+def test_exported_grades_by_another_judge_are_not_compared(assay: Any, tmp_path: Path) -> None:
+    for name, judge in (("old", "strict"), ("same", "strict"), ("kinder", "kind")):
+        given = {"raw": 1, "source": {"kind": "llm", "name": judge, "version": "1"}}
+        runs = [
+            run("rag", run_id=f"r-{n}", dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"})
+            | {"scores": {"response_relevance": given, "safety": given}}
+            for n in range(3)
+        ]
+        if name == "same":
+            del runs[2]["scores"]  # the judge gave no answer
+        ledger = f"{name}.db"
+        assay("grade", write(tmp_path / f"{name}.jsonl", *runs), "--store", f"sqlite:///{ledger}")
+        done = assay("ledger", "export", "-o", name, "--db", f"sqlite:///{ledger}")
+        hint = done.out.splitlines()[-1].replace("graded-1.parquet", f"graded-{name}.parquet")
+        assert assay(*shlex.split(hint)[1:]).code in (0, 1), hint
+    other = assay("gate", "graded-kinder.parquet", "--baseline", "graded-old.parquet")
+    assert other.code == 3, other.out
+    assert "judge: kind (version 1) here, strict (version 1) in the baseline" in other.err
+    same = assay("gate", "graded-same.parquet", "--baseline", "graded-old.parquet")
+    assert same.code == 1, same.err  # compared, and worse by the missing score

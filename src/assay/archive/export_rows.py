@@ -6,6 +6,7 @@ rounded: a grade with a number that no double represents exactly is left out and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from assay.errors import InputError
+from assay.records.evidence import Source
+from assay.release.sides import judge_text
 from assay.store.drafts import Item
 
 CELL = {
@@ -38,6 +41,7 @@ HEAD = {
     "dataset": "VARCHAR",
     "dataset_version": "VARCHAR",
     "rubric": "VARCHAR",
+    "judge": "VARCHAR",
     "policy": "VARCHAR",
     "stored_grade": "VARCHAR",
     "stored_passed": "BOOLEAN",
@@ -83,6 +87,7 @@ class _Criterion(Struct):
     name: str
     raw_score: Any
     n: int
+    source: Source | None = None
 
 
 class _GradeNumbers(Struct):
@@ -156,6 +161,7 @@ def exported(item: Item) -> ExportedGrade | str:
         "dataset": dataset and dataset.id,
         "dataset_version": dataset and dataset.version,
         "rubric": grade.rubric,
+        "judge": _judges(grade.criteria),
         "policy": grade.policy,
         "stored_grade": grade.grade,
         "stored_passed": grade.passed,
@@ -168,6 +174,12 @@ def exported(item: Item) -> ExportedGrade | str:
     # the same run may be graded twice, and two projects may share an id: each grade is a run here
     line = {"run": f"{item.project}:{item.seq}", "cells": cells, **head}
     return ExportedGrade(grade.profile, day, line)
+
+
+def _judges(criteria: Iterable[_Criterion]) -> str | None:
+    """The judges that gave scores; None if none did."""
+    scored = (item for item in criteria if item.raw_score is not None)
+    return " and ".join(sorted({judge_text(item.source) for item in scored} - {""})) or None
 
 
 def _criterion(item: _Criterion) -> dict[str, Any]:

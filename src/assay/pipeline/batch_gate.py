@@ -46,7 +46,8 @@ from assay.release.promotion import promote_tally, with_finding
 from assay.release.sides import Side
 from assay.release.unscored import hold_unscored
 
-COMPARED = ("dataset_version", "judge")
+JUDGE = "judge"
+COMPARED = ("dataset_version", JUDGE)
 """The kept columns that must have the same values on both sides, if the baseline kept them."""
 _MAX_VALUES = 100
 
@@ -294,7 +295,9 @@ def _values(engine: BatchEngine, view: BatchView, column: str) -> list[str]:
     )
     if len(rows) > _MAX_VALUES:
         raise UsageError("BAT-061", f"the column '{column}' has more than {_MAX_VALUES} values.")
-    return [str(row[0]) for row in rows]
+    values = [str(row[0]) for row in rows]
+    # a run without a judge's score has no judge; if no run has one, the side has none
+    return list(filter(None, values)) or values if column == JUDGE else values
 
 
 def _check_names(engine: BatchEngine, query: PairQuery, quarantine: Sequence[str]) -> None:
