@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -14,12 +13,10 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
+from assay.pipeline.grading import Graded, Grader
 from assay.release.baseline import check_age
 from assay.release.comparability import check_kept_rules
 from assay.release.policy import Bars, make_release_rules
-
-if TYPE_CHECKING:
-    from assay.pipeline.grading import Graded, Grader
 
 
 def load(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,13 +13,9 @@ from assay.errors import UsageError
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.files.yaml_files import is_yaml_name
 from assay.registry import is_path
-from assay.running.config import ReleaseBars, RunLimits, read_config
+from assay.running.config import Config, ReleaseBars, RunLimits, read_config
 from assay.running.config_code import refuse_outside_code
 from assay.running.scorers import PlacedScorer, placed_scorers
-
-if TYPE_CHECKING:
-    from assay.running.config import Config
-
 
 _OUTPUTS = ("output", "charts", "step_summary", "attest", "sign", "json", "store", "db")
 """Options of `assay gate` that only say where a decision goes."""

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
@@ -24,8 +24,8 @@ from assay.records.evaluation import VersionedName
 from assay.records.evidence import Workflow
 from assay.registry import is_path
 from assay.running.columns import is_misspelt_assert, unread_expected
-from assay.running.compatibility import prepare
-from assay.running.dataset import from_rows, read_dataset
+from assay.running.compatibility import PreparedSample, prepare
+from assay.running.dataset import LoadedDataset, from_rows, read_dataset
 from assay.running.post_run import (
     additions_of,
     after_of,
@@ -35,15 +35,10 @@ from assay.running.post_run import (
     write_profile,
 )
 from assay.running.runner import Runner, RunSettings, work_of
-from assay.running.workflow import make_workflow, read_workflow
+from assay.running.scorers import PlacedScorer
+from assay.running.workflow import LoadedWorkflow, make_workflow, read_workflow
 from assay.scoring.extension import extended
 from assay.scoring.sources import expected_names
-
-if TYPE_CHECKING:
-    from assay.running.compatibility import PreparedSample
-    from assay.running.dataset import LoadedDataset
-    from assay.running.scorers import PlacedScorer
-    from assay.running.workflow import LoadedWorkflow
 
 NOT_INPUTS = frozenset(
     ["id", "sample_id", "group", "tags", "split", "metadata", "inputs", "assert", "assertions"]

@@ -35,12 +35,11 @@ from assay.files.upwards import find_upwards
 from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
 from assay.registry import is_path
-from assay.release.baseline import find, names, refuse_exam
+from assay.release.baseline import StoredBaseline, find, names, refuse_exam
 from assay.running.post_run import required_profile, write_profile
 from assay.scoring.profile import load_profile
 
 if TYPE_CHECKING:
-    from assay.release.baseline import StoredBaseline
     from assay.running.config import ReleaseBars
     from assay.store.ledger import Ledger
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
 from assay.archive.own_profiles import own_profile_draft
@@ -24,9 +24,7 @@ from assay.release.baseline import BASELINE_SCHEMA
 from assay.release.sides import Side
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
+from assay.store.ledger import Ledger
 
 Take = Callable[[list[Draft]], None]
 

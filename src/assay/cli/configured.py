@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from assay.cli.parsing import Options
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
-from assay.files.json_files import show_path
+from assay.files.json_files import Path, show_path
 from assay.files.yaml_files import is_yaml_name
 from assay.registry import is_path, near_miss
-from assay.running.config import Config, read_config
+from assay.running.config import Config, Kind, read_config
 from assay.running.config_code import refuse_outside_code
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from assay.files.json_files import Path
-    from assay.running.config import Kind
 
 COMMAND_LINE, DEFAULT = "command line", "default"
 ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}

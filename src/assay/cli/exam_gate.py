@@ -15,7 +15,7 @@ from assay.cli.frame import STORE, Command, Options, arg, repeated
 from assay.cli.ledger import stored
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.exams.document import CheckedExam, read_result
-from assay.exams.exam import CAPSTONE, REGRESSION, make_exam, named_rubric, read_document
+from assay.exams.exam import CAPSTONE, REGRESSION, Exam, make_exam, named_rubric, read_document
 from assay.exams.gate import UNCHECKED, decide
 from assay.exams.held_results import check_baseline, hold_against
 from assay.files.atomic import write_file
@@ -27,7 +27,6 @@ from assay.views.exam_text import gate_lines
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
-    from assay.exams.exam import Exam
     from assay.exams.policy import ExamRules
 
 

@@ -17,7 +17,7 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError, count, print
 from assay.files.json_files import read_documents
 from assay.files.own_files import is_batch_output
 from assay.pipeline.given_grades import grades_of
-from assay.release.ranking import candidates, contender, rank, shown
+from assay.release.ranking import Place, candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
 from assay.views.summary import summary_view
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
     from assay.records.summary import SummaryBlock
-    from assay.release.ranking import Place
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from assay.cli.grade import Grading
     from assay.cli.parsing import Options
-    from assay.errors import Fault
-    from assay.pipeline.grading import Graded
     from assay.running.dataset import LoadedDataset
     from assay.running.journal import RunJournal
     from assay.running.scorers import PlacedScorer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.exams.diagnosis import diagnose
 from assay.exams.gate import opens
-from assay.exams.marking import MarkedExam, grade_exam
+from assay.exams.marking import MarkedExam, Marking, grade_exam
 from assay.exams.normal import STEPS
 from assay.exams.patterns import find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from assay.exams.answers import Answer
     from assay.exams.exam import Exam
-    from assay.exams.marking import Marking
 
 
 class Flip(NamedTuple):

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from assay.exams.expectations import wanted_by
 from assay.exams.rule import parsed
-from assay.records.exam import LostMark
+from assay.records.exam import ExamResult, LostMark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from assay.exams.answers import Answer
     from assay.exams.exam import Exam
     from assay.exams.marking import Marking
-    from assay.records.exam import ExamResult
 
 MAX_TEXT = 1000
 MAX_MARKS = 2000

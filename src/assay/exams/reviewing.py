@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from assay.canon import digest
 from assay.errors import InputError
 from assay.exams.exam import Exam
-from assay.exams.marking import MarkedExam, grade_exam, mean
+from assay.exams.marking import MarkedExam, Marking, grade_exam, mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.sm2 import Card, check_qualities, quality_of, review
 from assay.records.systems import Systems
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.exams.answers import Answer
-    from assay.exams.marking import Marking
 
 REVIEW_SCHEMA = "assay.exam-review/1"
 

@@ -12,12 +12,14 @@ a slice that shows nothing has no effect. A kind of slice that no sample has kee
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
 from assay.release.pair_tally import of_baseline
 from assay.release.pairs import Pair, groups_of
+from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_comparison, with_finding
 from assay.stats.clusters import Groups, estimate_clustered_mean, estimate_grouped_mean
 from assay.stats.comparison import Comparison, claims, holm
@@ -25,11 +27,6 @@ from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_mean
 from assay.stats.sequential import MeanSequence
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.release.policy import ReleaseRules
 
 KINDS = ("tag", "group", "family")
 

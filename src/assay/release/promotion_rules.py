@@ -7,22 +7,19 @@ rule: leaving something out must never help.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import count
 from assay.records.decision import RuleResult
 from assay.release.pair_tally import lost_things
 from assay.release.pass_rate import PassBar, check_pass_rate
+from assay.release.policy import ReleaseRules
+from assay.release.sides import Row
+from assay.release.tally import FloorTally, GateTally, LostThings, SevereTally
 from assay.stats.comparison import Comparison, compare_failure_counts
 from assay.stats.rates import rate_difference
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Row
-    from assay.release.tally import FloorTally, GateTally, LostThings, SevereTally
 
 SHOWN = 50
 """Items that a rule's evidence lists; all are counted."""

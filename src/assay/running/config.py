@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
 from assay.errors import EvidenceError, Fault, InputError, UsageError
-from assay.files.json_files import show_path
+from assay.files.json_files import Document, Path, show_path
 from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.judging.config import JudgeSpec, spec_faults
 from assay.records.evidence import ClosedRecord, Number
@@ -23,11 +24,6 @@ from assay.records.reading import read_record
 from assay.registry import identifier_fault, is_path, near_miss
 from assay.running.dataset import DatasetFile
 from assay.running.workflow import Scorer, WorkflowFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from assay.files.json_files import Document, Path
 
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]

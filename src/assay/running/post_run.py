@@ -14,7 +14,7 @@ from assay.files.atomic import write_file
 from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
 from assay.running.scorer_results import MAX_REASON
 from assay.running.scorers import NO_OUTPUTS, PlacedScorer, check_scorers, scorer_measures
-from assay.running.workflow import read_workflow
+from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.scoring.extension import ADDED, Additions, extended
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.views.documents import pretty
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from assay.library.shelf import Shelf
     from assay.running.compatibility import PreparedSample
     from assay.running.runner import PostRun
-    from assay.running.workflow import LoadedWorkflow
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 """An exception, as `describe` writes it."""

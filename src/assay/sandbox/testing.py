@@ -17,19 +17,16 @@ import json
 import os
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.sandbox.bootstrap import program_text
+from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.inside.runner import MUST_FAIL, MUST_FAIL_PYTEST
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import Isolation, SandboxVerdict
 from assay.sandbox.running import REPORT, ReportFindings, run_command
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.sandbox.box_setup import TreeEntry
-    from assay.sandbox.limits import SandboxLimits
-    from assay.sandbox.outcome import Isolation, SandboxVerdict
 
 Kind = Literal["pytest", "unittest"]
 _SHOWN = 300

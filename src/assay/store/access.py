@@ -10,22 +10,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from sqlalchemy import insert, select, update
+from sqlalchemy.engine import Connection, Row
 
 from assay.errors import UsageError
 from assay.registry import near_miss
+from assay.store.databases import Database
 from assay.store.drafts import note
 from assay.store.ledger import known_project
 from assay.store.serving import answers, insert_new, now_text, tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sqlalchemy.engine import Connection, Row
-
-    from assay.store.databases import Database
 
 SCOPES = ("read", "write", "judge", "baseline", "admin")
 """`write` is for a runner's own results. Judge cards and baselines, by which they are judged, need

@@ -8,12 +8,14 @@ beyond its rows it counts the others.
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 import msgspec
 
 from assay.errors import count
-from assay.views.exporters import Exporter, Format
+from assay.records.grade import Payload
+from assay.views.exporters import Exporter, Format, ResultSource
 from assay.views.grade_line import (
     NAMED,
     bar_sentence,
@@ -25,12 +27,6 @@ from assay.views.grade_line import (
 from assay.views.markdown_code import cell_code, code
 from assay.views.pieces import bar, points
 from assay.views.worst_samples import WorstSample, keep_sample, worst_sample, worst_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.grade import Payload
-    from assay.views.exporters import ResultSource
 
 ROWS = 50
 """Most rows of a table; code hosts limit the length of a comment."""

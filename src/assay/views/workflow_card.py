@@ -5,11 +5,12 @@ the last decision, and what fails most.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
 from assay.errors import count
+from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Column,
     Empty,
@@ -23,6 +24,7 @@ from assay.views.blocks import (
     Table,
     section,
 )
+from assay.views.charts import Chart
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
 from assay.views.decision import decided
 from assay.views.evaluations import graded_by, unchecked, versioned
@@ -41,10 +43,6 @@ from assay.views.pieces import (
     small,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from assay.records.evaluation import Evaluation, EvaluationTotals
-    from assay.views.charts import Chart
 
 SHOWN = 5
 """Evaluations in the table of a card; the chart has more."""

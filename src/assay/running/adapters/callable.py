@@ -11,19 +11,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.running.adapters import Adapter, AdapterSpec, read_spec
+from assay.running.adapters import Adapter, AdapterSpec, WorkflowTask, read_spec
 from assay.running.adapters.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from assay.running.adapters import WorkflowTask
     from assay.tracing.recorder import Recorder
 
 
