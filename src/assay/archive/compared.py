@@ -75,7 +75,7 @@ class _RunSubject(Struct, frozen=True):
     dataset: _SubjectName = _SubjectName()
 
 
-_baseline = Decoder(NamedBaseline)
+read_named_baseline = Decoder(NamedBaseline).decode
 _subject = Decoder(_RunSubject)
 
 
@@ -114,7 +114,7 @@ def _baselines(ledger: Ledger, project: str) -> Iterator[NamedBaseline]:
     items = ledger.each("baseline", project=project, at_once=_AT_ONCE, newest_first=True)
     for item in islice(items, _LOOKED_AT):
         try:
-            baseline = _baseline.decode(item.checked())
+            baseline = read_named_baseline(item.checked())
         except (AssayError, DecodeError):
             continue
         if baseline.kind == "runs" and baseline.evidence_digests:

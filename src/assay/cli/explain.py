@@ -67,7 +67,7 @@ def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
     for document in read_documents(options.file):
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS
-        if known and options.run not in run_names(tree):
+        if known and options.run not in names_of(tree):
             others.add(tree)
             continue
         for graded in grades_of(document, grader):
@@ -210,14 +210,6 @@ def _meant_stored(options: Options, stored: StoredInput) -> str:
 # --- what a run is called
 
 
-def run_names(tree: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The names of a run or of its grade."""
-    dataset = tree.get("dataset")
-    if not isinstance(dataset, dict):
-        return tree.get("run_id"), tree.get("sample_id")
-    return names_of({**tree, "sample_id": dataset.get("sample_id") or tree.get("sample_id")})
-
-
 class OtherRuns:
     """The runs that do not have a name exactly."""
 
@@ -226,7 +218,7 @@ class OtherRuns:
 
     def add(self, tree: Mapping[str, Any]) -> None:
         """Remember a run, or its grade, by its names and their ends."""
-        run_id, *others = (str(name) for name in run_names(tree) if name)
+        run_id, *others = (str(name) for name in names_of(tree) if name)
         if len(self._names) >= 4 * KNOWN:
             return
         metadata = tree.get("metadata")

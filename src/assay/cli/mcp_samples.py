@@ -44,10 +44,7 @@ class GradedSample(NamedTuple):
     @property
     def names(self) -> tuple[Any, ...]:
         """What a client may call it: the id of its run, its sample, alone or with its dataset."""
-        if self.grade is not None:
-            return names_of(self.grade)
-        run = self.run or {}
-        return names_of({**run, "sample_id": (run.get("dataset") or {}).get("sample_id")})
+        return names_of(self.grade or self.run or {})
 
     @property
     def run_id(self) -> str:

@@ -180,11 +180,20 @@ def read_json(path: str, *, lone_surrogates: bool = False) -> Document:
 def _json_document(data: bytes, file: str, parse: Callable[[bytes], Any] = parse_json) -> Document:
     if not data.strip():
         raise InputError("FIL-005", "the file is empty.", where=file)
+    return Document(parsed(data, file=file, parse=parse), file, source=data)
+
+
+def parsed(
+    data: bytes, *, file: str, line: int | None = None, parse: Callable[[bytes], Any] = parse_json
+) -> Any:
+    """One JSON document of a file, or on one line of it. Raises an error with the place of a
+    fault.
+    """
     try:
-        return Document(parse(data), file, source=data)
+        return parse(data)
     except (ValueError, RecursionError) as error:
         error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
-        fault = json_fault(error, data, file=file, line=None)
+        fault = json_fault(error, data, file=file, line=line)
         raise InputError(
             fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]
         ) from None

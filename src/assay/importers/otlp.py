@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import Fault, FaultList, InputError
-from assay.files.json_files import MAX_LINE, Document, limited, open_input
+from assay.files.json_files import MAX_LINE, Document, limited, open_input, parsed
 from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
 from assay.importers.tally import ImportTally
@@ -23,7 +23,7 @@ from assay.records.reading import read_run
 from assay.tracing.genai import evidence, is_run
 from assay.tracing.protobuf import from_protobuf
 from assay.tracing.spans import Span, name, tree
-from assay.tracing.wire import from_console, from_json, is_console, is_otlp, parsed
+from assay.tracing.wire import from_console, from_json, is_console, is_otlp
 
 MAX_TOTAL = 1_000_000
 """Spans in one import."""

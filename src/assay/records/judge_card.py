@@ -215,7 +215,11 @@ class CardTerm(Struct, frozen=True):
     """The term of the policy."""
     holds: bool | None
     """Whether the judge meets it; null where it was not measured."""
-    sentence: str
+    value: Any = None
+    """What was measured."""
+    limit: Any = None
+    """What the policy requires."""
+    sentence: str = ""
     """What was measured, and what the policy requires."""
 
 

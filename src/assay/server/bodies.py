@@ -18,7 +18,8 @@ from starlette.responses import Response
 
 from assay.canon import encode
 from assay.errors import InputError
-from assay.files.json_files import Document, json_fault, parse_json
+from assay.files import json_files
+from assay.files.json_files import Document
 from assay.records.reading import read_record
 from assay.server.problems import Problem, problem_of
 from assay.server.settings import ServerSettings
@@ -158,13 +159,9 @@ def parsed(data: bytes) -> Any:
     if not data.strip():
         raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME, fix="Send JSON.")
     try:
-        return parse_json(data)
-    except (ValueError, RecursionError) as error:
-        error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
-        fault = json_fault(error, data, file=_NAME, line=None)
-        raise problem_of(
-            InputError(fault.code, fault.message, where=_NAME, fix=fault.fix, faults=[fault])
-        ) from None
+        return json_files.parsed(data, file=_NAME)
+    except InputError as error:
+        raise problem_of(error) from None
 
 
 async def tree(request: Request, settings: ServerSettings) -> Any:

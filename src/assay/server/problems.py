@@ -146,35 +146,29 @@ def problem_of(error: AssayError) -> Problem:
             fix=error.fix or "Try again.",
             headers={"Retry-After": "1"},
         )
-    if error.where.startswith("sha256:") and error.code in _OF_RECORDS:
-        return Problem(
-            _OF_RECORDS[error.code],
-            error.message,
-            code=error.code,
-            where=error.where,
-            fix=error.fix,
-        )
-    if isinstance(error, InputError):
-        if getattr(error, "of_shelf", False):  # a file of the server is at fault, not the request
-            return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
+    status, where, faults = _status_of(error), error.where, []
+    if status in (400, 422) and isinstance(error, InputError) and error.faults:
         faults = [fault.as_dict() for fault in error.faults[:MAX_FAULTS]]
-        where = error.where
-        if error.faults:
-            first = error.faults[0]
-            where = first.path or where
-        return Problem(
-            400 if error.code in _MALFORMED else 422,
-            error.message,
-            code=error.code,
-            where=where,
-            fix=error.fix,
-            faults=faults,
-        )
-    if isinstance(error, NotEnoughEvidence):
-        return Problem(422, error.message, code=error.code, where=error.where, fix=error.fix)
-    if isinstance(error, UsageError):
-        return Problem(400, error.message, code=error.code, where=error.where, fix=error.fix)
-    return Problem(500, error.message, code=error.code, where=error.where, fix=error.fix)
+        where = error.faults[0].path or where
+    return Problem(
+        status, error.message, code=error.code, where=where, fix=error.fix, faults=faults
+    )
+
+
+def _status_of(error: AssayError) -> int:
+    if error.where.startswith("sha256:") and error.code in _OF_RECORDS:
+        return _OF_RECORDS[error.code]
+    if getattr(error, "of_shelf", False):  # a file of the server is at fault, not the request
+        return 500
+    if isinstance(error, InputError):
+        return 400 if error.code in _MALFORMED else 422
+    return (
+        422
+        if isinstance(error, NotEnoughEvidence)
+        else 400
+        if isinstance(error, UsageError)
+        else 500
+    )
 
 
 _OF_RECORDS = {"STO-007": 500, "STO-008": 404, "STO-009": 409}

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from assay.errors import Fault, InputError
-from assay.files.json_files import json_fault, parse_json
+from assay.errors import Fault
 from assay.tracing.failures import error_of
 from assay.tracing.spans import Span
 
@@ -353,15 +352,4 @@ def _moment(value: Any, what: str) -> int:
     except (TypeError, ValueError, OverflowError):
         raise Wrong(
             f"{what} is {str(value)[:60]!r}; it must be a time such as 2026-11-15T10:00:00.000000Z"
-        ) from None
-
-
-def parsed(data: bytes, *, file: str, line: int | None) -> Any:
-    """One JSON document of a file. Raises an error with the place of a fault."""
-    try:
-        return parse_json(data)
-    except ValueError as error:
-        fault = json_fault(error, data, file=file, line=line)
-        raise InputError(
-            fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]
         ) from None

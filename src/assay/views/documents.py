@@ -19,13 +19,14 @@ def pretty(document: Any) -> bytes:
 
 def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a person may call a run or its grade: its id, or its sample, alone or as a decision
-    calls it, with its dataset.
+    calls it, with its dataset. The sample of a run is in its dataset.
 
     >>> names_of({"run_id": "r-1", "sample_id": "s-1", "dataset": {"id": "faq"}})
     ('r-1', 's-1', 'faq/s-1')
     """
-    dataset, sample = result.get("dataset"), result.get("sample_id")
-    name = dataset.get("id") if isinstance(dataset, dict) else getattr(dataset, "id", None)
+    dataset = result.get("dataset")
+    of = dataset if isinstance(dataset, dict) else {"id": getattr(dataset, "id", None)}
+    name, sample = of.get("id"), of.get("sample_id") or result.get("sample_id")
     within = (f"{name}/{sample}",) if name and sample else ()
     return result.get("run_id"), sample, *within
 

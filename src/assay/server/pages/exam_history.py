@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assay.archive.compared import NamedBaseline, read_named_baseline
 from assay.exams.document import read_result
 from assay.files.json_files import Document
 from assay.records.evidence import Number
@@ -57,15 +58,6 @@ class ExamBrief(msgspec.Struct):
 brief = msgspec.json.Decoder(ExamBrief).decode
 
 
-class _KeptExam(msgspec.Struct):
-    name: str = ""
-    kind: str = ""
-    evidence_digests: list[str] = []
-
-
-_kept = msgspec.json.Decoder(_KeptExam).decode
-
-
 class StoredExam(NamedTuple):
     """The baseline of an exam: its name, and the result."""
 
@@ -79,7 +71,7 @@ def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam 
     for item in services.ledger.find(
         "baseline", project=project, limit=BASELINES, newest_first=True
     ).items:
-        kept = _kept(item.body) if item.body is not None else _KeptExam()
+        kept = read_named_baseline(item.body) if item.body is not None else NamedBaseline()
         for digest in kept.evidence_digests[:1] if kept.kind == "exam" else ():
             found = services.ledger.get(digest, project=project)
             if found is not None and found.body is not None and brief(found.body).same == exam:

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, Fault, InputError, ShelfError, count
-from assay.files.json_files import Document, json_fault, parse_json
+from assay.files.json_files import Document, parsed
 from assay.formulas import FORMULAS
 from assay.grading.policy import Policy, make_rules
 from assay.library.families import FAMILIES, WORKFLOW
@@ -316,12 +316,7 @@ def _tried(services: Services, project: str, entry: ShelfFile, data: str) -> Par
     raw = data.encode("utf-8", "replace")
     if not data.strip():
         raise InputError("FIL-005", "the field is empty.", fix="Paste a run as JSON.")
-    try:
-        tree = parse_json(raw)
-    except (ValueError, RecursionError) as error:
-        shown = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
-        fault = json_fault(shown, raw, file="the sample", line=None)
-        raise InputError(fault.code, fault.message, fix=fault.fix, faults=[fault]) from None
+    tree = parsed(raw, file="the sample")
     chosen: dict[str, Any] = {_singular(entry.kind): entry.id}
     graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
     result: dict[str, Any] = plain(graded.payload())
