@@ -152,7 +152,7 @@ def hostile_card(text: str) -> JudgeCard:
     position = made.biases["position"]
     assert position is not None
     probe = replace(position, sentence=text)
-    admission = CardAdmission(False, text, text, [CardTerm(text, None, sentence=text)])
+    admission = CardAdmission(False, text, text, [CardTerm(text, None, text)])
     return replace(
         made,
         model=text,

@@ -14,8 +14,6 @@ from decimal import Decimal
 from operator import ge
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import structs
-
 from assay import exact
 from assay.canon import digest, time_of, time_text
 from assay.errors import InputError
@@ -25,7 +23,7 @@ from assay.judging.figures import impossible
 from assay.judging.identity import is_definition, others_answered
 from assay.records.evidence import IDENTITY, JudgeOn, Source
 from assay.records.grade import ENGINE
-from assay.records.judge_card import CARD_SCHEMA, CardTerm, Estimate, JudgeCard
+from assay.records.judge_card import CARD_SCHEMA, Estimate, JudgeCard
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:
@@ -45,11 +43,22 @@ would rise with no further label.
 """
 
 
+class Term(NamedTuple):
+    """One thing that a policy asks of a judge."""
+
+    id: str
+    holds: bool | None
+    """None if it was not measured; that does not hold either."""
+    value: Any
+    limit: Any
+    sentence: str
+
+
 class Admission(NamedTuple):
     """Whether a judge may gate, and why or why not."""
 
     may_gate: bool
-    terms: tuple[CardTerm, ...]
+    terms: tuple[Term, ...]
 
     @property
     def reason(self) -> str:
@@ -62,7 +71,7 @@ class Admission(NamedTuple):
         return {
             "may_gate": self.may_gate,
             "reason": self.reason,
-            "terms": [structs.asdict(term) for term in self.terms],
+            "terms": [term._asdict() for term in self.terms],
         }
 
 
@@ -220,12 +229,12 @@ def admitted(
 def admit_tree(tree: Any, terms: JudgeTerms, *, now: datetime) -> Admission:
     """Whether a judge may gate by a card as written. An invalid card admits no judge."""
     if tree is None:
-        return Admission(False, (CardTerm("card", None, None, None, "it has no card"),))
+        return Admission(False, (Term("card", None, None, None, "it has no card"),))
     try:
         card = read_card(tree)
     except InputError as error:
         sentence = f"its card {error.message.rstrip('.')}"
-        return Admission(False, (CardTerm("figures", False, None, None, sentence),))
+        return Admission(False, (Term("figures", False, None, None, sentence),))
     return admit(card, terms, now=now)
 
 
@@ -294,7 +303,7 @@ def _days(time: Any, now: datetime) -> float | None:
     return None if moment is None else (now.astimezone(UTC) - moment) / timedelta(days=1)
 
 
-def _identified(card: JudgeCard) -> CardTerm:
+def _identified(card: JudgeCard) -> Term:
     """Whether the calibration names its judge; if not, the card vouches for none."""
     scorer = card.scorer or {}
     lacks = [name for name in REQUIRED if not isinstance(scorer.get(name), str)]
@@ -310,10 +319,10 @@ def _identified(card: JudgeCard) -> CardTerm:
         )
     elif scorer["name"] != card.model:
         lacks, text = ["name"], f"its calibration is for {scorer['name']}, not {card.model}"
-    return CardTerm("identity", not lacks or None, judge_of(card), None, text)
+    return Term("identity", not lacks or None, judge_of(card), None, text)
 
 
-def _answered(card: JudgeCard) -> CardTerm:
+def _answered(card: JudgeCard) -> Term:
     answered = card.answered_by or {}
     others = others_answered(card.model, answered)
     text = (
@@ -321,61 +330,57 @@ def _answered(card: JudgeCard) -> CardTerm:
         if others
         else "no other model answered its audit"
     )
-    return CardTerm("answered_by", not others, sorted(answered), card.model, text)
+    return Term("answered_by", not others, sorted(answered), card.model, text)
 
 
-def _drawn(card: JudgeCard) -> CardTerm:
+def _drawn(card: JudgeCard) -> Term:
     """Whether the labelled items may be a random sample of those that it judged: every item of a
     random draw is labelled, or its verdicts on labelled and other items are alike.
     """
     calibration = card.calibration
     if calibration is None:
-        return CardTerm(
-            "selection", None, None, None, "the draw of its labelled items: not measured"
-        )
+        return Term("selection", None, None, None, "the draw of its labelled items: not measured")
     source, look = calibration.label_set, calibration.selection
     drawn = source is not None and source.draw == "random"
     # people may have labelled those on which the judge is right
     part = source is not None and (source.labelled or 0) < (source.items or 1)
     if (drawn and not part) or look is None or look.looks_random:
         text = "nothing suggests that its labelled items were hand-picked"
-        return CardTerm("selection", True, None, None, text)
+        return Term("selection", True, None, None, text)
     fix = "label the whole set" if drawn else "label items drawn at random"
     text = (
         f"its labelled items look hand-picked: its mean verdict is {look.judge_on_labelled:.3f} on"
         f" them and {look.judge_on_others:.3f} on the others; {fix}"
     )
-    return CardTerm("selection", False, None, None, text)
+    return Term("selection", False, None, None, text)
 
 
-def _fresh(card: JudgeCard, terms: JudgeTerms, now: datetime) -> CardTerm:
+def _fresh(card: JudgeCard, terms: JudgeTerms, now: datetime) -> Term:
     made, days, limit = _days(card.made_at, now), age_days(card, now), terms.max_age_days
     if made is None:
-        return CardTerm("age", None, card.made_at, limit, "its card has no date")
+        return Term("age", None, card.made_at, limit, "its card has no date")
     if made < 0:
-        return CardTerm("age", False, made, limit, "its card is from the future")
+        return Term("age", False, made, limit, "its card is from the future")
     if days is None:
         text = (
             f"the age of its oldest answer is unknown, at most {limit} days allowed; ask it again"
             " with a new --journal FILE, and calibrate with --judgements"
         )
-        return CardTerm("age", None, None, limit, text)
+        return Term("age", None, None, limit, text)
     if days < 0:
-        return CardTerm("age", False, days, limit, "its oldest answer is from the future")
+        return Term("age", False, days, limit, "its oldest answer is from the future")
     text = f"its oldest answer is {days:.1f} days old, at most {limit} allowed"
-    return CardTerm("age", _compare(round(days, 9), limit) <= 0, round(days, 3), limit, text)
+    return Term("age", _compare(round(days, 9), limit) <= 0, round(days, 3), limit, text)
 
 
-def _limit(name: str, value: Any, limit: Any, what: str, *, least: bool = False) -> CardTerm:
+def _limit(name: str, value: Any, limit: Any, what: str, *, least: bool = False) -> Term:
     """A value against its limit: at least that, or at most."""
     bound = f"at least {limit} needed" if least else f"at most {limit} allowed"
     if value is None:
-        return CardTerm(name, None, None, limit, f"{what}: not measured, {bound}")
+        return Term(name, None, None, limit, f"{what}: not measured, {bound}")
     side = _compare(value, limit)
     text = f"{value:.3f}" if isinstance(value, float | Decimal) else str(value)
-    return CardTerm(
-        name, side >= 0 if least else side <= 0, value, limit, f"{what}: {text}, {bound}"
-    )
+    return Term(name, side >= 0 if least else side <= 0, value, limit, f"{what}: {text}, {bound}")
 
 
 def _compare(value: Any, limit: Any) -> int:

@@ -215,11 +215,7 @@ class CardTerm(Struct, frozen=True):
     """The term of the policy."""
     holds: bool | None
     """Whether the judge meets it; null where it was not measured."""
-    value: Any = None
-    """What was measured."""
-    limit: Any = None
-    """What the policy requires."""
-    sentence: str = ""
+    sentence: str
     """What was measured, and what the policy requires."""
 
 

@@ -13,7 +13,7 @@ from assay.errors import AssayError
 from assay.grading.policy import JudgeTerms, Policy, make_rules
 from assay.judging.card import admit, age_days, read_card
 from assay.judging.drift import compare_cards
-from assay.records.judge_card import CardAdmission, JudgeCard
+from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Section, Table, section
@@ -53,7 +53,7 @@ def admissions(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> 
             admission.may_gate,
             policy,
             admission.reason,
-            list(admission.terms),
+            [CardTerm(term.id, term.holds, term.sentence) for term in admission.terms],
         )
         for policy, required in terms.items()
         for admission in [admit(card, required, now=now)]
