@@ -724,5 +724,27 @@ def test_imported_results_that_only_the_ledger_has_are_a_baseline(
     assert here("ledger", "replay", newest(ledger_url, "decision"), "--db", ledger_url).code == 0
 
 
+@on_sqlite
+def test_storing_old_runs_again_makes_them_no_newer(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
+    old = [
+        {**run, "started_at": f"2024-01-0{place}T00:00:00Z"} for place, run in enumerate(runs(3), 1)
+    ]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, old)))
+    (tmp_path / "undated.jsonl").write_text("\n".join(map(json.dumps, runs(3))))
+    for store in ((), ("--store", ledger_url)):
+        made = here("baseline", "set", "production", "old.jsonl", *store, "--json").json()
+        assert made["made_at"] == "2024-01-01T00:00:00Z"
+        late = here("gate", "undated.jsonl", "--baseline", "production", *store)
+        assert (late.code, "days old; release@1 allows 90" in late.err) == (4, True), late.err
+    undated = ("import", "undated.jsonl", "--name", "undated", "--now", "2024-01-01T00:00:00Z")
+    assert here(*undated, "--store", ledger_url).code in (0, 1)
+    with serving(ledger_url) as api:
+        for evidence in (old, {"evaluation": "undated"}):
+            posted = api.post("/baselines", {"name": "posted", "evidence": evidence}).json()
+            assert posted["baseline"]["made_at"] == "2024-01-01T00:00:00.000Z"
+
+
 def evaluation(api: Api, name: str) -> Any:
     return api.get(f"/evaluations/{name}").json()["record"]

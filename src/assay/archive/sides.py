@@ -20,7 +20,7 @@ from assay.pipeline.choice import Choice
 from assay.pipeline.deciding import Seen, side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import Decision
-from assay.release.baseline import BASELINE_SCHEMA
+from assay.release.baseline import BASELINE_SCHEMA, EvidenceAge
 from assay.release.sides import Side
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
@@ -37,6 +37,7 @@ class KeptSide(NamedTuple):
     grades: tuple[str, ...]
     bare: int
     """Grades that came without their evidence: nothing is stored of them."""
+    age: EvidenceAge
 
 
 def keep_side(
@@ -59,12 +60,13 @@ def keep_side(
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
-    bare = 0
+    bare, age = 0, EvidenceAge()
     if take is not None and basis.drafts:
         take(list(basis.drafts))
 
     def each(document: Document, graded: Graded) -> None:
         nonlocal bare
+        age.add(graded.run)
         if seen is not None:
             seen(document, graded)
         if take is None:
@@ -82,7 +84,7 @@ def keep_side(
 
     read = (one if isinstance(one, Unread) else settled(one) for one in documents)
     side = side_of(read, grader, name=name, where=where, seen=each)
-    return KeptSide(side, tuple(evidence), tuple(grades), bare)
+    return KeptSide(side, tuple(evidence), tuple(grades), bare, age)
 
 
 def decision_drafts(
@@ -148,7 +150,7 @@ def baseline_record(
         **({"made_profile": made_profile} if made_profile else {}),
         "schema": BASELINE_SCHEMA,
         "name": name,
-        "made_at": time_text(now, "milliseconds"),
+        "made_at": time_text(kept.age.dated(now), "milliseconds"),
         "evidence_digests": list(kept.evidence),
         "runs": side.runs,
         "samples": len(side.rows),

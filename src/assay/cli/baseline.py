@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.archive.store import Store
+    from assay.files.json_files import Document
+    from assay.pipeline.deciding import Seen
+    from assay.pipeline.grading import Graded
     from assay.release.attestation import Subject
     from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
@@ -72,12 +75,18 @@ def set_baseline(options: Options) -> StoredBaseline:
 
 def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:
     read: list[Subject] = []
-    name = f"baseline {options.name}"
-    side = (
-        _kept_side(options, now, ledger, read)
-        if ledger is not None
-        else read_side(options.files, choice_of(options).grader(), name=name, read=read)
-    )
+    age = stored_baselines.EvidenceAge()
+
+    def seen(_document: Document, graded: Graded) -> None:
+        age.add(graded.run)
+
+    if ledger is not None:
+        side = _kept_side(options, now, ledger, read, seen)
+    else:
+        name = f"baseline {options.name}"
+        side = read_side(
+            options.files, choice_of(options).grader(), name=name, read=read, seen=seen
+        )
 
     def write(stream: IO[bytes]) -> None:
         for path, before in zip(options.files, read, strict=True):
@@ -105,17 +114,26 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
     }
     if "made_profile" in options:  # no shelf has it, and a candidate is graded by it
         facts["made_profile"] = options.made_profile
-    return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
+    return store(
+        options.dir, options.name, kind="runs", facts=facts, write=write, now=age.dated(now)
+    )
 
 
-def _kept_side(options: Options, now: datetime, ledger: Store, read: list[Subject]) -> Side:
+def _kept_side(
+    options: Options, now: datetime, ledger: Store, read: list[Subject], seen: Seen
+) -> Side:
     """The side, after also storing a baseline of that name in the ledger, in the API's form."""
     from assay.archive.sides import SideReader, baseline_draft, baseline_record
 
     choice = choice_of(options).dated()
     sides = SideReader(ledger, choice)
     side = read_side(
-        options.files, choice.grader(), name=f"baseline {options.name}", kept=sides, read=read
+        options.files,
+        choice.grader(),
+        name=f"baseline {options.name}",
+        kept=sides,
+        read=read,
+        seen=seen,
     )
     if sides.kept[0].bare:
         raise InputError(

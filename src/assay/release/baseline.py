@@ -24,6 +24,7 @@ from assay.registry import is_path, near_miss
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from assay.records.evidence import Run
     from assay.release.policy import ReleaseRules
 
 BASELINE_SCHEMA = "assay.baseline/1"
@@ -235,6 +236,26 @@ def moment_of(text: str, path: str) -> datetime:
             "REL-005", f"the baseline was made at {text!r}, which is not a time.", where=path
         )
     return moment
+
+
+class EvidenceAge:
+    """When the oldest run of a baseline was made, if the runs say so. Storing old runs again
+    doesn't make them newer.
+    """
+
+    def __init__(self) -> None:
+        self._oldest: datetime | None = None
+
+    def add(self, run: Run | None) -> None:
+        """Count a run; None is a scorecard or a grade, which state no time."""
+        for text in () if run is None else (run.started_at, run.finished_at):
+            moment = time_of(text, UTC)
+            if moment is not None:
+                self._oldest = min(moment, self._oldest or moment)
+
+    def dated(self, now: datetime) -> datetime:
+        """The date of a baseline that is stored now."""
+        return min(now, self._oldest or now)
 
 
 def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None) -> None:

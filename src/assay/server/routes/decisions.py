@@ -35,7 +35,7 @@ from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, reg
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
-from assay.release.baseline import check_name
+from assay.release.baseline import check_name, moment_of
 from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
@@ -376,9 +376,10 @@ def _kept(
     stored = evidence.evaluation
     own = None if stored is None else own_profile(stored.evaluation.settings)
     made = None if body.profile else made_profile(body.name, own)
-    record = baseline_record(
-        body.name, kept, now=datetime.now(UTC), made_profile=made and made.profile
-    )
+    now = datetime.now(UTC)
+    if stored is not None:  # an evaluation is as old as it is, under every name
+        now = min(now, moment_of(stored.evaluation.started, body.name))
+    record = baseline_record(body.name, kept, now=now, made_profile=made and made.profile)
     return record, [*drafts.values(), baseline_draft(record, author=author)]
 
 
