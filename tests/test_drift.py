@@ -88,6 +88,23 @@ def test_the_same_behaviour_raises_no_alarm_and_other_behaviour_under_the_same_n
     assert "went up and 0 down" in found["reason"]
 
 
+@each(("answered", "alarm"), [(0, None), (1, False)])
+def test_a_new_card_of_old_verdicts_shows_no_drift_and_no_stability(
+    answered: int, alarm: bool | None
+) -> None:
+    people = labels()
+    verdicts = judged(people)
+    then, now = card(people, verdicts), card(people, verdicts, month=1)
+    then["calibration"]["answered_at"] = MONTHS[0]
+    now["calibration"]["answered_at"] = MONTHS[answered]
+    found = compare_cards([then], now)
+    assert found["alarm"] is alarm
+    known = (
+        "the verdicts of the latest card are of 2026-01-01T00:00:00Z, not newer" in found["reason"]
+    )
+    assert known is (alarm is None)
+
+
 def test_a_judge_that_got_better_has_drifted_too() -> None:
     people = labels()
     found = compare_cards(

@@ -63,7 +63,7 @@ def compare_cards(
     now = _calibrated(latest)
     left_out: list[dict[str, Any]] = []
     comparable: list[CalibratedCard] = []
-    for then in sorted(map(_calibrated, past), key=lambda one: one.card.made_at):
+    for then in sorted(map(_calibrated, past), key=lambda one: one.answered):
         reason = _unlike(then, now)
         if reason:
             left_out.append({"made_at": then.card.made_at, "reason": reason})
@@ -105,6 +105,11 @@ class CalibratedCard(NamedTuple):
     card: JudgeCard
     calibration: CalibrationRecord
 
+    @property
+    def answered(self) -> str:
+        """When the judge gave its verdicts; when the card was made if that is unknown."""
+        return self.calibration.answered_at or self.card.made_at
+
 
 def _calibrated(tree: Any) -> CalibratedCard:
     card = read_card(tree)
@@ -130,6 +135,11 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
         return "another calibration set: other items or other labels"
     if old.made_at >= new.made_at:
         return f"it was made at {old.made_at}, not before the latest card"
+    if then.answered >= now.answered:
+        return (
+            f"the verdicts of the latest card are of {now.answered}, not newer than its own; ask"
+            " the judge again with a new --journal"
+        )
     return ""
 
 
