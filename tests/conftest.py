@@ -25,7 +25,7 @@ from sqlalchemy import Connection, event
 
 from assay.store import migrating
 from examples import CAMPAIGN
-from forking import Commands, Result, once, run_anew, share_firsts
+from forking import PYTHON, Commands, Result, once, program, run_anew, share_firsts
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -176,6 +176,16 @@ def _tables_are_made_as_the_first_were() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def commands() -> Commands:
     return Commands()
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with an `assay` and a `python` that are forked, for servers and for what programs
+    start.
+    """
+    folder = tmp_path_factory.mktemp("programs")
+    with program(folder / "assay"), program(folder / "python", PYTHON):
+        yield folder
 
 
 def _running(run: Any, folder: Path) -> Any:

@@ -51,10 +51,12 @@ from contextlib import suppress
 
 
 def load(*names):
+    gc.disable()
     for name in names:
         with suppress(ModuleNotFoundError):  # an extra that is not installed here
             importlib.import_module(name)
     gc.freeze()
+    gc.enable()
 
 
 load("aiohttp", "alembic.command", "jinja2", "jsonschema_rs", "msgspec", "numpy", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo")
@@ -439,7 +441,8 @@ class Parent:
 @cache
 def parent() -> Parent:
     """What becomes a command or a server, once for each process of the test run."""
-    made = Parent(bare_parent(), "uvicorn", "assay.server.app")
+    others = "uvicorn", "pytest", "mcp", "mcp.server.mcpserver"
+    made = Parent(bare_parent(), *others, "assay.server.app")
     atexit.register(made.close)
     return made
 
@@ -453,7 +456,7 @@ def bare_parent() -> Parent:
 
 
 @contextmanager
-def program(path: Path, parent: Callable[[], Parent] = parent, code: str = "") -> Iterator[None]:
+def program(path: Path, code: str = "") -> Iterator[None]:
     """Make this path a program that scripts can start until the `with` statement ends: `assay`, or
     this code, forked, which takes no notice of what Python reads from the environment when it
     starts.

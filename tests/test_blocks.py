@@ -7,7 +7,7 @@ import re
 import select
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -18,7 +18,7 @@ import pytest
 
 from assay.cli.verbs import VERBS
 from conftest import ROOT
-from forking import PYTHON, Commands, Parent, bare_parent, program
+from forking import Commands
 
 sys.path.insert(0, str(ROOT / "docs"))
 import blocks
@@ -38,19 +38,6 @@ def run(commands: Commands) -> blocks.Run:
         return blocks.Printed(done.code, done.out, done.err)
 
     return run_command
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with an `assay` and a `python` that are forked, for servers and for what a page's
-    programs start.
-    """
-    folder = tmp_path_factory.mktemp("programs")
-    loaded = cache(lambda: Parent(bare_parent(), "pytest", "mcp", "mcp.server.mcpserver"))
-    with program(folder / "assay"), program(folder / "python", loaded, PYTHON):
-        yield folder
-    if loaded.cache_info().currsize:
-        loaded().close()
 
 
 @pytest.mark.parametrize("page", RUN)

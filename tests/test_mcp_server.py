@@ -86,9 +86,10 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
 
 
 @pytest.fixture(scope="module")
-def notes() -> Any:
+def notes(programs: Path) -> Any:
     """What our own server offers over stdio."""
-    return server.read_stdio([sys.executable, str(SERVERS / "notes.py")], timeout_s=TIME_S)
+    command = [str(programs / "python"), str(SERVERS / "notes.py")]
+    return server.read_stdio(command, timeout_s=TIME_S)
 
 
 def test_our_own_server_is_read_over_stdio(notes: Any) -> None:
@@ -101,12 +102,12 @@ def test_our_own_server_is_read_over_stdio(notes: Any) -> None:
 
 
 @pytest.fixture
-def notes_url() -> Iterator[str]:
+def notes_url(programs: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, str(SERVERS / "notes.py"), str(port)],
+        [programs / "python", str(SERVERS / "notes.py"), str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

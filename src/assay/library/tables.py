@@ -17,7 +17,7 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Context, Decimal
 from enum import Enum
@@ -319,20 +319,32 @@ def code_digest(tree: ast.Module) -> str:
     """The digest of a module's syntax tree without comments, docstrings, and sentences that people
     read.
     """
-    return sha256(_shape(tree).encode()).hexdigest()[:16]
+    parts: list[str] = []
+    _shape(tree, parts.append)
+    return sha256("".join(parts).encode()).hexdigest()[:16]
 
 
-def _shape(node: Any) -> str:
-    """A syntax tree as text: the name of each node, and its fields."""
+def _shape(node: Any, write: Callable[[str], None]) -> None:
+    """Write a syntax tree as text: the name of each node, and its fields."""
     if isinstance(node, ast.Constant):
         is_sentence = isinstance(node.value, str) and " " in node.value
-        return repr(" " if is_sentence else repr(node.value))
-    if isinstance(node, ast.AST):
-        fields = "".join([f", {_shape(getattr(node, name))}" for name in node._fields])
-        return f"['{type(node).__name__}'{fields}]"
-    if isinstance(node, list):
-        return f"[{', '.join([_shape(part) for part in node if not _is_docstring(part)])}]"
-    return repr(node)
+        write(repr(" " if is_sentence else repr(node.value)))
+    elif isinstance(node, ast.AST):
+        write(f"['{type(node).__name__}'")
+        for name in node._fields:
+            write(", ")
+            _shape(getattr(node, name), write)
+        write("]")
+    elif isinstance(node, list):
+        start = "["
+        for part in node:
+            if not _is_docstring(part):
+                write(start)
+                _shape(part, write)
+                start = ", "
+        write("]" if start == ", " else "[]")
+    else:
+        write(repr(node))
 
 
 def _is_docstring(node: Any) -> bool:
