@@ -6,8 +6,8 @@ Behind the fixture `assay` of conftest.py a command runs in one of four ways:
 - The first command of each verb is started anew, once in the whole test run: only that proves that
   it finds what it needs in a Python that has loaded nothing. So is one whose environment Python
   reads only when it starts.
-- The first command of each action of a verb is forked from a parent that has loaded the packages of
-  others and nothing of ours.
+- The first command of each module of a verb's actions is forked from a parent that has loaded the
+  packages of others and nothing of ours.
 - Every other command runs in this process, with its own folder, environment, streams and
   descriptors 0 to 2.
 - A command that must be a separate process (it serves) is forked from a parent that has loaded
@@ -522,22 +522,20 @@ class Forked:
 
 
 def kind_of(arguments: list[str]) -> tuple[str, ...]:
-    """A verb and its action; a misspelt verb has no kind, and neither has one that reads a file.
+    """A verb and the module of its action; a misspelt verb has no kind.
 
     >>> [
     ...     kind_of(words.split())
-    ...     for words in ("tools gate x.json", "gate base", "library list", "gat x", "--version")
+    ...     for words in ("tools status x", "gate base", "library list", "gat x", "--version")
     ... ]
-    [('tools', 'gate'), ('gate',), ('library', 'list'), (), ()]
+    [('tools', 'tools_gate'), ('gate',), ('library', 'list'), (), ()]
     """
     verb, action = [*arguments[:2], "", ""][:2]
     if verb not in VERBS:
         return ()
-    return (
-        (verb, action)
-        if action in VERBS[verb].actions or (verb == "library" and action.isalpha())
-        else (verb,)
-    )
+    if action in VERBS[verb].actions:
+        return (verb, VERBS[verb].actions[action][0])
+    return (verb, action) if verb == "library" and action.isalpha() else (verb,)
 
 
 def can_be_forked(env: Mapping[str, str]) -> bool:
@@ -560,11 +558,11 @@ class Commands:
     ) -> Result:
         can_be_told = sum(map(len, arguments)) < SMALL and can_be_forked({**os.environ, **env})
         kind = kind_of(arguments)
-        first_of_verb, first_of_action = is_first(*kind[:1]), is_first(*kind)
+        first_of_verb, first_of_module = is_first(*kind[:1]), is_first(*kind)
         if first_of_verb or not can_be_told or not self._one_at_a_time.acquire(blocking=False):
             return run_anew(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
         try:
-            if first_of_action:
+            if first_of_module:
                 return bare_parent().run(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
             is_main = threading.current_thread() is threading.main_thread()
             if is_main and FORKED.isdisjoint(arguments[:1]):
