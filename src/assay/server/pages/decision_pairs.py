@@ -15,7 +15,6 @@ import msgspec
 from assay import exact
 from assay.archive.sides import DecisionEvidence
 from assay.records.decision import Decision
-from assay.server.pages.paging import mapped
 from assay.server.state import Services
 from assay.store.listing import grades_of
 from assay.views.charts.decisions import ScorePair
@@ -28,7 +27,7 @@ MOST = 1000
 class _Grade(msgspec.Struct):
     run_id: Any = None
     sample_id: Any = None
-    dataset: Any = None
+    dataset: dict[str, Any] | None = None
     weighted_score: Any = None
 
 
@@ -103,7 +102,7 @@ def _grades(
 
 
 def _sample(grade: _Grade) -> str:
-    dataset = mapped(grade.dataset)
+    dataset = grade.dataset or {}
     if dataset.get("id") is not None:
         return f"{dataset['id']}/{dataset.get('sample_id')}"
     return str(grade.sample_id if grade.sample_id is not None else grade.run_id)

@@ -25,7 +25,7 @@ from assay.server.auth import READ, Principal
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.layout import block, page
-from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, texts, ways
+from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.decided import SIDES, SideWorkflows, sides_of
@@ -43,6 +43,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart
+from assay.views.charts.chart import shown as stated
 from assay.views.decision import OUTCOMES
 from assay.views.decision_sections import MAX_ROWS, decision_charts, decision_view
 from assay.views.pieces import (
@@ -95,8 +96,8 @@ class _DecisionBrief(msgspec.Struct):
     passed: Any = None
     candidate: _Side | None = None
     baseline: _Side | None = None
-    capstone: Any = None
-    reasons: Any = None
+    capstone: dict[str, Any] | None = None
+    reasons: list[str] = []
     results: Any = None
 
 
@@ -201,11 +202,11 @@ def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
 def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
     kind = NAMED.get(str(decision.schema), "of an unknown kind")
     if decision.schema == EXAM_GATE:
-        score = mapped(decision.capstone)
+        score = decision.capstone or {}
         return Line(
-            f"Exam gate, score {plain(score.get('score'))} of {plain(score.get('n'))} items",
+            f"Exam gate, score {stated(score.get('score'))} of {stated(score.get('n'))} items",
             gate_parts.passed(decision.passed),
-            "; ".join(texts(decision.reasons)) or "no reason given",
+            "; ".join(decision.reasons) or "no reason given",
             kind,
         )
     if decision.schema == SCHEMA_GATE:

@@ -9,7 +9,6 @@ from typing import Any
 from assay.records.exam import ExamGate
 from assay.records.tool_gate import ToolGate
 from assay.records.typed import convert
-from assay.server.pages.paging import mapped
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import (
@@ -83,7 +82,7 @@ def _rests_on(services: Services, project: str, item: Item, path: str, decision:
         ("Rubric", shown(decision.get("rubric"), "none")),
         *(
             (f"Digest of the {words(key).lower()}", digest(value))
-            for key, value in mapped(decision.get("digests")).items()
+            for key, value in (decision.get("digests") or {}).items()
         ),
     ]
     return section(

@@ -9,8 +9,6 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query
 
-from assay import exact
-from assay.canon import number_text
 from assay.errors import count
 from assay.server import lookup
 from assay.server.state import Services
@@ -74,29 +72,4 @@ def ways(
         older=address(path, **query, after=listing.older) if listing.older else "",
         summary=f"{count(n, what)} on this page." if n else "",
         look_further=listing.older is not None and not n,
-    )
-
-
-def mapped(value: Any) -> dict[str, Any]:
-    """A mapping, or an empty one for anything else: a stored value may have an unexpected shape."""
-    return value if isinstance(value, dict) else {}
-
-
-def texts(value: Any) -> list[str]:
-    """The members of a list as text; nothing if there is no list."""
-    return [str(one) for one in value] if isinstance(value, list | tuple) else []
-
-
-def plain(value: Any, absent: str = "not stated") -> str:
-    """A number or a text for a title, which can't contain markup.
-
-    >>> plain(0.5), plain("x"), plain(None)
-    ('0.5', 'x', 'not stated')
-    """
-    return (
-        number_text(value)
-        if exact.is_number(value)
-        else str(value)
-        if value not in (None, "")
-        else absent
     )

@@ -14,7 +14,7 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.layout import block, page
 from assay.server.pages.lineage import PAGE_OF
-from assay.server.pages.paging import Cursor, listed, mapped, ways
+from assay.server.pages.paging import Cursor, listed, ways
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
@@ -116,7 +116,7 @@ def show_result(
 ) -> Response:
     """One result."""
     item = lookup.record(services, principal.project, "result", digest)
-    document = mapped(item.tree())
+    document: dict[str, Any] = item.tree()
     whole = address("api", "v1", "records", digest)
     verb = verb_of(item.schema)
     again = (
