@@ -20,7 +20,7 @@ import numpy as np
 
 from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import estimate_clustered_mean
-from assay.stats.comparison import compare_failure_counts, compare_paired, compare_unpaired
+from assay.stats.comparison import compare_failure_counts, compare_unpaired
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
 from assay.stats.intervals import Interval, wilson
@@ -28,6 +28,7 @@ from assay.stats.means import estimate_mean
 from assay.stats.power import power_of_rates, samples_for_mean
 from assay.stats.rates import paired_rate_difference, rate_difference
 from assay.stats.sequential import MeanSequence
+from paired import compare_paired
 
 
 class Kind(NamedTuple):

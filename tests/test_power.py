@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import campaign_statistics as campaign
 from assay.errors import UsageError
-from assay.stats.comparison import compare_paired
 from assay.stats.power import (
     detectable_given,
     detectable_mean,
@@ -26,6 +25,7 @@ from assay.stats.power import (
 )
 from assay.stats.rates import paired_rate_difference
 from examples import each, repeats
+from paired import compare_paired
 
 fewer = settings(max_examples=repeats(12, 200))
 

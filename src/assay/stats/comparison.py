@@ -12,21 +12,18 @@ Where there is no interval every claim is None, and that never promotes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.clusters import (
     Groups,
     estimate_grouped_mean,
-    gather,
 )
 from assay.stats.estimate import (
     DIFFERENCES,
     SCORES,
     MeanEstimate,
-    check_level,
-    checked,
     on_scale,
 )
 from assay.stats.intervals import Interval
@@ -116,54 +113,6 @@ def claims(interval: Interval, margin: float) -> Claims:
     return Claims(low > -margin, high < -margin, low > 0, -margin < low and high < margin)
 
 
-def compare_paired(
-    candidate: Sequence[float],
-    baseline: Sequence[float],
-    *,
-    margin: float,
-    groups: Sequence[Hashable | None] | None = None,
-    level: float = 0.95,
-    power: float = 0.8,
-    guaranteed: bool = False,
-    believed: bool = False,
-) -> Comparison:
-    """Scores of the same samples on two sides, in the same order.
-
-    Student's t on the differences, cluster-robust if there are groups. If (nearly) all differences
-    are equal, the bounded interval: n pairs without a difference leave room for a rare total loss,
-    about 370 / n points. With `guaranteed` it is always the bounded interval, with `believed`
-    never.
-
-    >>> found = compare_paired([82.0, 91, 77, 95, 88, 70], [80.0, 90, 78, 91, 85, 69], margin=1.0)
-    >>> found.difference.value, found.claims.non_inferior, (found.wins, found.losses, found.ties)
-    (1.6666666666666667, True, (5, 1, 0))
-    >>> compare_paired([100.0] * 30, [100.0] * 30, margin=1.0).claims.non_inferior
-    False
-    """
-    check_level(level)
-    if len(candidate) != len(baseline):
-        message = (
-            f"{len(candidate)} candidate scores and {len(baseline)} of the baseline are not pairs."
-        )
-        raise UsageError("STA-001", message, fix="Pair on the sample id, or compare unpaired.")
-    ours, theirs = (
-        checked(candidate, SCORES, what="a score of the candidate"),
-        checked(baseline, SCORES, what="a score of the baseline"),
-    )
-    differences = checked(
-        (one - other for one, other in zip(ours, theirs, strict=True)), DIFFERENCES
-    )
-    return compare_differences(
-        Counter(differences),
-        margin=margin,
-        groups=None if groups is None else gather(differences, groups),
-        level=level,
-        power=power,
-        guaranteed=guaranteed,
-        believed=believed,
-    )
-
-
 def compare_differences(
     counts: Counter[float],
     *,
@@ -174,11 +123,19 @@ def compare_differences(
     guaranteed: bool = False,
     believed: bool = False,
 ) -> Comparison:
-    """Like `compare_paired`, of counted differences, each rounded to `DIGITS`; `groups` has the
-    sums of each group.
+    """Scores of the same samples on two sides, by their counted differences, each rounded to
+    `DIGITS`; `groups` has the sums of each group.
 
-    >>> compare_differences(Counter({1.0: 5, -1.0: 1}), margin=1.0).wins
-    5
+    Student's t on the differences, cluster-robust if there are groups. If (nearly) all differences
+    are equal, the bounded interval: n pairs without a difference leave room for a rare total loss,
+    about 370 / n points. With `guaranteed` it is always the bounded interval, with `believed`
+    never.
+
+    >>> found = compare_differences(Counter({2.0: 1, 1.0: 2, -1.0: 1, 4.0: 1, 3.0: 1}), margin=1.0)
+    >>> found.difference.value, found.claims.non_inferior, (found.wins, found.losses, found.ties)
+    (1.6666666666666667, True, (5, 1, 0))
+    >>> compare_differences(Counter({0.0: 30}), margin=1.0).claims.non_inferior
+    False
     """
     how: Any = {
         "range": DIFFERENCES,
