@@ -197,6 +197,20 @@ def test_a_file_with_a_similar_name_is_not_ignored(
         find_config()
 
 
+def test_the_ci_job_of_a_project_is_not_taken_for_its_configuration(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Path(".github", "workflows")
+    jobs.mkdir(parents=True)
+    Path(jobs, "assay.yml").write_text("jobs: {}\n")
+    Path("assay.yaml").write_text("project: x\n")
+    monkeypatch.chdir(jobs)
+    assert find_config() == "../../assay.yaml"
+    Path("../../assay.yaml").rename("../../assay.yml")
+    with pytest.raises(UsageError, match=r"mv ../../assay.yml ../../assay.yaml"):
+        find_config()
+
+
 def test_a_pipe_of_that_name_is_not_waited_for(write: Any) -> None:
     os.mkfifo("assay.yaml")
     with pytest.raises(UsageError, match="is not a file"):

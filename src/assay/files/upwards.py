@@ -8,11 +8,14 @@ anybody could put one there.
 from __future__ import annotations
 
 import os
+import shlex
 
 from assay.errors import UsageError
 
 CONFIG_FILE = "assay.yaml"
 _MISSPELT = ("assay.yml", "Assay.yaml", "Assay.yml", ".assay.yaml")
+_CI_JOB = os.path.join(os.sep, ".github", "workflows", "assay.yml")
+"""The end of the path of the job that `assay init` writes; it isn't a configuration."""
 
 
 def find_config(start: str = "") -> str | None:
@@ -20,14 +23,16 @@ def find_config(start: str = "") -> str | None:
     is none.
     """
     found = find_upwards(CONFIG_FILE, *_MISSPELT, start=start)
+    if found is not None and os.path.abspath(found).endswith(_CI_JOB):
+        return find_config(os.path.dirname(os.path.dirname(os.path.abspath(found))))
     if found is not None and (name := os.path.basename(found)) in _MISSPELT:
         # a gate that takes no settings would be opened by the name of a file
         raise UsageError(
             "CFG-001",
             f"the configuration is named {CONFIG_FILE}, not {name}.",
             where=found,
-            fix=f"mv {found} {os.path.join(os.path.dirname(found), CONFIG_FILE)}; or ignore it with"
-            " --no-config.",
+            fix=f"{shlex.join(['mv', found, os.path.join(os.path.dirname(found), CONFIG_FILE)])};"
+            " or ignore it with --no-config.",
         )
     if found is not None and not os.path.isfile(found):  # a pipe of that name would be waited for
         raise UsageError("FIL-001", "is not a file.", where=found, fix="--no-config ignores it.")
