@@ -240,6 +240,33 @@ def test_a_baseline_is_compared_with_files_of_other_tools_and_with_evaluations(
         assert (found["comparison"]["wins"], found["comparison"]["losses"]) == (10, 0)
 
 
+@pytest.mark.parametrize(
+    ("mapping", "words"),
+    [
+        ("score:score=self_rating", "score:score is the column 'Score' in the baseline, and the"),
+        ("error:failed=", "error:failed is the column 'failed' in the baseline, and left out"),
+        ("group=failed", "error:failed is the column 'failed' in the baseline, and read as group"),
+        ("id=id", ""),
+    ],
+)
+def test_a_candidate_that_reads_other_columns_is_not_compared(
+    here: Path, capsys: pytest.CaptureFixture[str], mapping: str, words: str
+) -> None:
+    for name in ("old", "new"):
+        rows = "".join(f"{n},0.{n % 5 + 5},0.95,\n" for n in range(40))
+        (here / f"{name}.csv").write_text(f"id,score,self_rating,failed\n{rows}")
+    (here / "renamed.csv").write_text((here / "old.csv").read_text().replace("id,s", "id,S"))
+    assert assay(["import", "renamed.csv", "--workflow", "bot@1", "--name", "old"]) == 0
+    assert assay(["baseline", "set", "prod", "old"]) == ExitCode.PASSED
+    candidate = ["import", "new.csv", "--workflow", "bot@2", "--name", "new", "--map", mapping]
+    assert assay(candidate) == ExitCode.PASSED
+    for baseline in ("old", "prod"):
+        capsys.readouterr()
+        code = ExitCode.MALFORMED if words else ExitCode.PASSED
+        assert assay(["gate", "new", "--baseline", baseline]) == code
+        assert words in capsys.readouterr().err
+
+
 def test_what_was_imported_is_made_again_to_the_byte(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -206,6 +206,10 @@ def test_imported_results_are_decided_on_by_the_profile_of_the_baseline(tmp_path
             assert outcome(found) == said.capitalize(), (candidate, baseline, done.err)
             if not said:
                 assert f"Error {re.findall(r'[A-Z]{3}-[0-9]{3}', done.err)[-1]}." in found.text
+        kept = {"name": "kept", "evidence": {"evaluation": "first"}}
+        assert api.post("/baselines", kept).status_code == 201
+        assert outcome(get(api, "?of=baseline:kept&of=second")) == "Promote"
+        assert outcome(get(api, "?of=baseline:kept&of=poorer")) == "Reject"
         sent = button(get(api, "?of=first&of=second"))
         answer = store(api, sent)
         assert answer.status_code == 303, answer.text

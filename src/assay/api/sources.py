@@ -16,6 +16,7 @@ from assay.archive.evaluation_choice import (
     ComparedInput,
     EvaluationChoice,
     ToolProfile,
+    baseline_settings,
     choose,
     covers,
     one_made_profile,
@@ -200,9 +201,8 @@ class SourceReader:
         self.taken = find(folder, source)
         refuse_exam(self.taken.kind, self.taken.name, where=self.taken.path)
         self._refuse_evaluation(source)
-        if made := self.taken.record.get("made_profile"):
-            own = {"own_profile": {"profile": made}}
-            self.stored = _Stored(f"the baseline {self.taken.name}", own, None)
+        if (made := baseline_settings(self.taken.record)) is not None:
+            self.stored = _Stored(f"the baseline {self.taken.name}", made, None)
         yield from stream_documents(self.taken.path)
 
     def _refuse_evaluation(self, name: str) -> None:

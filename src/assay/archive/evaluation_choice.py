@@ -16,6 +16,8 @@ from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
 from assay.formulas import NOISE
+from assay.importers.column_map import ERROR, SCORE, column_of
+from assay.importers.metric_names import plain_name
 from assay.registry import is_path
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation is graded by, each with its default."""
 FLAGS = {"profile": "--profile", "rubric": "--rubric", "policy": "--grading-policy"}
 """The options that name each of them."""
+MAP = "map"
+"""The key for the mapping of an import in the settings of an evaluation, and in a baseline."""
 OWN = "own.yaml"
 """The name of a profile that evaluations bring with them."""
 
@@ -35,6 +39,13 @@ class ToolProfile(NamedTuple):
     name: str
     tool: str
     profile: Mapping[str, Any]
+    columns: Mapping[str, str] = MappingProxyType({})
+    """The columns or metrics that were read as each thing, where that is known."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the record of a baseline keeps of it."""
+        columns = {MAP: dict(self.columns)} if self.columns else {}
+        return {"made_profile": self.profile, **columns}
 
 
 class ComparedInput(NamedTuple):
@@ -56,16 +67,29 @@ class EvaluationChoice(NamedTuple):
     """The profile that was made from metrics; None for any other."""
 
 
-def made_profile(name: str, profile: Mapping[str, Any] | None) -> ToolProfile | None:
-    """The profile as a `ToolProfile`; None if it was not made from metrics."""
+def made_profile(
+    name: str, profile: Mapping[str, Any] | None, columns: Any = None
+) -> ToolProfile | None:
+    """The profile as a `ToolProfile`; None if it was not made from metrics. `columns` is the
+    mapping of the import, if it was stored.
+    """
     if not profile or not profile.get("made_from"):
         return None
-    return ToolProfile(name, str(profile["profile"]).partition("-")[2], profile)
+    known = columns if isinstance(columns, Mapping) else {}
+    return ToolProfile(name, str(profile["profile"]).partition("-")[2], profile, known)
 
 
 def own_profile(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The profile that an evaluation brings with it."""
     return (settings.get("own_profile") or {}).get("profile")
+
+
+def baseline_settings(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a baseline of another tool's results was evaluated with, from its record; None for any
+    other.
+    """
+    made = (record or {}).get("made_profile")
+    return {"own_profile": {"profile": made}, MAP: (record or {}).get(MAP)} if made else None
 
 
 def one_made_profile(
@@ -94,6 +118,9 @@ def one_made_profile(
             fix="Compare results of one tool.",
         )
     chosen = known[0]
+    for one in rest:
+        if one.made is not None:
+            _refuse_other_columns(one.made, chosen)
     if any(one.made is not None and one.made.profile != chosen.profile for one in inputs):
         raise UsageError(
             "CLI-001",
@@ -101,6 +128,33 @@ def one_made_profile(
             fix="Give them one by one, or choose the profile with --profile.",
         )
     return chosen
+
+
+def _refuse_other_columns(candidate: ToolProfile, baseline: ToolProfile) -> None:
+    """Refuse a candidate whose scores or verdicts come from other columns than the baseline's, and
+    one that reads no failures from a column in which the baseline's rows report them.
+    """
+    columns = {key: column_of(text).name for key, text in candidate.columns.items()}
+    for key, text in baseline.columns.items():
+        before, now = column_of(text).name, columns.get(key)
+        is_value = key in ("passed", "status") or key.startswith(SCORE)
+        if not before or not (is_value or key == "error" or key.startswith(ERROR)):
+            continue
+        if now is None:
+            other = next((other for other, column in columns.items() if column == before), None)
+            where = "" if is_value or other is None else f"read as {other}"
+        elif not now:
+            where = "left out"
+        else:
+            is_other = is_value and plain_name(now) != plain_name(before)
+            where = f"the column {now!r}" if is_other else ""
+        if where:
+            raise InputError(
+                "REL-002",
+                f"{key} is the column {before!r} in the baseline, and {where} in {candidate.name}.",
+                fix="Import both with the same --map. A column that was only renamed needs its"
+                " earlier name in the file.",
+            )
 
 
 def refuse_unknown_scales(
@@ -229,11 +283,12 @@ def choose(
     `flags` are the options that an error suggests.
     """
     bar = [
-        ComparedInput(name, made_profile(name, own_profile(one or {})))
+        ComparedInput(name, made_profile(name, own_profile(one or {}), (one or {}).get(MAP)))
         for name, one in baseline.items()
     ]
     judged = [
-        ComparedInput(name, made_profile(name, own_profile(one))) for name, one in candidate.items()
+        ComparedInput(name, made_profile(name, own_profile(one), one.get(MAP)))
+        for name, one in candidate.items()
     ]
     made = None if "profile" in given else one_made_profile(bar, judged)
     if made is not None:

@@ -11,7 +11,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from assay.archive.evaluation_choice import EvaluationChoice, choose, refuse_other_scale
+from assay.archive.evaluation_choice import (
+    EvaluationChoice,
+    baseline_settings,
+    choose,
+    refuse_other_scale,
+)
 from assay.archive.evaluations import StoredEvaluation, first_grade, stored_runs
 from assay.archive.grades import NO_BASIS, Basis
 from assay.archive.named_baselines import as_stored
@@ -46,8 +51,10 @@ class ReleaseSide(NamedTuple):
 
     @property
     def settings(self) -> Mapping[str, Any] | None:
-        """What it was evaluated with; None for a baseline."""
-        return None if self.stored is None else self.stored.evaluation.settings
+        """What it was evaluated with; None for a baseline, unless another tool made it."""
+        if self.stored is not None:
+            return self.stored.evaluation.settings
+        return None if self.kept is None else baseline_settings(self.kept.record)
 
     @property
     def evidence(self) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
 from assay.archive.own_profiles import own_profile_draft
@@ -25,6 +25,9 @@ from assay.release.sides import Side
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    from assay.archive.evaluation_choice import ToolProfile
 
 Take = Callable[[list[Draft]], None]
 
@@ -140,14 +143,14 @@ def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> Decisi
 
 
 def baseline_record(
-    name: str, kept: KeptSide, *, now: datetime, made_profile: Mapping[str, Any] | None = None
+    name: str, kept: KeptSide, *, now: datetime, made: ToolProfile | None = None
 ) -> dict[str, Any]:
     """A baseline as a ledger keeps it: it names its evidence by digest, and has the profile that
-    was made from its metrics, which no shelf has.
+    was made from its metrics, which no shelf has, and the columns that were read.
     """
     side = kept.side
     return {
-        **({"made_profile": made_profile} if made_profile else {}),
+        **({} if made is None else made.facts()),
         "schema": BASELINE_SCHEMA,
         "name": name,
         "made_at": time_text(kept.age.dated(now), "milliseconds"),

@@ -113,7 +113,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
     if "made_profile" in options:  # no shelf has it, and a candidate is graded by it
-        facts["made_profile"] = options.made_profile
+        facts |= options.made_profile.facts()
     return store(
         options.dir, options.name, kind="runs", facts=facts, write=write, now=age.dated(now)
     )
@@ -142,7 +142,7 @@ def _kept_side(
             where=", ".join(options.files),
         )
     made = getattr(options, "made_profile", None)
-    record = baseline_record(options.name, sides.kept[0], now=now, made_profile=made)
+    record = baseline_record(options.name, sides.kept[0], now=now, made=made)
     ledger.put([baseline_draft(record)])
     return side
 

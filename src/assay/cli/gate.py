@@ -24,6 +24,7 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
     from assay.pipeline.choice import Choice
@@ -178,7 +179,8 @@ def _decide_and_store(
             f"not stored, because they came without their evidence: {count(bare, 'grade')}."
             " The decision is stored, but cannot be replayed."
         )
-    profile = getattr(options, "made_profile", None)
+    made: ToolProfile | None = getattr(options, "made_profile", None)
+    profile = None if made is None else made.profile
     store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), profile=profile))
     return document
 

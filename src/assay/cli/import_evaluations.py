@@ -164,6 +164,8 @@ def _noted(tally: ImportTally) -> dict[str, Any]:
     """What a reader of the evaluations should know of their import; empty if nothing is."""
     notes = [clip(one, MAX_NOTE) for one in left_out(tally)[:MAX_NOTES]]
     found: dict[str, Any] = {"notes": notes} if notes else {}
+    if tally.mapping:
+        found["map"] = dict(tally.mapping)
     if tally.unchecked:
         found["unchecked"] = {"n": tally.unchecked, "of": tally.samples}
     return found

@@ -8,7 +8,7 @@ lost, and its additional metrics don't count. Results of two tools are never com
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from hashlib import sha256
@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from assay.archive.evaluation_choice import (
+    MAP,
     ComparedInput,
     ToolProfile,
     made_profile,
@@ -226,7 +227,7 @@ def use_made_profile(
     path = os.path.join(folder, f"{chosen.profile['profile']}@{chosen.profile['version']}.yaml")
     write_file(path, pretty(chosen.profile))
     _use(options, path)
-    options.made_profile = chosen.profile
+    options.made_profile = chosen
 
 
 def is_chosen(options: Options) -> bool:
@@ -247,21 +248,25 @@ def _made(options: Options, one: str, *, needed: bool) -> ToolProfile | None:
     graded by the baseline's profile and needs none.
     """
     own: Any = None
+    columns: Any = None
     if isinstance(one, ImportedInput):
+        columns = one.imported.tally.mapping
         if not needed and one.imported.tally.samples:
-            return ToolProfile(str(one), one.imported.importer.name, {})
+            return ToolProfile(str(one), one.imported.importer.name, {}, columns)
         own = to_builtins(one.imported.made_profile(), builtin_types=(Decimal,))
     elif isinstance(one, StoredInput):
-        own = None if one.evaluation is None else own_profile(one.evaluation.evaluation.settings)
+        settings = {} if one.evaluation is None else one.evaluation.evaluation.settings
+        own, columns = own_profile(settings), settings.get(MAP)
     elif not is_path(one):
-        own = _of_baseline(options, one)
+        record = _of_baseline(options, one)
+        own, columns = record.get("made_profile"), record.get(MAP)
     elif one != "-" and not os.path.exists(one):
         file_digest(one)  # reports the missing file, which would pass for another tool's otherwise
-    return made_profile(str(one), own)
+    return made_profile(str(one), own, columns)
 
 
-def _of_baseline(options: Options, name: str) -> Any:
-    """The profile that a stored baseline was made with. With `--store` a baseline that the folder
+def _of_baseline(options: Options, name: str) -> Mapping[str, Any]:
+    """The record of a stored baseline. With `--store` a baseline that the folder
     lacks may be in the ledger: if it can't be read, the code that reads it reports why.
     """
     from assay.archive.named_baselines import find_named
@@ -270,15 +275,15 @@ def _of_baseline(options: Options, name: str) -> Any:
     from assay.store.baselines import find_baseline
 
     try:
-        return find(options.baselines, name).record.get("made_profile")
+        return find(options.baselines, name).record
     except NotEnoughEvidence:
         if getattr(options, "store", None) is None:
             raise
     with suppress(InputError), looking(options) as store:
         kept = store and find_baseline(store.ledger, name, project=store.project)
         found = kept or find_named(options.baselines, name, store).stored  # which reports none
-        return found.record.get("made_profile")
-    return None
+        return found.record
+    return {}
 
 
 def _refuse_unknown_scales(baseline: str, graded: ToolProfile) -> None:

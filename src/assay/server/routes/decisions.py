@@ -12,7 +12,9 @@ from msgspec.structs import astuple
 from starlette.responses import Response
 
 from assay.archive.evaluation_choice import (
+    MAP,
     EvaluationChoice,
+    baseline_settings,
     choose,
     made_profile,
     own_profile,
@@ -196,8 +198,8 @@ def _grader(
     named = with_configured(services, requested)
     ours = _settings("candidate", None if candidate is None else candidate.evaluation)
     theirs = _settings("baseline", baseline.evaluation)
-    if made := (baseline.kept or {}).get("made_profile"):
-        theirs = {"the baseline": {"own_profile": {"profile": made}}}
+    if (made := baseline_settings(baseline.kept)) is not None:
+        theirs = {"the baseline": made}
     policy = services.settings.policy
     if not ours and not theirs:
         choice = EvaluationChoice(
@@ -374,12 +376,12 @@ def _kept(
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
     stored = evidence.evaluation
-    own = None if stored is None else own_profile(stored.evaluation.settings)
-    made = None if body.profile else made_profile(body.name, own)
+    settings = {} if stored is None or body.profile else stored.evaluation.settings
+    made = made_profile(body.name, own_profile(settings), settings.get(MAP))
     now = datetime.now(UTC)
     if stored is not None:  # an evaluation is as old as it is, under every name
         now = min(now, moment_of(stored.evaluation.started, body.name))
-    record = baseline_record(body.name, kept, now=now, made_profile=made and made.profile)
+    record = baseline_record(body.name, kept, now=now, made=made)
     return record, [*drafts.values(), baseline_draft(record, author=author)]
 
 
