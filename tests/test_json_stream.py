@@ -87,6 +87,24 @@ def test_what_is_wrong_is_refused_with_its_place() -> None:
         assert "x.json" in caught.value.where, data
 
 
+def test_a_fault_is_named_where_it_is_and_not_taken_for_a_cut_off_file() -> None:
+    data = b'[{"a": 1},\n {"a": 2},\n {"a" 3},\n {"a": 4}\n\n]'
+    with pytest.raises(InputError, match="expecting ':' delimiter") as caught:
+        list(stream_json("x.json", [()], opened=io.BytesIO(data)))
+    assert (caught.value.where, caught.value.fix) == ("x.json:3", "")
+    whole = b'[{"a": 1},\n {"a": [-1.5e3, null, "\\u00e9"]}]'
+    for end in range(1, len(whole)):
+        with pytest.raises(InputError, match="cut off"):
+            list(stream_json("x.json", [()], opened=io.BytesIO(whole[:end])))
+
+
+def test_a_line_with_a_key_twice_is_refused_however_it_is_spelled() -> None:
+    for text in (b'{"a": 1, "a": 2}', b'{"a": "\\u0022", "b": {"c": 1, "\\u0063": "\\u0022"}}'):
+        with pytest.raises(InputError, match="twice"):
+            loads(text, "x.jsonl", 1)
+    assert loads(b'{"a": "\\u0022", "\\u0062": "\\""}', "x.jsonl") == {"a": '"', "b": '"'}
+
+
 def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "MAX_LINE", 1000)
     with pytest.raises(InputError, match="larger"):

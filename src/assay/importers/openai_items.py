@@ -16,9 +16,16 @@ from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.parts import head_of, is_number, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
+from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
 
 _KIND = "eval.run.output_item"
+_USED = (
+    *("object", "eval_id", "run_id", "datasource_item_id", "datasource_item", "status", "results"),
+    *("sample",),
+)
+_SAMPLED = ("model", "output", "usage", "error")
+"""The parts of an item and of its sample that its run needs."""
 _STATUSES = (None, "pass", "passed", "fail", "failed", "completed")
 """How an item ends that has a verdict; in any other state it has none."""
 
@@ -35,15 +42,16 @@ def read_items(
 ) -> Iterator[dict[str, Any]]:
     """The runs of output items; pages of one run may be several files."""
     graders: dict[str, bool] = {}
-    for path in paths:
-        for _, item in _items(path, []):
-            for result in objects(item.get("results")):
-                name = str(result.get("name"))
-                graders[name] = graders.get(name, False) or "score" in result
     ends: list[bool] = []
     last: tuple[dict[str, Any], str] | None = None
-    for path in paths:
-        for where, item in _items(path, ends):
+    with Spool(", ".join(paths)) as rows:
+        for path in paths:
+            for where, item in _items(path, ends):
+                for result in objects(item.get("results")):
+                    name = str(result.get("name"))
+                    graders[name] = graders.get(name, False) or "score" in result
+                rows.add((where, _used(item)))
+        for where, item in rows:
             tally.read["items"] += 1
             last = item, where
             yield _run(tool, item, where, wanted, tally, graders)
@@ -72,6 +80,13 @@ def _items(path: str, ends: list[bool]) -> Iterator[tuple[str, dict[str, Any]]]:
         elif place and (len(place) == 2 or isinstance(place[0], int)):
             where = f"{path}: item {place[-1]}"
             yield where, shaped(value, dict, "an item", where)
+
+
+def _used(item: Mapping[str, Any]) -> dict[str, Any]:
+    used = {key: item[key] for key in _USED if key in item}
+    if isinstance(sample := used.get("sample"), dict):
+        used["sample"] = {key: sample[key] for key in _SAMPLED if key in sample}
+    return used
 
 
 def _origin(

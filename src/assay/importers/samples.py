@@ -188,14 +188,15 @@ def _score(origin: ResultOrigin, metric: Metric, value: Any, sample_id: str) -> 
             f"the sample {sample_id!r} has {value!r} as its {label!r}; a score is a number.",
             where=origin.run,
         )
-    if value is not None and is_immense(value):
+    number = None if value is None else Decimal(value)
+    if number is not None and is_immense(number):
         raise InputError(
             "SCO-011",
             f"the sample {sample_id!r} has a {label!r} that is too large or too small: its"
-            f" exponent is {Decimal(value).adjusted():+}.",
+            f" exponent is {number.adjusted():+}.",
             where=origin.run,
         )
-    metric.add(value, sample_id)
+    metric.add(number, sample_id)
     if metric.scale is not None and value is not None:
         if metric.outside:
             raise InputError(

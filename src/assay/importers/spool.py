@@ -48,7 +48,7 @@ class Spool:
         self._file.seek(0)
         for line in self._file:
             try:
-                yield parse_json(line)
+                yield parse_json(line, is_own=True)
             except ValueError:
                 raise self._deep() from None
 

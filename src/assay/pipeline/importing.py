@@ -70,7 +70,7 @@ class ImportedRuns(NamedTuple):
         metric = self.tally.metrics[self.tally.metric(PASSED)]
         with atomic_write(self.spool) as out, open(self.spool, "rb") as stream:
             for line in stream:
-                run = parse_json(line)
+                run = parse_json(line, is_own=True)
                 verdict = run.get("gates", {}).get(gate, {}).get("passed")
                 raw = None if verdict is None else int(verdict)
                 metric.add(raw)
