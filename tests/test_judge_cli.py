@@ -23,6 +23,7 @@ from assay.judging.config import JudgeSpec
 from assay.judging.identity import scorer_of
 from assay.records.evidence import Source
 from examples import each, repeats
+from forking import Forked
 from judges import (
     KEY,
     Run,
@@ -749,26 +750,16 @@ def test_a_job_killed_anywhere_resumes_without_paying_twice_and_says_the_same(
     with scripted_judge(own_process=True, latency_s=0.02) as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge, "--concurrency", 4))
         assert here("judge", *arguments, "--journal", "whole.journal", "-o", "whole.json").code == 0
-        command = [
-            *COMMAND,
-            *map(str, arguments),
-            "--journal",
-            "killed.journal",
-            "-o",
-            "killed.json",
-        ]
+        command = ("judge", *arguments, "--journal", "killed.journal", "-o", "killed.json")
         journal, kills, repeated = tmp_path / "killed.journal", 0, 0
         for enough in sorted(chance.sample(range(1, 110), repeats(2, 8))):
             known = held(journal)
             judge.forget()
-            child = subprocess.Popen(
-                command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
+            child = Forked(*command, cwd=tmp_path)
             while child.poll() is None and len(known) + judge.stats().answered < enough:
                 time.sleep(0.005)
             kills += child.poll() is None
-            child.send_signal(signal.SIGKILL)
-            child.wait()
+            child.kill()
             repeated += sum(
                 json.dumps(one["body"]["messages"]) in known for one in judge.requests()
             )
@@ -777,9 +768,7 @@ def test_a_job_killed_anywhere_resumes_without_paying_twice_and_says_the_same(
         judge.forget()
         with journal.open("ab") as file:
             file.write(b'{"crc":"12345678","entry":{"key":"torn')
-        assert (
-            here("judge", *arguments, "--journal", "killed.journal", "-o", "killed.json").code == 0
-        )
+        assert here(*command).code == 0
         asked = [json.dumps(one["body"]["messages"]) for one in judge.requests()]
     assert kills == repeats(2, 8)
     assert repeated == 0
@@ -838,12 +827,7 @@ def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -
     put_items(tmp_path, 1)
     with scripted_judge(hang="silent") as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge))
-        child = subprocess.Popen(
-            [*COMMAND, *map(str, arguments), "--timeout", "10"],
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        child = Forked("judge", *arguments, "--timeout", 10, cwd=tmp_path)
         try:
             while judge.stats().requests < 2:
                 time.sleep(0.01)
@@ -854,7 +838,6 @@ def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -
             assert other.code == 4
         finally:
             child.kill()
-            child.wait()
 
 
 SMALL_DISK = """
@@ -881,16 +864,11 @@ def test_a_disk_that_fills_up_ends_the_job_and_the_next_one_goes_on(
             "-o",
             "out.json",
         )
-        full = subprocess.run(
-            [sys.executable, "-c", SMALL_DISK, *map(str, arguments)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        full = Forked(*arguments, code=SMALL_DISK, cwd=tmp_path)
+        _, err = full.communicate()
         assert full.returncode == 2
-        assert "JDG-004" in full.stderr
-        assert "Traceback" not in full.stderr
+        assert "JDG-004" in err
+        assert "Traceback" not in err
         assert not (tmp_path / "out.json").exists()
         kept = len(held(tmp_path / "j"))
         judge.forget()
