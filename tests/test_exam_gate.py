@@ -415,6 +415,10 @@ FORGERIES = [
     (("missing",), ["zzz"], "EXM-011"),
     (("latency", "p50_ms"), -1, "EXM-010"),
     (("latency", "p50_ms"), "fast", "EXM-010"),
+    (("pass_line",), {"holds": True, "limit": "low"}, "EXM-010"),
+    (("pass_line",), {"holds": False, "limit": 1.5}, "EXM-010"),
+    (("pass_line",), {"holds": True, "limit": 0.9501}, "EXM-011"),
+    (("pass_line",), {"holds": False, "limit": 0.95}, "EXM-011"),
     (("digests", "rubric"), "sha256:0", "EXM-012"),
     (("rubric",), "tutor@2", "EXM-012"),
     (("schema",), "assay.grades/1", "FIL-006"),
@@ -1001,7 +1005,8 @@ def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(
     assay: Any, tmp_path: Path
 ) -> None:
     put(tmp_path, "a.json", result([LOSING_GLOSS] * 32 + [FULL] * 68, set_="regression"))
-    put(tmp_path, "b.json", result([14] * 90 + [FULL] * 10, set_="regression"))
+    line = {"pass_line": {"holds": True, "limit": 0.9}}
+    put(tmp_path, "b.json", result([14] * 90 + [FULL] * 10, set_="regression", **line))
     put(tmp_path, "good.json", result([FULL]))
     rubric = other_rubric(tmp_path, weights=[0.5, 0.2, 0.1, 0.2])
     done = assay(
@@ -1039,6 +1044,8 @@ def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(
     own = tmp_path / "shelf" / "rubrics"
     own.mkdir(parents=True)
     (tmp_path / rubric).rename(own / "tutor@2.yaml")
+    worse = json.loads((tmp_path / "new" / "b.json").read_text())
+    assert worse["pass_line"] == {"holds": False, "limit": 0.9}
     again = json.loads((tmp_path / "new" / "a.json").read_text())
     assert (again["rubric"], again["recalibrated_from"], again["score"]) == (
         "tutor@2",

@@ -328,6 +328,13 @@ def _total_faults(checked: CheckedExam) -> Iterable[tuple[str, str, str]]:
     p50 = result.latency.p50_ms
     if p50 is not None and not exact.is_amount(p50):
         yield "EXM-010", "latency.p50_ms", "must be a number of at least 0."
+    line = result.pass_line
+    if line is not UNSET and not (exact.is_amount(line.limit) and line.limit <= 1):
+        yield "EXM-010", "pass_line.limit", "must be a number from 0 to 1."
+    elif line is not UNSET and line.holds is not checked.passes:
+        reaches = "reaches" if checked.passes else "is below"
+        message = f"is {str(line.holds).lower()}, but the score {reaches} {line.limit}."
+        yield "EXM-011", "pass_line.holds", message
     marked = [name for name in result.missing if bits.get(name) != 0]
     if marked:
         message = f"{', '.join(marked[:5])}: missing, and yet with marks or not among the items."

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from assay import exact
@@ -19,7 +20,7 @@ from assay.exams.document import CheckedExam, outcomes_of, totals_of
 from assay.exams.gate import opens, reaches
 from assay.exams.held_results import check_whole
 from assay.exams.marking import Marking, mean
-from assay.exams.policy import ExamRules, shown
+from assay.exams.policy import ExamRules, fraction, shown
 from assay.records.exam import ExamResult
 from assay.records.systems import Systems
 
@@ -128,6 +129,11 @@ def recalibrated(one: Reweighed) -> ExamResult:
         items=items,
         axes=axes,
         distribution=distribution,
+        pass_line=(
+            UNSET
+            if result.pass_line is UNSET
+            else replace(result.pass_line, holds=one.score >= fraction(result.pass_line.limit))
+        ),
         # sentences that name the old weights would be untrue under the new ones
         diagnosis=[
             f"recalibrated from {past.marking.id} (score {shown(past.score)}) to {marking.id}"
