@@ -48,13 +48,13 @@ from assay.views.pieces import (
     absent,
     clip,
     code,
-    digest,
     letter,
     line,
     listed,
     number,
     phrase,
     points,
+    short_digest,
     shown,
     small,
     verdict,
@@ -216,7 +216,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], str):
         return listed(_value(each or "none") for each in value[:MAX_ROWS])
     if isinstance(value, str) and value.startswith("sha256:"):
-        return digest(value)
+        return short_digest(value)
     return shown(_rounded(value), "none")
 
 
@@ -367,14 +367,14 @@ def _origin(decision: Decision) -> Section:
         ("Scoring system", decision.scoring_system),
         ("Grading system", decision.grading_system),
         ("Looks", shown(decision.looks or None)),
-        *((f"Digest of the {key}", digest(value)) for key, value in decision.digests.items()),
+        *((f"Digest of the {key}", short_digest(value)) for key, value in decision.digests.items()),
     ]
     declared = "declared in advance" if plan.get("declared") else "none was declared"
     return section(
         "Provenance",
         section(
             "Fingerprint of both sides",
-            Facts([("Fingerprint", digest(fingerprint.digest)), *fields], "small"),
+            Facts([("Fingerprint", short_digest(fingerprint.digest)), *fields], "small"),
             level=3,
         ),
         section(f"Plan: {declared}", *changed, Facts(planned, "small"), level=3),

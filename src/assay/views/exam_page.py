@@ -32,12 +32,12 @@ from assay.views.pieces import (
     absent,
     address,
     code,
-    digest,
     link,
     listed,
     moment,
     number,
     phrase,
+    short_digest,
     shown,
     small,
     strong,
@@ -248,7 +248,7 @@ def _history(history: HistoryView, gates: GateView | None, url: str) -> Section:
     limit = None if gates is None else gates.limit
     rows = [
         [
-            link(digest(point.digest), address("exams", point.digest)),
+            link(short_digest(point.digest), address("exams", point.digest)),
             shown(point.score),
             shown(point.n),
             point.rubric,
@@ -276,7 +276,7 @@ def _origin(view: ExamView, more: str) -> Section:
         ("Policy", shown(result.policy)),
         ("Scoring system", result.scoring_system),
         ("Grading system", result.grading_system),
-        *((f"Digest of the {key}", digest(getattr(result.digests, key))) for key in DIGESTS),
+        *((f"Digest of the {key}", short_digest(getattr(result.digests, key))) for key in DIGESTS),
     ]
     if result.recalibrated_from:
         pairs.append(("Recalibrated from", result.recalibrated_from))

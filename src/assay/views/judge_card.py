@@ -36,12 +36,12 @@ from assay.views.charts import judges as charts
 from assay.views.charts.agreement import reliability
 from assay.views.pieces import (
     code,
-    digest,
     link,
     moment,
     number,
     phrase,
     sentence,
+    short_digest,
     shown,
     small,
     verdict,
@@ -262,7 +262,7 @@ def _calibration_set(calibration: CalibrationRecord | None, label_page: str) -> 
             ("Labelled by people", f"{calibration.n_labelled:,}"),
             ("Not labelled", f"{calibration.n_unlabelled:,}"),
             ("Scale", shown(calibration.scale.name)),
-            ("Digest of the set", digest(own.digest)),
+            ("Digest of the set", short_digest(own.digest)),
         ]
         if (source := calibration.label_set) is not None:
             typed = f"{source.typed_raters:,} only typed names, which count as one rater"
@@ -302,7 +302,7 @@ def _origin(card: JudgeCard, more: Sequence[tuple[str, str]]) -> Section:
         ),
         ("Usage", shown({k: v for k, v in (card.usage or {}).items() if v is not None})),
         ("Audited on", "no items" if items is None else f"{shown(items.n)} pairs ({items.source})"),
-        ("Digest of the card", digest(card.digest)),
+        ("Digest of the card", short_digest(card.digest)),
         *more,
         *(
             (words(key), shown(value))

@@ -281,7 +281,7 @@ def _step(value: Any, whole: float) -> int:
     return min(STEPS - 1, max(1, round(share * STEPS)))
 
 
-def digest(value: Any, href: str = "") -> Piece:
+def short_digest(value: Any, href: str = "") -> Piece:
     """A digest by its first twelve digits; the whole of it is in its title."""
     if not value:
         return absent()

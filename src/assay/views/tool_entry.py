@@ -25,13 +25,13 @@ from assay.views.pieces import (
     address,
     clip,
     code,
-    digest,
     letter,
     line,
     link,
     moment,
     number,
     phrase,
+    short_digest,
     shown,
     small,
     verdict,
@@ -110,7 +110,7 @@ def history_row(entry: GradingEntry, own: str) -> list[str]:
         graded(entry.aggregate_grade, entry.grading_system, entry.raw_grade),
         entry.grading_mode,
         phrase(entry.grading_tier, small(f", at best {entry.max_attainable_grade}")),
-        digest(entry.schema_hash),
+        short_digest(entry.schema_hash),
         _why(entry),
     ]
 
@@ -151,7 +151,7 @@ def entry_view(
     """
     raw = None if entry.raw_grade is UNSET else entry.raw_grade
     related = [
-        [_RELATIONS[relation][not first], digest(other, address("schemas", other))]
+        [_RELATIONS[relation][not first], short_digest(other, address("schemas", other))]
         for relation, first, other in links
         if relation in _RELATIONS
     ]
@@ -243,7 +243,10 @@ def record_section(
     """Where a record comes from."""
     values: Mapping[str, Any] = document(record)
     pairs = [
-        (words(key), digest(values[key]) if isinstance(values[key], str) else shown(values[key]))
+        (
+            words(key),
+            short_digest(values[key]) if isinstance(values[key], str) else shown(values[key]),
+        )
         for key in keys
         if values.get(key)
     ]
@@ -258,7 +261,7 @@ def provenance(own: str, stored: str, author: str | None) -> list[tuple[str, str
     """The record itself, when it was stored, and by whom."""
     whole = link("the whole record", address("api", "v1", "records", own))
     return [
-        ("Record", phrase(digest(own), " ", whole)),
+        ("Record", phrase(short_digest(own), " ", whole)),
         ("Stored", moment(stored)),
         ("By", shown(author)),
     ]

@@ -20,19 +20,18 @@ from assay.records.tool_entry import (
     StoredIndex,
     document,
 )
-from assay.views.blocks import Block, Column, Facts, Group, Note, Paragraph, Section, Table
-from assay.views.blocks import section as _section
+from assay.views.blocks import Block, Column, Facts, Group, Note, Paragraph, Section, Table, section
 from assay.views.pieces import (
     absent,
     address,
     code,
     coded,
-    digest,
     indented,
     link,
     moment,
     number,
     phrase,
+    short_digest,
     shown,
     small,
     verdict,
@@ -174,7 +173,7 @@ def _bound(node: IndexNode | MemberNode | SchemaNode | None) -> str:
     if isinstance(node, SchemaNode) and node.snapshot is not None:
         return phrase(small("source "), code(node.snapshot.hash))
     bound = node.bound_to if isinstance(node, IndexNode) else None
-    return digest(bound) if bound else absent("nothing")
+    return short_digest(bound) if bound else absent("nothing")
 
 
 _WHY = {
@@ -279,7 +278,7 @@ def _blockers(index: StoredIndex) -> Section:
     rows = [[code(blocker.node), _why(blocker.reason)] for blocker in index.blockers[:MAX_NODES]]
     columns = ("Node", Column("Why", "wide"))
     table = Table("Blockers", columns, rows, absent="Nothing is blocked.", kind="stack")
-    return _section("Blockers", table, id="blockers")
+    return section("Blockers", table, id="blockers")
 
 
 def _tree(index: StoredIndex, rows: Sequence[tuple[TreeRow, RowHistory]]) -> Section:
@@ -289,7 +288,7 @@ def _tree(index: StoredIndex, rows: Sequence[tuple[TreeRow, RowHistory]]) -> Sec
         if len(rows) > MAX_NODES
         else []
     )
-    return _section(
+    return section(
         "Tree",
         Table("Nodes", _NODES, cells, absent="The index has no nodes.", kind="stack tree"),
         *more,
@@ -310,7 +309,7 @@ def _lock(lock: SelectionLock) -> Section:
             if key not in ("schemaId", "gradingStatus")
         }
         rows.append([member.schema_id, verdict(member.grading_status), shown(rest)])
-    return _section(
+    return section(
         "Frozen members",
         Table(
             "Frozen members",
@@ -324,7 +323,7 @@ def _lock(lock: SelectionLock) -> Section:
 
 
 def _history(entries: Sequence[tuple[GradingEntry, str]]) -> Section:
-    return _section(
+    return section(
         "Entry history",
         Table(
             "Grading entries, the newest first",
@@ -345,14 +344,14 @@ def _history(entries: Sequence[tuple[GradingEntry, str]]) -> Section:
 def _others(others: Sequence[IndexVersion]) -> Section:
     rows = [
         [
-            digest(version.digest, address("schemas", version.digest)),
+            short_digest(version.digest, address("schemas", version.digest)),
             verdict(version.index.status),
             graded(version.index.grade, version.index.grading_system),
             moment(version.stored),
         ]
         for version in others[:OLDER]
     ]
-    return _section(
+    return section(
         "Other stored indexes",
         Table(
             "Other stored indexes",
@@ -377,4 +376,4 @@ def _origin(version: IndexVersion, policies: Sequence[str], author: str | None) 
         by,
     ]
     notes = [Paragraph(note) for note in index.notes]
-    return _section("Record", Facts(pairs, "small"), *notes, id="origin")
+    return section("Record", Facts(pairs, "small"), *notes, id="origin")

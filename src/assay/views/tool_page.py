@@ -34,12 +34,12 @@ from assay.views.pieces import (
     address,
     clip,
     code,
-    digest,
     link,
     moment,
     number,
     phrase,
     sentence,
+    short_digest,
     shown,
     small,
     strong,
@@ -271,7 +271,7 @@ def _scores(tool: CheckedTool, past: Sequence[StoredCheck]) -> Section:
                 link(moment(one.check.checked_at), address("schemas", one.digest)),
                 legibility(then) if then else absent("was not there"),
                 shown(one.check.version, "no version"),
-                digest(one.check.source_hash),
+                short_digest(one.check.source_hash),
             ]
         )
     return section(
@@ -291,7 +291,7 @@ def check_record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Secti
     check = stored.check
     facts = [
         ("Source", clip(check.file)),
-        ("Hash of the source", digest(check.source_hash)),
+        ("Hash of the source", short_digest(check.source_hash)),
         ("Kind", "MCP server" if check.kind == "mcp" else "FlowMCP schema"),
         ("Scored by", code(check.system)),
         *provenance(stored.digest, stored.stored, stored.author),

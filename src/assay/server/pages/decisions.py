@@ -54,10 +54,10 @@ from assay.views.pieces import (
     link,
     moment,
     phrase,
+    short_digest,
     shown,
     verdict,
 )
-from assay.views.pieces import digest as digest_of
 from assay.views.pieces import listed as listed_pieces
 from assay.views.tool_gate import first_reason, gate_outcome, gate_title
 
@@ -304,7 +304,7 @@ def _release(item: Item) -> Decision | None:
 
 def _stored(item: Item) -> Section:
     pairs = [
-        ("Record", digest_of(item.digest)),
+        ("Record", short_digest(item.digest)),
         ("Decided", moment(item.created_at)),
         ("By", shown(item.author)),
         ("All of it", link("The whole record", address("api", "v1", "records", item.digest))),

@@ -42,8 +42,17 @@ from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
 from assay.views.exam import CheckRow, GateView, axes_of, check_row, exam_name, exam_view, gates_of
 from assay.views.exam_page import RAW, PageLinks, exam_parts
-from assay.views.pieces import absent, address, link, moment, number, phrase, shown, verdict
-from assay.views.pieces import digest as short
+from assay.views.pieces import (
+    absent,
+    address,
+    link,
+    moment,
+    number,
+    phrase,
+    short_digest,
+    shown,
+    verdict,
+)
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 25
@@ -176,7 +185,9 @@ def show_exam(
         answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
         lost=_lost(services, result, evidence),
         axis=axis if axis in axes_of(result) else "",
-        more=phrase(short(digest), " stored ", moment(item.created_at), ", by ", by, ". ", whole),
+        more=phrase(
+            short_digest(digest), " stored ", moment(item.created_at), ", by ", by, ". ", whole
+        ),
     )
     return page(request, view.title[:200], *parts, nav="/exams")
 

@@ -22,7 +22,7 @@ from assay.views.blocks import (
 )
 from assay.views.exam import check_row, gate_rows
 from assay.views.exam_page import gate_table
-from assay.views.pieces import Piece, address, digest, sentence, shown, verdict, words
+from assay.views.pieces import Piece, address, sentence, short_digest, shown, verdict, words
 from assay.views.tool_gate import gate_view
 
 Tree = dict[str, Any]
@@ -72,7 +72,7 @@ def schemas(services: Services, project: str, item: Item, decision: Tree) -> lis
 def _rests_on(services: Services, project: str, item: Item, path: str, decision: Tree) -> Section:
     relations = {"candidate_of": "decided on", "baseline_of": "compared with"}
     rows = [
-        [digest(link.source, address(path, link.source)), relations[link.relation]]
+        [short_digest(link.source, address(path, link.source)), relations[link.relation]]
         for link in services.ledger.links_of(item.digest, project=project, limit=MAX_ROWS)
         if link.relation in relations and link.source and link.target == item.digest
     ]
@@ -81,7 +81,7 @@ def _rests_on(services: Services, project: str, item: Item, path: str, decision:
         ("Grading system", shown(decision.get("gradingSystem"))),
         ("Rubric", shown(decision.get("rubric"), "none")),
         *(
-            (f"Digest of the {words(key).lower()}", digest(value))
+            (f"Digest of the {words(key).lower()}", short_digest(value))
             for key, value in (decision.get("digests") or {}).items()
         ),
     ]

@@ -20,7 +20,7 @@ from assay.views.blocks import Column, Section, Table, section
 from assay.views.charts import trends
 from assay.views.evaluations import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
-from assay.views.pieces import address, digest, link, moment, number, phrase, shown, verdict
+from assay.views.pieces import address, link, moment, number, phrase, short_digest, shown, verdict
 
 CARDS = 200
 """How many cards are searched for those of the same judge."""
@@ -91,9 +91,9 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
     """How the judge has drifted: its cards over time, and whether its answers have changed."""
     rows = [
         [
-            phrase(digest(stored.item.digest), " this one")
+            phrase(short_digest(stored.item.digest), " this one")
             if stored.item.digest == shown_card.item.digest
-            else link(digest(stored.item.digest), address("judges", stored.item.digest)),
+            else link(short_digest(stored.item.digest), address("judges", stored.item.digest)),
             moment(stored.card.made_at),
             estimate(stored.card.kappa, stored.card.n_labelled),
             shown(stored.card.prompt_version, "none"),

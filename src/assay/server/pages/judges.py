@@ -37,8 +37,7 @@ from assay.views.judge_card import (
     judge_charts,
     judge_view,
 )
-from assay.views.pieces import absent, address, link, moment, phrase, shown, small
-from assay.views.pieces import digest as short
+from assay.views.pieces import absent, address, link, moment, phrase, short_digest, shown, small
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
@@ -163,7 +162,7 @@ def show_judge(
             f"This is {kind}, not a card: it lets no judge gate. `assay judge card` makes a card"
             " of it."
         )
-        stored = phrase(short(digest), " stored ", moment(item.created_at), ". ", whole)
+        stored = phrase(short_digest(digest), " stored ", moment(item.created_at), ". ", whole)
         record = section("Record", Paragraph(stored), id="record")
         return page(request, title[:200], Note(note), part, record, nav="/judges")
     kept = StoredCard(item, read_card(item.tree(), where=digest))
@@ -180,7 +179,7 @@ def show_judge(
         label_page="/label" if "/label" in request.app.state.page_paths else "",
         more=[
             ("Made of", _made_of(services, principal.project, digest)),
-            ("Record", phrase(short(digest), " ", whole)),
+            ("Record", phrase(short_digest(digest), " ", whole)),
             ("Stored", moment(item.created_at)),
             ("By", shown(item.author)),
         ],
@@ -189,7 +188,7 @@ def show_judge(
 
 
 def _newer(last: StoredCard) -> Note:
-    where = short(last.item.digest, address("judges", last.item.digest))
+    where = short_digest(last.item.digest, address("judges", last.item.digest))
     return Note(phrase("There is a newer card of this judge: ", where, "."))
 
 
@@ -198,7 +197,9 @@ def _made_of(services: Services, project: str, digest: str) -> str:
     sources = services.ledger.made_of(digest, project=project)[:20]
     if not sources:
         return absent("not stored")
-    return phrase(*[part for one in sources for part in (short(one, address("judges", one)), " ")])
+    return phrase(
+        *[part for one in sources for part in (short_digest(one, address("judges", one)), " ")]
+    )
 
 
 def _record(services: Services, project: str, digest: str) -> Item:

@@ -49,8 +49,7 @@ from assay.views.blocks import (
 )
 from assay.views.events import plain
 from assay.views.grade import grade_head, grade_sections
-from assay.views.pieces import address, code, link, verdict
-from assay.views.pieces import shown as say
+from assay.views.pieces import address, code, link, shown, verdict
 from assay.views.values import json_text
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -127,7 +126,7 @@ def _shelf_row(services: Services, entry: ShelfFile, family: str) -> list[str]:
     return [
         link(entry.id, address("library", entry.kind, entry.id)),
         FAMILIES[family].meant_for if family in FAMILIES else family,
-        say(getattr(services.shelf.load(entry.kind, entry.id), "title", None), "no title"),
+        shown(getattr(services.shelf.load(entry.kind, entry.id), "title", None), "no title"),
         origin_of(services, entry),
     ]
 
@@ -173,7 +172,7 @@ def _sheet(request: Request, services: Services, kind: str, name: str) -> Respon
         raise lookup.absent(_singular(kind), name)
     sheet: dict[str, Any] = item.sheet()
     short_ones = [
-        (key.replace("_", " ").capitalize(), say(value, "none"))
+        (key.replace("_", " ").capitalize(), shown(value, "none"))
         for key, value in sheet.items()
         if key not in ("id", "title", "example")
     ]
@@ -349,9 +348,9 @@ def _wrong(error: AssayError) -> Part:
     rows = [
         [
             f"line {fault.line}" if fault.line is not None else "no line",
-            say(fault.path, "the whole"),
+            shown(fault.path, "the whole"),
             fault.message,
-            say(fault.fix or _FIXES.get(fault.code), "fix what the message names"),
+            shown(fault.fix or _FIXES.get(fault.code), "fix what the message names"),
             code(fault.code),
         ]
         for fault in faults[:100]

@@ -11,9 +11,17 @@ from assay.server.state import Services
 from assay.store.drafts import Link
 from assay.views.blocks import Button, Facts, Heading, Paragraph, Part, Table, section
 from assay.views.grade_line import outcome
-from assay.views.pieces import Piece, address, code, letter, link, moment, phrase
-from assay.views.pieces import digest as short
-from assay.views.pieces import shown as say
+from assay.views.pieces import (
+    Piece,
+    address,
+    code,
+    letter,
+    link,
+    moment,
+    phrase,
+    short_digest,
+    shown,
+)
 
 SHOWN = 20
 PAGE_OF = {
@@ -57,7 +65,7 @@ def lineage(
     grades = [
         [
             link(
-                short(grade.digest),
+                short_digest(grade.digest),
                 address("runs", grade.digest),
                 aria_current=(
                     "true"
@@ -67,7 +75,7 @@ def lineage(
             ),
             letter(grade.grade, grade.policy),
             outcome(grade.passed),
-            say(grade.profile, "none"),
+            shown(grade.profile, "none"),
             (
                 "shown here"
                 if graded_run.grade is not None and grade.digest == graded_run.grade.digest
@@ -94,7 +102,7 @@ def lineage(
     ]
     if result is not None:
         made_by = [
-            (name, say(result.get(key)))
+            (name, shown(result.get(key)))
             for key, name in (
                 ("policy", "Policy"),
                 ("profile", "Profile"),
@@ -104,12 +112,12 @@ def lineage(
             )
         ]
         why = [
-            (f"Why this {kind}", say((chosen or {}).get("why")))
+            (f"Why this {kind}", shown((chosen or {}).get("why")))
             for kind, chosen in (result.get("selection") or {}).items()
             if chosen
         ]
         digests = [
-            (f"Digest of the {name}", code(say(value)))
+            (f"Digest of the {name}", code(shown(value)))
             for name, value in (result.get("digests") or {}).items()
         ]
         parts += [
@@ -201,7 +209,7 @@ def _links(services: Services, project: str, graded_run: RunWithGrades) -> Part:
             [
                 f"This {kind}",
                 RELATIONS.get((linked.relation, linked.source == digest), linked.relation),
-                phrase(*[kinds.get(other, "record"), " ", short(other, href)]),
+                phrase(*[kinds.get(other, "record"), " ", short_digest(other, href)]),
             ]
         )
     return Table(
@@ -225,10 +233,10 @@ def _same_id(services: Services, project: str, graded_run: RunWithGrades) -> lis
     ).items
     rows = [
         [
-            short(item.digest, address("runs", item.digest)),
+            short_digest(item.digest, address("runs", item.digest)),
             moment(item.created_at),
-            say(item.author, "not stated"),
-            say(item.reason, "none"),
+            shown(item.author, "not stated"),
+            shown(item.reason, "none"),
         ]
         for item in runs
         if item.digest != graded_run.item.digest

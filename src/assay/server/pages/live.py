@@ -23,8 +23,18 @@ from assay.store import events
 from assay.store.events import StoredEvent
 from assay.store.facets import key
 from assay.views.blocks import Column, Facts, Group, Paragraph, Part, Table, section
-from assay.views.pieces import address, clip, letter, link, moment, phrase, points, small, verdict
-from assay.views.pieces import shown as say
+from assay.views.pieces import (
+    address,
+    clip,
+    letter,
+    link,
+    moment,
+    phrase,
+    points,
+    shown,
+    small,
+    verdict,
+)
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LOOKED_AT = 1000
@@ -97,9 +107,11 @@ async def live_run(
 def _dataset(head: dict[str, Any]) -> str:
     dataset = head.get("dataset")
     return (
-        phrase(*[say(dataset.get("id")), " ", small(say(dataset.get("sample_id"), "no sample"))])
+        phrase(
+            *[shown(dataset.get("id")), " ", small(shown(dataset.get("sample_id"), "no sample"))]
+        )
         if isinstance(dataset, dict)
-        else say(None)
+        else shown(None)
     )
 
 
@@ -128,7 +140,7 @@ def _row(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str
         name,
         agent,
         verdict(step.get("status")),
-        say(step.get("duration_ms"), "not reported"),
+        shown(step.get("duration_ms"), "not reported"),
         count,
         clip(step.get("error"), absent_as="none"),
     ]
@@ -142,8 +154,8 @@ def _evaluation(recent: Sequence[StoredEvent]) -> list[Part]:
     if last.kind == "evaluation_start":
         return [Paragraph(verdict("evaluating", "Being graded …"))]
     if last.kind == "error":
-        return [Paragraph(verdict("fail", say(body.get("message"), "no reason given")))]
-    sentence = say(next(iter(body.get("explanation") or ()), None), "No reason given.")
+        return [Paragraph(verdict("fail", shown(body.get("message"), "no reason given")))]
+    sentence = shown(next(iter(body.get("explanation") or ()), None), "No reason given.")
     mark = letter(body.get("grade"), body.get("policy"), large=True)
     return [
         Group([mark, Paragraph(sentence, "verdict")], "top"),

@@ -36,10 +36,10 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
+    short_digest,
+    shown,
     words,
 )
-from assay.views.pieces import digest as short
-from assay.views.pieces import shown as say
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 20
@@ -75,7 +75,7 @@ def list_results(
             ),
             nav="/",
         )
-    shown = Table(
+    table = Table(
         "Results, the newest first",
         COLUMNS,
         [_row(item) for item in records.items],
@@ -87,7 +87,7 @@ def list_results(
     return page(
         request,
         "Results",
-        shown,
+        table,
         ways("results", {}, records, what="result", paged=bool(after or before)),
         nav="/",
         lead=lead,
@@ -99,8 +99,8 @@ def _row(item: Item) -> list[str]:
     return [
         link(name, address("results", item.digest)),
         moment(item.created_at),
-        say(item.author, "not recorded"),
-        short(item.digest),
+        shown(item.author, "not recorded"),
+        short_digest(item.digest),
     ]
 
 
@@ -139,11 +139,11 @@ def show_result(
             "Record",
             Paragraph(
                 phrase(
-                    short(digest),
+                    short_digest(digest),
                     " stored ",
                     moment(item.created_at),
                     ", by ",
-                    say(item.author, "not recorded"),
+                    shown(item.author, "not recorded"),
                     ". ",
                     link("The whole record", whole),
                 )
@@ -191,13 +191,13 @@ def _made_of(services: Services, project: str, digest: str) -> Part:
         where = PAGE_OF.get(kinds.get(name, ""), "")
         rows.append(
             [
-                short(
+                short_digest(
                     name, address(where, name) if where else address("api", "v1", "records", name)
                 ),
                 kinds.get(name, "record"),
             ]
         )
-    shown = Table(
+    table = Table(
         "What it was made of",
         ("Record", "Kind"),
         rows,
@@ -208,4 +208,4 @@ def _made_of(services: Services, project: str, digest: str) -> Part:
         if len(sources) > MADE_OF
         else []
     )
-    return section("Made of", shown, *more, id="made-of")
+    return section("Made of", table, *more, id="made-of")

@@ -37,11 +37,11 @@ from assay.views.pieces import (
     listed,
     moment,
     phrase,
+    short_digest,
+    shown,
     small,
     verdict,
 )
-from assay.views.pieces import digest as short
-from assay.views.pieces import shown as say
 from assay.views.sample import grade_section, texts, verdict_line
 from assay.views.samples import sample_title
 from assay.views.trace import timeline, tool_calls
@@ -78,7 +78,7 @@ def _replayed(services: Services, project: str, grade: Item) -> Part:
         return Note(text, "bad")
     if replayed.same:
         same = "Replay: recomputed from the stored evidence, the grade is the same, byte for byte. "
-        return Note(phrase(same, short(grade.digest)), "good")
+        return Note(phrase(same, short_digest(grade.digest)), "good")
     gap = replayed.difference
     failed = Note(verdict("fail", "Replay: recomputed, the grade is not the same."), "bad")
     if gap is None:
@@ -267,7 +267,7 @@ def _about(
             "Sample",
             clip((result or {}).get("sample_id") or dataset.get("sample_id"), absent_as="none"),
         ),
-        ("Status of the run", verdict(tree["status"]) if tree.get("status") else say(None)),
+        ("Status of the run", verdict(tree["status"]) if tree.get("status") else shown(None)),
         *moments,
         ("Stored", moment(graded_run.item.created_at)),
         ("Tags", _tags(tree)),

@@ -24,9 +24,9 @@ from assay.views.pieces import (
     moment,
     phrase,
     points,
+    shown,
     small,
 )
-from assay.views.pieces import shown as say
 from assay.views.samples import QUESTIONS, answer_text, main_text, sample_evidence
 
 COLUMNS = (
@@ -89,8 +89,8 @@ def rows_of_runs(
             [
                 run_link(item),
                 *_texts(None if run is None else run.body),
-                letter(grade["grade"], grade["policy"]) if grade else say(None, "not graded"),
-                points(why.weighted_score) if why else say(None, "no score"),
+                letter(grade["grade"], grade["policy"]) if grade else shown(None, "not graded"),
+                points(why.weighted_score) if why else shown(None, "no score"),
                 _verdict(grade, why),
                 phrase(line(workflow_of(item)), line(_sample(item))),
                 moment(item["started_at"] or None, "not stated"),
@@ -127,7 +127,7 @@ def workflow_of(item: Mapping[str, Any]) -> str:
     """The workflow with its version."""
     workflow = part_of(item, "workflow")
     if not workflow:
-        return say(None, "not stated")
+        return shown(None, "not stated")
     return phrase(
         *[
             clip(workflow.get("id")),
@@ -140,7 +140,7 @@ def workflow_of(item: Mapping[str, Any]) -> str:
 def _sample(item: Mapping[str, Any]) -> str:
     dataset = part_of(item, "dataset")
     if not dataset:
-        return say(None, "not stated")
+        return shown(None, "not stated")
     return phrase(
         *[
             clip(dataset.get("id")),

@@ -35,10 +35,10 @@ from assay.views.pieces import (
     letter,
     link,
     phrase,
+    shown,
     small,
     strong,
 )
-from assay.views.pieces import shown as say
 from assay.views.values import json_text
 
 
@@ -77,7 +77,7 @@ def _floor(criterion: Criterion, policy: FloorPolicy) -> str:
     """The floor that applies, as a norm from 0 to 1, and where it comes from."""
     floor, origin = effective_floor(criterion, policy.rules, overrides=True)
     if floor is None:
-        return say(None, "none")
+        return shown(None, "none")
     override = criterion.floor_override
     why = {
         "role": f"role {criterion.role} under {policy.id}",
@@ -101,12 +101,12 @@ def _rubric(rubric: Rubric, policy: FloorPolicy) -> Part:
             role=item.role,
         )
         anchors = [
-            [strong(str(point)), say(item.anchors.get(str(point)), "no anchor")]
+            [strong(str(point)), shown(item.anchors.get(str(point)), "no anchor")]
             for point in range(high, low - 1, -1)
         ]
         about = Facts(
             [
-                ("Weight", say(item.weight)),
+                ("Weight", shown(item.weight)),
                 ("Scale", f"{low} to {high}"),
                 (
                     "Formula",
@@ -116,7 +116,7 @@ def _rubric(rubric: Rubric, policy: FloorPolicy) -> Part:
                     ),
                 ),
                 ("Floor", _floor(criterion, policy)),
-                ("Role", say(item.role, "none")),
+                ("Role", shown(item.role, "none")),
             ]
         )
         asks = Sentences(item.evidence_required, "Evidence it asks for")
@@ -140,7 +140,7 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
         [
             link(code(name), address("library", "gates", name)),
             "required of every run",
-            say(None, "none"),
+            shown(None, "none"),
         ]
         for name in REQUIRED
     ]
@@ -151,7 +151,7 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
             else code(ref.id)
         )
         why = "its verdict comes with the run" if ref.verdict else "required by this profile"
-        gates.append([known, why, say(ref.params, "none")])
+        gates.append([known, why, shown(ref.params, "none")])
     rows = []
     for item in [one.spec for one in make_plan(profile, why="", rubric=rubric).criteria]:
         source = (
@@ -164,13 +164,13 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
         rows.append(
             [
                 title,
-                say(item.weight),
+                shown(item.weight),
                 str(item.layer),
                 source,
                 formula,
-                say(item.params, "none"),
+                shown(item.params, "none"),
                 _floor(item.scored(None), policy),
-                say(item.role, "none"),
+                shown(item.role, "none"),
             ]
         )
     columns = (
@@ -185,13 +185,13 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
     )
     about = [
         ("Family", profile.family),
-        ("Alias", say(profile.alias, "none")),
+        ("Alias", shown(profile.alias, "none")),
         ("Rubric", _named("rubrics", profile.rubric)),
     ]
     about.append(
         (
             "Judges need",
-            "a calibration card" if profile.judge is not None else say(None, "nothing is asked"),
+            "a calibration card" if profile.judge is not None else shown(None, "nothing is asked"),
         )
     )
     return Group(
@@ -210,38 +210,38 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
 
 
 def _named(kind: str, name: str | None) -> str:
-    return link(name, address("library", kind, name)) if name else say(None, "none")
+    return link(name, address("library", kind, name)) if name else shown(None, "none")
 
 
 def _policy(policy: Policy) -> Part:
     bands = [
-        [letter(band.grade, policy.id), phrase(*["from ", say(band.min), " points"])]
+        [letter(band.grade, policy.id), phrase(*["from ", shown(band.min), " points"])]
         for band in policy.bands
     ]
     floors = [
-        (f"Floor of the role {role}", say(value)) for role, value in policy.role_floors.items()
+        (f"Floor of the role {role}", shown(value)) for role, value in policy.role_floors.items()
     ]
     about = [
         ("Family", policy.family),
-        ("Passing score", phrase(*[say(policy.pass_threshold), " points"])),
+        ("Passing score", phrase(*[shown(policy.pass_threshold), " points"])),
         ("A missed floor caps the grade at", letter(policy.floor_cap, policy.id)),
         *floors,
         (
             "Few samples pull a score towards",
             phrase(
                 *[
-                    say(policy.shrinkage.prior),
+                    shown(policy.shrinkage.prior),
                     ", as strongly as ",
-                    say(policy.shrinkage.k),
+                    shown(policy.shrinkage.k),
                     " samples",
                 ]
             ),
         ),
-        ("Points apart that are still a tie", say(policy.ranking.tie_window)),
+        ("Points apart that are still a tie", shown(policy.ranking.tie_window)),
     ]
     terms: Mapping[str, Any] = plain(policy.judge.gate) if policy.judge.gate is not None else {}
     judge_terms = (
-        Facts([(name.replace("_", " "), say(value)) for name, value in terms.items()])
+        Facts([(name.replace("_", " "), shown(value)) for name, value in terms.items()])
         if terms
         else Paragraph(WITHOUT_TERMS)
     )
