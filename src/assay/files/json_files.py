@@ -147,11 +147,12 @@ def parse_wide_json(data: bytes) -> Any:
     import json  # only for such documents; it is a fifth as fast
 
     return json.loads(
-        data, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=unique_keys
+        data, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique_keys
     )
 
 
-def _no_constant(word: str) -> Any:
+def no_constant(word: str) -> Any:
+    """Refuse NaN and the infinities, which are no JSON."""
     raise ValueError(f"{word} is not a number")
 
 

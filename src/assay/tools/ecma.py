@@ -24,7 +24,7 @@ import msgspec
 
 from assay.canon import number_text
 from assay.errors import InputError
-from assay.files.json_files import parse_json
+from assay.files.json_files import no_constant, parse_json, unique_keys
 
 OWN_HASHES = ("schemaHash", "selectionHash")
 """Top-level keys that a source must not have and that its hash leaves out."""
@@ -84,26 +84,13 @@ def parse(text: str) -> Any:
         # same strictness spelled out.
         try:
             tree = json.loads(
-                text, parse_float=Decimal, object_pairs_hook=_distinct, parse_constant=_no_constant
+                text, parse_float=Decimal, object_pairs_hook=unique_keys, parse_constant=no_constant
             )
         except json.JSONDecodeError:
             raise error from None  # no surrogate was at fault
         except RecursionError:
             raise ValueError("recursion limit exceeded") from None
     return _bounded(tree) if re.search(r"[0-9]{16}", text) else tree
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f'Detected duplicate key "{key}"')
-        found[key] = value
-    return found
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number")
 
 
 def _bounded(tree: Any) -> Any:
