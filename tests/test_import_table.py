@@ -48,7 +48,7 @@ def test_names_of_columns_suggest_what_they_are(tmp_path: Path) -> None:
     assert tally.notes[0].startswith("the verdict is a gate and adds no points")
     assert tally.notes[0].endswith("map it: passed=passed,score:passed=passed")
     assert tally.notes[1:] == [
-        "columns that are not used: stars",
+        "columns that are not used: stars (--map score:NAME=COLUMN counts one in the score)",
         "faithfulness has no value in 1 of 2 rows, where it counts as 0",
     ]
     lines = [json.dumps({"id": 1, "score": 0.5, "answer": "x"}), json.dumps({"id": 2, "score": 1})]

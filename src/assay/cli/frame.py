@@ -321,7 +321,7 @@ def choose(
         raise UsageError(
             "CLI-001",
             f"there is no {word.lower()} '{action}'.{near_miss(action, actions)}",
-            fix=f"`assay {verb} --help` lists them.",
+            fix=f"Choose {', '.join(actions)}. For example: {example}",
         )
     width = max(map(len, actions))
     listed = "\n".join(f"  {name:<{width}}  {text}" for name, text in actions.items())

@@ -368,7 +368,10 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
     tally.mapping = {**mapping, **left_out}
     unused = [str(name) for name in columns if name not in columns_of(mapping)]
     if unused:
-        tally.note(f"columns that are not used: {', '.join(unused[:20])}")
+        tally.note(
+            f"columns that are not used: {', '.join(unused[:20])} (--map score:NAME=COLUMN counts"
+            " one in the score)"
+        )
     return mapping
 
 
