@@ -570,6 +570,20 @@ def test_a_candidate_that_alone_says_what_is_expected_of_it_is_held() -> None:
         assert ("states an expected value and the baseline none in 32" in found.reason) == (
             stated is not None
         )
+    # and on other samples, where the baseline states none for any
+    elsewhere = {"id": "e", "version": "1"}
+    for stated, theirs, outcome_now in (
+        (expected, before, "hold"),
+        (None, before, "promote"),
+        (expected, made(toolruns({"expected": expected}), "baseline"), "promote"),
+    ):
+        moved = [
+            {**one, "dataset": {**elsewhere, "sample_id": f"x-{place}"}}
+            for place, one in enumerate(toolruns({"expected": stated}))
+        ]
+        wide, terms = RULES._replace(margin=12), Terms(allow_unpaired=True)
+        found = decide_sides(made(moved, "candidate"), theirs, wide, GRADER, terms=terms)
+        assert found.outcome == outcome_now, found.reason
     claimed = toolruns({"expected": expected})
     claimed[0]["metadata"]["imported"] = {
         "tool": "promptfoo"

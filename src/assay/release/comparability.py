@@ -115,19 +115,24 @@ def undeclared(baseline: Side) -> str | None:
     )
 
 
-def own_expectations(candidate: Side, baseline: Side) -> str | None:
+def own_expectations(candidate: Side, baseline: Side, *, paired: bool = True) -> str | None:
     """Why the scores show nothing if the candidate's runs state what is expected of them and the
-    baseline's state nothing: the candidate would be measured against its own claims.
+    baseline's state nothing, for the same sample or, without pairs, for any: the candidate would be
+    measured against its own claims.
     """
-    added = sorted(
-        name
-        for name, row in candidate.rows.items()
-        if row.declared is not None
-        and row.declared.expected is not None
-        and name in baseline.rows
-        and (before := baseline.rows[name].declared) is not None
-        and before.expected is None
+    stated, unstated = (
+        {
+            name
+            for name, row in side.rows.items()
+            if row.declared is not None and (row.declared.expected is not None) is states
+        }
+        for side, states in ((candidate, True), (baseline, False))
     )
+    if paired:
+        stated &= unstated
+    elif unstated != baseline.rows.keys():
+        return None
+    added = sorted(stated)
     if not added or baseline.imported:  # another tool's file may state it for some runs only
         return None
     return (

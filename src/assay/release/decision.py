@@ -18,7 +18,12 @@ from assay.records.decision import (
     MissingSamples,
 )
 from assay.records.summary import value_interval
-from assay.release.comparability import UNADMITTED, mismatches, unadmitted_floors
+from assay.release.comparability import (
+    UNADMITTED,
+    mismatches,
+    own_expectations,
+    unadmitted_floors,
+)
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, outcome_of
 from assay.release.promotion_rules import SCORE_RULE, pass_rate, unpaired_rules
@@ -186,18 +191,16 @@ def unpaired_decision(
         power=rules.power,
     )
     results = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
-    if unadmitted_floors(candidate) is not None:
-        results = tuple(
-            replace(rule, holds=False, reason=UNADMITTED)
-            if rule.id == SCORE_RULE and rule.holds
-            else rule
-            for rule in results
-        )
-    open_rules = unscored_baseline(
+    unscored = unscored_baseline(
         candidate, baseline, unscored_runs(candidate, baseline), comparison, strata, rules
     )
+    open_rules = {rule: f"{reason} {_IN_PAIRS}" for rule, reason in unscored.items()}
+    if own := own_expectations(candidate, baseline, paired=False):
+        open_rules[SCORE_RULE] = own
+    if unadmitted_floors(candidate) is not None:
+        open_rules[SCORE_RULE] = UNADMITTED
     results = tuple(
-        replace(rule, holds=False, reason=f"{open_rules[rule.id]} {_IN_PAIRS}")
+        replace(rule, holds=False, reason=open_rules[rule.id])
         if rule.holds and rule.id in open_rules
         else rule
         for rule in results
