@@ -359,3 +359,21 @@ def test_exported_grades_by_another_judge_are_not_compared(assay: Any, tmp_path:
     assert "judge: kind (version 1) here, strict (version 1) in the baseline" in other.err
     same = assay("gate", "graded-same.parquet", "--baseline", "graded-old.parquet")
     assert same.code == 1, same.err  # compared, and worse by the missing score
+
+
+def test_the_hint_after_an_export_asks_for_the_file_of_an_own_profile(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "profile: own\nversion: 1\ntitle: Own\nfamily: rag\ngates: []\ncriteria:\n"
+        "  - {id: q, label: Q, weight: 1, role: correctness, layer: 2, formula: zero_one}\n"
+    )
+    evidence = write(tmp_path / "runs.jsonl", run("rag", run_id="r-1"))
+    assay("grade", evidence, "--store", "l.db", "--profile", "own.yaml")
+    done = assay("ledger", "export", "-o", "lake", "--db", "l.db")
+    place, commands = "lake/project=default/profile=own@1", done.out.count("assay batch lake")
+    assert (done.code, commands, f"{place} needs the file of its profile" in done.out) == (
+        0,
+        0,
+        True,
+    ), done.out

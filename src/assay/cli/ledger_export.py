@@ -106,7 +106,12 @@ def _lines(document: dict[str, Any], folder: str) -> list[str]:
 
 
 def _hints(profiles: list[str], folder: str) -> list[str]:
-    """A command for each profile that grades its rows."""
+    """A command for each profile that grades its rows; a profile from a file has to be named."""
+    from assay.library.shelf import Shelf
+
+    library = os.environ.get("ASSAY_LIBRARY")
+    shelf = Shelf(library) if library else Shelf()
+    known = {entry.id for entry in shelf.entries("profiles")}
     lines: list[str] = []
     for name in profiles[:SHOWN]:
         profile = unquote(name.rpartition("profile=")[2])
@@ -114,6 +119,8 @@ def _hints(profiles: list[str], folder: str) -> list[str]:
         lines.append(
             f"  assay batch {place} -o graded-{len(lines) + 1}.parquet --profile {chosen}"
             " --keep run_id,sample,group,dataset_version,judge,stored_grade"
+            if profile in known
+            else f"  {place} needs the file of its profile: assay batch --profile FILE"
         )
     return ["Grade them again:", *map(printable, lines)] if lines else []
 
