@@ -227,3 +227,14 @@ def test_the_means_are_those_that_mlflow_reports_and_expectations_are_no_metrics
         assert not any(metric.judged for metric in tally.metrics.values())
         assert tally.read == {"rows": 4, "failed scorers": 1}
         assert all(run["expected"].keys() == {"expected_response", "length"} for run in runs)
+
+
+def test_a_column_of_ones_own_that_reports_a_failure_is_missing_evidence(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    for row in (failed := [dict(one) for one in GENAI[:2]]):
+        row["judge_error"] = None
+    failed[0]["judge_error"] = "no answer"
+    path.write_text(json.dumps(failed))
+    runs, _ = imported("mlflow", path)
+    assert [run["status"] for run in runs] == ["error", "success"]
+    assert {one["raw"] for one in runs[0]["scores"].values()} == {None}

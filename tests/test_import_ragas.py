@@ -108,6 +108,18 @@ def test_the_old_names_of_columns_are_known(tmp_path: Path) -> None:
     assert tally.dropped == {"values of bleu_score that are not numbers": 1}
 
 
+@pytest.mark.parametrize("column", ["error", "judge_error", "skipped", "status"])
+def test_a_column_that_reports_a_failure_makes_its_row_missing_evidence(
+    tmp_path: Path, column: str
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{**ROWS[0], column: "error"}, {**ROWS[1], column: "ok"}]))
+    runs, tally = imported("ragas", path)
+    assert [run["status"] for run in runs] == ["error", "success"]
+    assert {one["raw"] for one in runs[0]["scores"].values()} == {None}
+    assert (runs[0]["metadata"]["reason"], tally.errors) == (f"{column}: error", 1)
+
+
 def test_text_in_the_column_of_a_metric_is_a_missing_value(tmp_path: Path) -> None:
     columns = ("faithfulness", "factual_correctness(mode=f1)", "note", "verdict")
     texts = dict(zip(columns, ("RateLimitError", "Timeout", "RateLimitError", "fail"), strict=True))

@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from assay.errors import InputError, UsageError
@@ -323,7 +324,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
             undecided.append(_open(key, fitting))
     metrics: dict[str, list[str]] = {}
     for column, name in plain.items():
-        if _reports_error(column) or is_ending(column):
+        if may_report_failure(column):
             own = name in ("error", "exception") and "error" not in mapping
             mapping["error" if own else f"{ERROR}{column}"] = column
         elif _METRIC.fullmatch(name):
@@ -334,6 +335,12 @@ def guess(columns: Iterable[str]) -> GuessedMap:
         else:
             refused[key] = tuple(fitting)
     return GuessedMap(mapping, tuple(undecided), refused)
+
+
+@lru_cache(1024)
+def may_report_failure(column: str) -> bool:
+    """Whether a column is about failures, by its name."""
+    return _reports_error(column) or is_ending(column)
 
 
 def _reports_error(column: str) -> bool:

@@ -27,6 +27,7 @@ from assay.importers.cells import (
     present,
     structure_of,
 )
+from assay.importers.failures import failure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import keyed, objects, optional, shaped
@@ -219,6 +220,8 @@ def _failure(row: Mapping[str, Any]) -> str | None:
     if failure is None:  # TraceState.ERROR in CSV
         state = str(row.get("state", row.get("status"))).upper().rpartition(".")[2]
         failure = _FAILED.get(state)
+    if failure is None:  # a column of somebody's own; one with a slash is about a metric
+        failure = failure_of(row, (name for name in row if "/" not in name)) or None
     return None if failure is None else str(failure)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from assay.files.tables import line_of, table_rows
 from assay.importers.cells import MetricColumns, first_of, present, structure_of
+from assay.importers.failures import failure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import plain_name
@@ -93,7 +94,11 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 used[label] = _is_score(label, tally)
                 if used[label] and not _is_plain(label):
                     judged.add(label)
-            scores = {label: value for label, value in scores.items() if used[label]}
+            others = (name for name in row if name not in KNOWN_COLUMNS and name not in scores)
+            failure = failure_of(row, others)
+            scores = {
+                label: None if failure else value for label, value in scores.items() if used[label]
+            }
             question, reference = _question(row), first_of(row, REFERENCE)
             sample_id = short_id(_content(row, question, reference), index)
             seen[sample_id] += 1
@@ -102,6 +107,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 wanted,
                 tally,
                 sample_id=sample_id,
+                status="error" if failure else "success",
+                reason=failure,
                 scores=scores,
                 inputs=None if question is None else {"question": question},
                 outputs={"answer": first_of(row, ANSWER)} if origin.answers else None,

@@ -5,7 +5,6 @@ its columns. What nobody maps, the names of the columns suggest; the account sho
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -26,12 +25,11 @@ from assay.importers.column_map import (
     columns_of,
     completed,
     guess,
-    is_ending,
-    is_kind_of_error,
 )
+from assay.importers.failures import NOTHING, reports_failure, status_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.metric_names import may_be_less, plain_name
+from assay.importers.metric_names import may_be_less
 from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
@@ -39,24 +37,6 @@ from assay.registry import near_miss
 
 _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")
-_NOTHING = ("", "nan", "null", "none", "n/a", "na")
-_NO_ERROR = (
-    *(*_NOTHING, "-", "false", "no", "n", "f", "0", "0.0", "[]", "{}"),
-    *("ok", "success", "pass", "passed"),
-)
-_STATUSES = {
-    **dict.fromkeys(("success", "succeeded", "successful", "passed", "pass"), "success"),
-    **dict.fromkeys(("ok", "completed", "complete", "done", "finished"), "success"),
-    **dict.fromkeys(("failed", "fail", "failure"), "failed"),
-    **dict.fromkeys(("error", "errored", "exception", "crashed"), "error"),
-    **dict.fromkeys(("timeout", "timed_out", "timedout"), "timeout"),
-    **dict.fromkeys(("cancelled", "canceled", "aborted", "skipped"), "cancelled"),
-}
-_NOT_OK = ("false", "no", "n", "f", "0", "0.0")
-_FAILURES = ("content_filter", "safety", "refusal", "invalid", "incorrect", "wrong")
-"""Words for a failure in a column such as `finish_reason`, besides those of a status."""
-_YES = ("ok", "valid", "verdict", "complete", "completed", "finished")
-"""Endings of the names of columns in which `no` or 0 reports a failure."""
 _DIGITS = 60
 
 
@@ -91,7 +71,7 @@ class _Row(NamedTuple):
         value = self.cells.get(column)
         if isinstance(value, Decimal) or type(value) is int:
             return value
-        if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+        if value is None or (isinstance(value, str) and value.strip().lower() in NOTHING):
             return None
         if isinstance(value, bool):
             return int(value)
@@ -114,7 +94,7 @@ class _Row(NamedTuple):
     def verdict(self, column: str | None) -> bool | None:
         value = self.text(column)
         word = str(value).strip().lower()
-        if value is None or word in _NOTHING:
+        if value is None or word in NOTHING:
             return None
         if word not in (*_TRUE, *_FALSE):
             raise self.fault(
@@ -132,13 +112,7 @@ class _Row(NamedTuple):
         """
         for key, column in columns.items():
             value = self.text(column)
-            word = "" if value is None else str(value).strip().lower()
-            if is_ending(column):
-                failed = _is_failure(column, word)
-            else:
-                is_number = key != "error" and is_kind_of_error(column) and _is_number(word)
-                failed = bool(value) and word not in _NO_ERROR and not is_number
-            if failed:
+            if reports_failure(column, value, named=key == "error"):
                 return str(value) if key == "error" else f"{column}: {value}"
         return ""
 
@@ -147,7 +121,7 @@ class _Row(NamedTuple):
         if column is None:
             return "success"
         word = str(self.text(column) or "").strip().lower()
-        status = "error" if word in _NOTHING else _STATUSES.get(re.sub(r"[ -]+", "_", word))
+        status = "error" if word in NOTHING else status_of(word)
         if status is None:
             fault = self.fault(column, f"has {word[:60]!r}, which Assay doesn't know as a status.")
             fault.fix = (
@@ -173,23 +147,6 @@ class _Row(NamedTuple):
                 fix=f"Correct the value, or widen the scale of {column.name!r} in the mapping.",
             )
         return value
-
-
-def _is_failure(column: str, word: str) -> bool:
-    """Whether a word reports a failure; in a column of answers, `no` or 0 doesn't."""
-    plain = re.sub(r"[ -]+", "_", word)
-    name = plain_name(column)
-    failed = plain in _FAILURES or _STATUSES.get(plain, "success") != "success"
-    if name.endswith(("status", "code")):
-        return failed or re.fullmatch(r"[45]\d\d(?:\.0)?", word) is not None
-    return failed or (word in _NOT_OK and name.endswith(_YES))
-
-
-def _is_number(word: str) -> bool:
-    try:
-        return Decimal(word).is_finite()
-    except InvalidOperation:
-        return False
 
 
 class _TableReader:
