@@ -21,9 +21,11 @@ from hypothesis import settings
 from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.intervalsets import IntervalSet
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.util import LRUCache
 
-from assay.store import migrating
+from assay.store import databases, migrating
 from examples import CAMPAIGN
 from forking import PYTHON, Commands, Result, once, program, run_anew, share_firsts
 
@@ -170,6 +172,29 @@ def _tables_are_made_as_the_first_were() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrating, "run_alembic", run)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_are_compiled_once() -> Iterator[None]:
+    """The ledgers on SQLite of a test run share the statements that SQLAlchemy has compiled. A
+    command has one ledger and compiles each once; a test run has thousands of ledgers.
+    """
+    kept: LRUCache[Any, Any] = LRUCache(500)
+    create = databases.create_engine
+
+    def create_sharing(*arguments: Any, **options: Any) -> Engine:
+        engine = create(*arguments, **options)
+        if isinstance(engine.dialect, SQLiteDialect_pysqlite):
+            engine._compiled_cache = kept
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(databases, "create_engine", create_sharing)
+        patch.setattr(SQLiteDialect_pysqlite, "__hash__", lambda self: hash(type(self)))
+        patch.setattr(
+            SQLiteDialect_pysqlite, "__eq__", lambda self, other: type(self) is type(other)
+        )
         yield
 
 
