@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.archive.evaluations import find_evaluation
 from assay.archive.label_saving import saving, set_label
 from assay.archive.label_sets import need_set
@@ -253,3 +255,25 @@ def test_an_override_is_recorded_once_and_refused_without_a_reason(
         assert refused.code in (2, 3, 4)
         assert refused.err.count("\n") == 1
     assert assay("explain", "first", "--json").out == before
+
+
+@pytest.mark.parametrize("how", ["random", "near-floor"])
+def test_exported_labels_of_picked_samples_name_no_judge_either(
+    assay: Any, tmp_path: Path, how: str
+) -> None:
+    url = prepared(tmp_path)
+    assert assay("label", "new", "first", "--n", "34", "--draw", how, "--name", "one").code == 0
+    label_all(url, "one", "anna")
+    assert assay("label", "export", "one", "--criterion", "safety", "-o", "l.jsonl").code == 0
+    rows = [json.loads(line) for line in (tmp_path / "l.jsonl").read_text().splitlines()]
+    document = {
+        "schema": "assay.judgements/1",
+        "judge": {"model": "m-1"},
+        "scorer": {"kind": "llm", "name": "m-1"},
+        "items": [{"id": row["id"], "criterion": "safety", "raw": row["judge"]} for row in rows],
+    }
+    (tmp_path / "j.json").write_text(json.dumps(document))
+    labels = ("--labels", "l.jsonl", "--judgements", "j.json")
+    found = assay("judge", "calibrate", *labels, "--json").json()
+    assert (found["judge"] is None, found["scorer"] is None) == (how != "random",) * 2
+    assert ("not at random" in found["sentences"][0]) is (how != "random")

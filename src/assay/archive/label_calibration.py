@@ -22,7 +22,7 @@ from assay.archive.label_judgements import judged_rows
 from assay.archive.label_results import CHOICE, HOW, criteria_of, people_say
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence, UsageError, count
-from assay.judging.labels import Label
+from assay.judging.labels import Label, drawn_sentence
 from assay.records.evidence import Source
 from assay.registry import near_miss
 from assay.views.label_use import compare_commands
@@ -110,18 +110,17 @@ def labelled_rows(
         )
     if label_set.draw.how != "random":
         verdicts = None
-        sentences.append(
-            f"The set was drawn '{label_set.draw.how}', not at random: these numbers describe its"
-            " items, not the evaluation. The calibration names no judge, so a card made from it"
-            " lets none gate. Draw a random set for that."
-        )
+        sentences.append(drawn_sentence(label_set.draw.how))
+        rows = [row._replace(draw=label_set.draw.how) for row in rows]
     return LabelledRows(rows, verdicts, about, sentences)
 
 
 def unjudged_rows(results: LabelResults, *, criterion: str | None) -> list[Label]:
     """The rows of a criterion of a set without a judge."""
     people = people_say(results, _criterion(results, criterion))
-    return [Label(item.run_id, people.get(item.run), None) for item in results.stored.set.items]
+    drawn = results.stored.set
+    draw = None if drawn.draw.how == "random" else drawn.draw.how
+    return [Label(item.run_id, people.get(item.run), None, draw=draw) for item in drawn.items]
 
 
 def _criterion(results: LabelResults, wanted: str | None) -> str:

@@ -17,7 +17,7 @@ from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
-from assay.judging.labels import check_one_verdict, kind_of, read_labels
+from assay.judging.labels import check_one_verdict, drawn_sentence, kind_of, read_labels
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -47,11 +47,17 @@ def _calibrate(options: Options, store: Store | None) -> int:
         name, version = name or labelled.about["name"], version or labelled.about["id"]
         judgements = labelled.judgements
     where = options.labels or f"the set {name}"
+    notes: list[str] = []
     try:
+        if labelled is None:
+            rows = read_labels(options.labels, _verdicts(judgements))
+            # the labels of a set in a ledger, exported
+            if drawn := next((row.draw for row in rows if row.draw is not None), None):
+                judgements, notes = None, [drawn_sentence(drawn)]
+        else:
+            rows, notes = labelled.rows, labelled.sentences
         document = calibrate_rows(
-            read_labels(options.labels, _verdicts(judgements))
-            if labelled is None
-            else labelled.rows,
+            rows,
             minimum=options.minimum,
             level=options.level,
             seed=options.seed,
@@ -68,7 +74,7 @@ def _calibrate(options: Options, store: Store | None) -> int:
         raise
     if labelled is not None:
         document["label_set"] = labelled.about
-        document["sentences"] = [*labelled.sentences, *document["sentences"]]
+    document["sentences"] = [*notes, *document["sentences"]]
     if store is not None:
         from assay.store.drafts import draft
 

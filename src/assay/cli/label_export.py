@@ -49,7 +49,11 @@ def _export(options: Options) -> int:
                 opt.note(f"{error.message} The rows have no verdicts of a judge.")
                 labels = unjudged_rows(results, criterion=options.criterion)
             rows = [
-                {name: value for name, value in row._asdict().items() if name != "group" or value}
+                {
+                    name: value
+                    for name, value in row._asdict().items()
+                    if value is not None or name in ("human", "judge")
+                }
                 for row in labels
             ]
     made = results.stored.set

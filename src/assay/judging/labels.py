@@ -40,6 +40,8 @@ class Label(NamedTuple):
     human: Any
     judge: Any
     group: str | int | None = None
+    draw: str | None = None
+    """How a set of a ledger was drawn, if not at random: its labels describe no other items."""
 
 
 class Scale(NamedTuple):
@@ -56,6 +58,15 @@ class Scale(NamedTuple):
     def score(self, value: Any) -> float | None:
         """A value as a number; None for an absent one, or where values have no worth."""
         return None if value is None else self.worth.get(value_text(value))
+
+
+def drawn_sentence(how: str) -> str:
+    """What follows from labels of a set that was not drawn at random."""
+    return (
+        f"The set was drawn '{how}', not at random: these numbers describe its items, not the"
+        " evaluation. The calibration names no judge, so a card made from it lets none gate. Draw a"
+        " random set for that."
+    )
 
 
 def read_labels(path: str, verdicts: Mapping[str, Any] | None = None) -> list[Label]:
