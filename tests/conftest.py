@@ -25,6 +25,9 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
+from assay.batch.duckdb_engine import DuckDBEngine
+from assay.batch.duckdb_views import attached_databases
+from assay.batch.quoting import identifier
 from assay.store import databases, migrating
 from examples import CAMPAIGN
 from forking import PYTHON, Commands, Result, once, program, run_anew, share_firsts
@@ -196,6 +199,43 @@ def _statements_are_compiled_once() -> Iterator[None]:
             SQLiteDialect_pysqlite, "__eq__", lambda self, other: type(self) is type(other)
         )
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _batches_share_one_duckdb() -> Iterator[None]:
+    """Opening DuckDB costs more than a query over a few rows. The first command of a process that
+    grades a batch opens its own, and so does each with limits; the others connect to one that
+    stays.
+    """
+    stays: list[DuckDBEngine] = []
+    connected: list[DuckDBEngine] = []
+    was_opened, was_closed = DuckDBEngine.__init__, DuckDBEngine.close
+
+    def open_engine(engine: DuckDBEngine, connection: Any = None, **settings: Any) -> None:
+        names = {name for name, value in settings.items() if value is not None}
+        if connection is not None or names != {"scratch"} or not stays:  # a command has a scratch
+            was_opened(engine, connection, **settings)
+            if names == {"scratch"}:
+                stays.append(DuckDBEngine())
+                stays[0].connection.execute("SET enable_external_file_cache = false")
+        else:
+            was_opened(engine, stays[0].connection.cursor())
+            engine._own = True
+            connected.append(engine)
+
+    def close_engine(engine: DuckDBEngine) -> None:
+        if engine in connected:
+            connected.remove(engine)
+            for name, _ in attached_databases(engine.connection):
+                engine.connection.execute(f"DETACH {identifier(name)}")
+        was_closed(engine)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DuckDBEngine, "__init__", open_engine)
+        patch.setattr(DuckDBEngine, "close", close_engine)
+        yield
+    for engine in stays:
+        engine.close()
 
 
 @pytest.fixture(scope="session")

@@ -48,8 +48,11 @@ def _whole(found: Interval) -> None:
 
 
 @given(TWO)
-def test_the_kappas_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
-    from sklearn.metrics import cohen_kappa_score
+def test_kappas_macro_precision_recall_and_f1_are_those_of_scikit_learn(
+    pairs: list[tuple[int, int]],
+) -> None:
+    """In one test: loading scikit-learn takes seconds in each process."""
+    from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 
     first, second = _ours(pairs)
     counted = count_pairs(first, second)
@@ -67,19 +70,10 @@ def test_the_kappas_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> N
             assert "one and the same rating" in (found.reason or "")
         else:
             assert found.value == pytest.approx(wanted, abs=1e-9)
-
-
-@given(TWO)
-def test_macro_precision_recall_and_f1_are_those_of_scikit_learn(
-    pairs: list[tuple[int, int]],
-) -> None:
-    from sklearn.metrics import precision_recall_fscore_support
-
-    first, second = _ours(pairs)
-    wanted = precision_recall_fscore_support(first, second, average="macro", zero_division=0)
-    found = classify(count_pairs(first, second))
-    assert found is not None
-    assert tuple(found) == pytest.approx(wanted[:3], abs=1e-9)
+    averaged = precision_recall_fscore_support(first, second, average="macro", zero_division=0)
+    classified = classify(counted)
+    assert classified is not None
+    assert tuple(classified) == pytest.approx(averaged[:3], abs=1e-9)
 
 
 @pytest.mark.parametrize("level", many.LEVELS)

@@ -91,14 +91,6 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")], "nothing is left"
 
 
-def test_a_process_that_used_the_engine_ends_without_a_report_of_leaks(
-    assay_anew: Any, tmp_path: Path
-) -> None:
-    write(tmp_path / "s.parquet", rows())
-    done = assay_anew("batch", "s.parquet", "-o", "g.parquet", "--profile", PROFILE)
-    assert (done.code, "leaked" in done.err) == (1, False), done.err
-
-
 def test_csv_and_jsonl_outputs_hold_the_same_rows(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "s.parquet", rows())
     for form in ("csv", "jsonl") if CAMPAIGN else ("csv",):
@@ -145,7 +137,9 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
     assert "not used    team\n" in done.out
 
 
-def test_the_bar_is_shown_on_a_terminal_and_gone_at_the_end(tmp_path: Path) -> None:
+def test_the_bar_is_shown_on_a_terminal_and_gone_at_the_end_without_a_report_of_leaks(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "s.parquet", rows())
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "assay", "batch", "s.parquet", "-o", "g.parquet"]
@@ -163,6 +157,7 @@ def test_the_bar_is_shown_on_a_terminal_and_gone_at_the_end(tmp_path: Path) -> N
     assert done.returncode == 1
     assert "\rbatch [##" in shown, "in a terminal it is erased to the end of the line each time"
     assert shown.endswith("\r\x1b[K")
+    assert "leaked" not in shown, "DuckDB counts what is left open when the process ends"
     assert b"\r" not in done.stdout
 
 

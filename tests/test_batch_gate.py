@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch, scoring_plan
 from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
 from examples import CAMPAIGN
+from forking import once
 
 duckdb = pytest.importorskip("duckdb")
 PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "two-criteria@1.yaml")
@@ -140,6 +139,7 @@ SIDES = {
             {**row, "gates": {**row["gates"], "polite": n > 1}} for n, row in enumerate(POLITE)
         ],
         "twice": [*GOOD, GOOD[0]],
+        "half": [with_raw(row, None) if n % 2 else row for n, row in enumerate(GOOD)],
         "invalid": [with_raw(GOOD[0], 99), *GOOD[1:]],
         "grouped": runs(1, drop=0.0, groups=8),
         "their outputs": [
@@ -181,37 +181,29 @@ SIDES = {
 }
 
 
-@cache
-def all_graded() -> Any:
+def grade_all(folder: Path) -> None:
     """The grades of all sides as one table: a batch costs much the same for any number of runs."""
-    return graded([row for side in SIDES.values() for row in side])
-
-
-def graded(rows: Rows) -> Any:
-    """A database with the grades of these runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = evidence(Path(folder) / "all.parquet", rows)
-        source = duckdb.connect()
+    rows = [row for side in SIDES.values() for row in side]
+    path = evidence(folder / "in.parquet", rows)
+    with duckdb.connect() as source:
         made = grade_table(str(path), profile=PROFILE, connection=source, keep=list(KEPT))
-        made.create("graded")
-    return source
+        made.write_parquet(str(folder / "graded.parquet"))
 
 
 def batch(
-    path: Path, side: str | Rows, *, columns_sql: dict[str, str] | None = None, **changes: Any
+    path: Path, side: str, *, columns_sql: dict[str, str] | None = None, **changes: Any
 ) -> Path:
-    """The runs of a side, or these, as the output of a batch, with its record. The columns in SQL
-    are kept too, in place of those of the rows.
+    """The runs of a side as the output of a batch, with its record. The columns in SQL are kept
+    too, in place of those of the rows.
     """
-    is_side = isinstance(side, str)
-    rows = SIDES[side] if isinstance(side, str) else side
-    where = f"WHERE regexp_full_match(run, '{side}-[0-9]+')" if is_side else ""
+    rows, graded = SIDES[side], once("batches-to-decide-on", grade_all) / "graded.parquet"
     made = columns_sql or {}
     keep = [name for name in KEPT if name not in made and any(row.get(name) for row in rows)]
     lacks = [f'"{name}"' for name in KEPT if name not in keep]
     more = "".join(f', {sql} AS "{name}"' for name, sql in made.items())
-    (all_graded() if is_side else graded(rows)).execute(
-        f"COPY (SELECT * EXCLUDE ({', '.join(lacks)}){more} FROM graded {where}) TO '{path}'"
+    duckdb.execute(
+        f"COPY (SELECT * EXCLUDE ({', '.join(lacks)}){more} FROM '{graded}'"
+        f" WHERE regexp_full_match(run, '{side}-[0-9]+')) TO '{path}'"
     )
     keep += made
     record = BatchRecord(
@@ -287,10 +279,9 @@ def test_a_decision_over_batches_and_its_slices_are_those_over_scorecards(
 
 
 def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: Any) -> None:
-    lacking = [with_raw(row, None) if n % 2 else row for n, row in enumerate(named("half", GOOD))]
     ours, theirs = (
         batch(tmp_path / "ours.parquet", "also good"),
-        batch(tmp_path / "theirs.parquet", lacking),
+        batch(tmp_path / "theirs.parquet", "half"),
     )
     done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
     assert (done.code, done.json()["outcome"]) == (1, "hold")

@@ -55,7 +55,9 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
     assert jobs["parquet"]["fix"] == ""
 
 
-def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_path: Path) -> None:
+def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(
+    assay: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "aiohttp.py").write_text("raise ModuleNotFoundError('', name='aiohttp')\n")
     (tmp_path / "bin").mkdir()
     env = {"PYTHONPATH": str(tmp_path), "PATH": str(tmp_path / "bin")}
@@ -78,7 +80,8 @@ def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_pa
     assert judge["fix"].endswith("[judge]'")
     assert sandbox["found"] == "there is no `bwrap` on the path"
     assert sandbox["fix"].startswith("Install bubblewrap: apt-get install bubblewrap")
-    shown = assay("doctor", "--for", "http", "--for", "judge", env=env).out
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    shown = assay("doctor", "--for", "http", "--for", "judge").out
     assert "[run]'  # run is the extra for http\n" in shown
     assert "[judge]'\n" in shown
     wrong = assay("doctor", "--for", "server")

@@ -230,9 +230,7 @@ def test_only_the_status_success_opens_the_status_gate(status: str) -> None:
 
 
 @pytest.mark.req("W-011")
-@pytest.mark.parametrize(
-    "status", ["Success", "SUCCESS", "succes", "ok", "skipped", "", True, 1, None]
-)
+@each("status", ["Success", "SUCCESS", "succes", "ok", "skipped", "", True, 1, None])
 def test_a_status_outside_the_list_is_refused_and_never_read_as_success(status: Any) -> None:
     tree = run("rag")
     tree["status"] = status
@@ -247,7 +245,7 @@ def step(name: str, status: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-012")
-@pytest.mark.parametrize(
+@each(
     ("steps", "verdict", "culprit"),
     [
         ([step("plan", "success"), step("edit", "success")], True, "no critical step failed"),

@@ -216,7 +216,8 @@ def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:
     """Pytest counts each subtest, and lists only those that fail."""
     test = tmp_path / "test_sums.py"
     report = tmp_path / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    bare = ("--disable-plugin-autoload", "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", "-q", *bare, str(test)]
     for limit, verdicts in ((9, [True, True]), (1, [False, True])):
         test.write_text(
             "def test_many(subtests):\n"

@@ -37,7 +37,7 @@ from assay.tools.reading.folders import read_folder
 from assay.tools.reading.walker import HOST, WALKER
 from assay.tools.source import Module, NotData
 from assay.tools.validation import validate
-from examples import CAMPAIGN, repeats
+from examples import CAMPAIGN, each, repeats
 from serving import is_running, until
 
 SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
@@ -120,7 +120,7 @@ def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None
     assert read(engine, "export const main = { name: 'x' }").tools_text == "{}"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "export const schema = { a: 1 }",
@@ -227,7 +227,7 @@ def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> No
         ).main == {"a": 1}
 
 
-@pytest.mark.parametrize(
+@each(
     "code",
     [
         "main.a = 2",
@@ -269,7 +269,7 @@ def test_handlers_that_would_change_the_schema_when_they_are_called_are_refused(
         )
 
 
-@pytest.mark.parametrize(
+@each(
     "code",
     [
         "struct.url = main.root",
@@ -386,7 +386,7 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "named"),
     [
         (
@@ -516,7 +516,7 @@ PROBES = {
 }
 
 
-@pytest.mark.parametrize(("probe", "named"), PROBES.values(), ids=PROBES)
+@each(("probe", "named"), PROBES.values())
 def test_a_module_that_can_tell_one_engine_from_another_is_refused(
     engine: Engine, probe: str, named: str
 ) -> None:
@@ -597,7 +597,7 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+@each("lie", LIES.values())
 def test_a_module_cannot_change_how_it_is_read(engine: Engine, lie: str) -> None:
     found = read(
         engine, f"{lie}\nexport const main = {{ tools: {{ a: [1, 'x', {{ b: true }}] }}, n: 1.5 }}"
@@ -701,7 +701,7 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize(("change", "noted"), DIFFERENT.values(), ids=DIFFERENT)
+@each(("change", "noted"), DIFFERENT.values())
 def test_what_users_would_see_in_another_way_is_named(
     engine: Engine, change: str, noted: NotData
 ) -> None:
@@ -710,7 +710,7 @@ def test_what_users_would_see_in_another_way_is_named(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         "Object.freeze(main)",
@@ -754,7 +754,7 @@ def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> N
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "start"),
     [
         (
@@ -812,7 +812,7 @@ def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(
     assert error.message.startswith(start)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "if (true) { var main = { a: 1 } }\nexport { main }",
@@ -837,7 +837,7 @@ def test_a_module_that_throws_where_the_schema_does_not_need_it_is_refused(engin
     ).message.startswith("its `main` needs the unknown name `nope`")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "named"),
     [
         (
@@ -990,7 +990,7 @@ if CAMPAIGN:
     }
 
 
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+@each("bomb", BOMBS.values())
 def test_memory_has_an_end(engine: Engine, bomb: str) -> None:
     error = refused(engine, f"{bomb}\nexport const main = {{}}")
     assert error.code in ("FMC-003", "FMC-004", "FMC-005")
@@ -1014,7 +1014,7 @@ def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
     assert read(engine, SOUND).main["namespace"] == "shop"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "what"),
     [
         ("const a = {}\na.b = { a }\nexport const main = { x: a }", "contains itself, at x.b.a"),
@@ -1035,17 +1035,6 @@ def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
         ),
         ("const s = 'x'.repeat(1e6)\nexport const main = { a: new Array(50).fill(s) }", "of text"),
         ("export const main = { a: new Array(20000).fill(() => 1) }", "places without data"),
-    ],
-    ids=[
-        "cycle",
-        "cyclic list",
-        "deep",
-        "deep text",
-        "sparse",
-        "far index",
-        "laughs",
-        "text",
-        "functions",
     ],
 )
 def test_an_object_beyond_all_measure_is_refused(engine: Engine, text: str, what: str) -> None:
@@ -1075,7 +1064,7 @@ def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
 # --- what is not a module
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "start"),
     [
         ("export const main = {\n  a: 1 b\n}", "line 2, column "),
@@ -1121,7 +1110,7 @@ def test_lines_far_down_a_long_file_are_counted_right(engine: Engine) -> None:
     ] == [(f"m{number}", 4000 + number) for number in range(3000)]
 
 
-@pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
+@each("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
 def test_a_schema_that_is_no_object_is_refused(engine: Engine, value: str) -> None:
     assert refused(engine, f"export const main = {value}").code == "FMC-002"
 
@@ -1135,7 +1124,7 @@ def test_a_module_without_a_schema_says_what_it_exports(engine: Engine) -> None:
         assert engine.read(text.encode(), file="x.mjs") == NoExport(names)
 
 
-@pytest.mark.parametrize(
+@each(
     ("thrown", "said"),
     [
         (
@@ -1740,7 +1729,7 @@ def test_the_canonical_text_is_that_of_the_specification() -> None:
 
 
 @pytest.mark.req("F-084")
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         math.inf,

@@ -571,7 +571,7 @@ def test_a_record_that_is_not_signed_or_is_none_shows_nothing() -> None:
         assert read_record(signed(record), key=b"k", test="t", kind="unittest").fault
 
 
-@pytest.mark.parametrize(
+@each(
     ("case", "word"),
     [
         ("", ""),

@@ -36,6 +36,7 @@ from assay.scoring.metrics.measure import Undetermined
 from assay.tools import behaviour as tool_behaviour
 from assay.tools import checks, status
 from assay.tools import gate as tool_gate
+from examples import each
 
 SYSTEMS = tuple(tables.systems())
 
@@ -452,7 +453,7 @@ def digest_of(source: str) -> str:
     return tables.code_digest(ast.parse(source))
 
 
-@pytest.mark.parametrize(
+@each(
     "planted",
     [
         ("score >= limit", "score > limit"),
@@ -465,7 +466,7 @@ def test_a_change_of_a_rule_moves_the_digest_of_its_module(planted: tuple[str, s
     assert digest_of(RULE.replace(*planted)) != digest_of(RULE)
 
 
-@pytest.mark.parametrize(
+@each(
     "planted",
     [
         ("as the guide says", "as agreed"),
