@@ -283,6 +283,21 @@ def test_an_old_evaluation_and_a_name_of_two_things_are_no_baseline_in_python(
         assay.gate(good, "twice", profile=profile)
 
 
+def test_judge_cards_of_the_project_count_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = Path(__file__).parents[1] / "src/assay/cli/examples/rag.jsonl"
+    assert len(assay.load(str(run))) == 3
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "assay.yaml").write_text("judge_cards: [cards/main.json]\n")
+    monkeypatch.chdir("inner")
+    with pytest.raises(InputError, match=r"^\.\./cards/main\.json"):
+        assay.load(str(run))
+    with pytest.raises(InputError, match=r"^\.\./cards/main\.json"):
+        assay.gate(str(run), str(run))
+
+
 def test_imported_results_are_decided_in_python_by_the_metrics_of_the_baseline(
     assay_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,8 @@ class Configured(NamedTuple):
     release: ReleaseBars = ReleaseBars()
     only_command: tuple[str, ...] = ()
     """Options that the file sets for `assay gate`, and that may change a decision."""
+    cards: tuple[str, ...] = ()
+    """Files with judge cards."""
 
 
 def configured(workflow: str | None, dataset: str | None = None) -> Configured:
@@ -115,6 +117,7 @@ def _read(
             for name in spec.commands.get("gate", {})
             if name.replace("-", "_") not in _OUTPUTS
         ),
+        tuple(map(config.resolve, spec.judge_cards)),
     )
 
 

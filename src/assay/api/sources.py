@@ -99,7 +99,7 @@ class SourceReader:
         configured = {kind: value for kind, value in named if value}
         if self.stored is None:
             values: dict[str, Any] = {**dict(CHOSEN), **configured, **given}
-            return Bar(Choice(**values, library=library))
+            return Bar(Choice(**values, library=library, cards=self._config.cards))
         name, settings, made_at = self.stored
 
         def chosen_by(given: Mapping[str, str]) -> EvaluationChoice:
@@ -118,7 +118,8 @@ class SourceReader:
             else:  # it lacks something that assay.yaml requires
                 found = chosen_by({"profile": base, **given})
                 profile = found.profile
-        return Bar(Choice(found.policy, profile, found.rubric, library), found.made, made_at)
+        choice = Choice(found.policy, profile, found.rubric, library, self._config.cards)
+        return Bar(choice, found.made, made_at)
 
     def required(self, choice: Choice) -> Choice:
         """The same with what the scorers and gates of the configuration require of every run."""
