@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from assay.archive.evaluation_choice import ComparedInput, made_profile, one_made_profile
 from assay.cli.main import run as assay
 from assay.errors import ExitCode
 from assay.importers.known import KNOWN
@@ -265,6 +266,15 @@ def test_a_candidate_that_reads_other_columns_is_not_compared(
         code = ExitCode.MALFORMED if words else ExitCode.PASSED
         assert assay(["gate", "new", "--baseline", baseline]) == code
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stored", [None, 5, [1], {"score:a": 5, "error": None, "passed": {}}])
+def test_a_malformed_map_in_a_stored_record_is_no_map(stored: Any) -> None:
+    tree = {"profile": "imported-table", "version": 1, "made_from": "a table"}
+    known = made_profile("old", tree, {"score:a": "x", "error": "e", "passed": "p"})
+    posted = made_profile("new", tree, stored)
+    found = one_made_profile([ComparedInput("old", known)], [ComparedInput("new", posted)])
+    assert found == known
 
 
 def test_what_was_imported_is_made_again_to_the_byte(

@@ -75,7 +75,8 @@ def made_profile(
     """
     if not profile or not profile.get("made_from"):
         return None
-    known = columns if isinstance(columns, Mapping) else {}
+    listed = columns.items() if isinstance(columns, Mapping) else ()
+    known = {str(key): text for key, text in listed if isinstance(text, str)}
     return ToolProfile(name, str(profile["profile"]).partition("-")[2], profile, known)
 
 
