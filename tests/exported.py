@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from assay.views.exporters import Format
+from assay.views.exporters import Format, ResultSource
 
 
 def exported(form: Format, document: Mapping[str, Any]) -> bytes:
@@ -15,6 +15,6 @@ def exported(form: Format, document: Mapping[str, Any]) -> bytes:
     stream.write(form.head())
     sink = form.onto(stream)
     for place, result in enumerate(document["results"]):
-        sink.write((form.joint() if place else b"") + form.piece(result))
+        sink.write((form.joint() if place else b"") + form.piece_of(result, ResultSource()))
     form.finish(stream, document["faults"], document["counts"])
     return stream.getvalue()

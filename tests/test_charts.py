@@ -829,7 +829,7 @@ def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
     good, bad = results()[0], results()[1]
     for number in range(150):
         own = {"run_id": f"r-{number}", "sample_id": f"s-{number}"}
-        report.write(report.piece({**(bad if number % 3 == 0 else good), **own}))
+        report.add({**(bad if number % 3 == 0 else good), **own})
     source = report.foot([], {})
     page = Page(source.decode())
     assert len(source) < 1_000_000

@@ -265,7 +265,7 @@ class SessionGrades:
         from assay.errors import Fault
         from assay.files.atomic import atomic_write
         from assay.files.json_files import parse_json
-        from assay.views.exporters import format_of
+        from assay.views.exporters import ResultSource, format_of
 
         form = format_of(path)
         results = [parse_json(one["result"].encode()) for _, one in self.ordered()]
@@ -279,7 +279,7 @@ class SessionGrades:
             for index, result in enumerate(results):
                 if index:
                     sink.write(form.joint())
-                sink.write(form.piece(result))
+                sink.write(form.piece_of(result, ResultSource()))
             form.finish(stream, faults, self._counts(len(faults)))
 
     def _counts(self, faults: int) -> dict[str, Any]:

@@ -84,7 +84,9 @@ class Sink(Protocol):
 
 
 class Format:
-    """How grades are written in one format. Only `piece` has no default."""
+    """How grades are written in one format. Only `piece` has no default, and a format that defines
+    `piece_of` needs none.
+    """
 
     def prepare(
         self,

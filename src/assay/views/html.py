@@ -109,10 +109,6 @@ class Report(Format):
         self.title, self.subtitle = title.name or self.title, title.lead
         self._rate = title.rate
 
-    def piece(self, result: Mapping[str, Any]) -> bytes:
-        """A result of which nothing else is known."""
-        return self.piece_of(result, ResultSource())
-
     def piece_of(self, result: Any, source: ResultSource) -> bytes:
         """A result on three lines: what is counted, its row, and its evidence."""
         plain = msgspec.to_builtins(result, builtin_types=(Decimal,), enc_hook=str)

@@ -30,12 +30,6 @@ class Spooled(Format):
         """Write the file. `rows` has what was kept."""
         raise NotImplementedError
 
-    def piece(self, result: Payload) -> bytes:
-        """One result of which nothing else is known."""
-        from assay.views.exporters import ResultSource
-
-        return self.piece_of(result, ResultSource())
-
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
         """One result on one line."""
         row = self.row(result, source)

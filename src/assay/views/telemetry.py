@@ -190,10 +190,6 @@ class TelemetryFile(Format):
     file exporter and receiver. Events on the wire: `exporting`.
     """
 
-    def piece(self, result: Payload) -> bytes:
-        """The events of a result without its run."""
-        return self.piece_of(result, ResultSource())
-
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
         """The events of one result, on the trace that its run came from."""
         origin = origin_of(result if source.run is None else source.run)
