@@ -255,6 +255,18 @@ def test_a_table_without_ids_or_inputs_is_said_to_be_paired_by_its_rows(tmp_path
         assert sum("pairs rows by their place" in note for note in tally.notes) == n
 
 
+def test_repeats_in_a_column_of_another_name_are_hinted_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table(tmp_path / "results.csv", "id,score,trial\na,1,1\na,1,2\n")
+    assert assay(["grade", str(path)]) == ExitCode.MALFORMED
+    assert "--map attempt=COLUMN" in capsys.readouterr().err
+    assert assay(["grade", str(path), "--map", "attempt=trial"]) == ExitCode.PASSED
+    table(path, "id,score,epoch\na,1,0\n")
+    assert assay(["grade", str(path)]) == ExitCode.MALFORMED
+    assert "Number the repeats from 1." in capsys.readouterr().err
+
+
 def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:
     text = "id,Segment,Helpful,f1,error,latency_s\nt1,a,yes,1,,1.5\nt2,b,no,1,timed out,2\n"
     path = table(tmp_path / "results.csv", text)

@@ -232,7 +232,11 @@ class _TableReader:
 
 def _whole(value: Decimal | int, row: _Row, column: str | None) -> int:
     if value != int(value) or not 1 <= value <= 1_000_000:
-        raise row.fault(str(column), f"has {value}; an attempt is a whole number from 1.")
+        raise row.fault(
+            str(column),
+            f"has {value}; an attempt is a whole number from 1.",
+            fix="Number the repeats from 1.",
+        )
     return int(value)
 
 

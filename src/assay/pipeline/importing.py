@@ -105,7 +105,7 @@ def import_runs(
             for run in importer.read(read_from, wanted, tally):
                 read_run(Document(run, where))
                 stream.write(encode(run) + b"\n")
-                _note_id(run["run_id"], seen, where)
+                _note_id(run["run_id"], seen, where, importer.name)
     except AssayError as error:
         for path, file in zip(paths, read_from, strict=True):  # users don't know the copy's name
             if file != path:
@@ -138,7 +138,7 @@ def _file(path: str, folder: str) -> str:
     return copy
 
 
-def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
+def _note_id(run_id: str, seen: set[bytes], where: str, tool: str) -> None:
     """Refuse a second run with the same id: later readers would see only one. Ids are kept as
     128-bit digests.
     """
@@ -148,7 +148,8 @@ def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
             "FIL-007",
             f"two runs have the id {run_id[:80]!r}.",
             where=where,
-            fix="Give each run a different id. If the file has two versions, split it in two.",
+            fix="Give each run a different id. If the file has two versions, split it in two."
+            + " Repeats need a column with their number: --map attempt=COLUMN." * (tool == "table"),
         )
     seen.add(digest)
 
