@@ -28,6 +28,8 @@ _CONTENT = ("id", "input", "output", "expected")
 
 Answer = tuple[str, int]
 """The digest of an answer, and which of several equal ones it is."""
+Scored = tuple[Any, ...]
+"""The scorer of an answer whose score is in the spool, and the names and scores of any others."""
 
 
 def _fits(head: Head) -> bool:
@@ -50,18 +52,21 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with Spool(path) as spool:
-            seen, scores = Counter[tuple[str, str]](), dict[Answer, dict[str, Any]]()
+            seen, scores = Counter[tuple[str, str]](), dict[Answer, Scored]()
+            first: dict[str, Scored] = {}  # one object for the answers with one scorer
             for record in _records(path):
+                alone = first.setdefault(record["name"], (record["name"],))
                 content = digest({key: record.get(key) for key in _CONTENT})[7:23]
-                seen[content, record["name"]] += 1
-                answer = (content, seen[content, record["name"]])
-                if answer not in scores:
+                key = (content, alone[0])
+                seen[key] += 1
+                answer = (content, seen[key])
+                if answer in scores:
+                    scores[answer] += (alone[0], _score(record))
+                else:
+                    scores[answer] = alone
                     spool.add([answer, {key: record[key] for key in _KEPT if key in record}])
-                scores.setdefault(answer, {})[record["name"]] = (
-                    None if record.get("error") else record.get("score")
-                )
                 tally.read["scores"] += 1
-            names = list(dict.fromkeys(name for one in scores.values() for name in one))
+            names = list(dict.fromkeys(name for one in scores.values() for name in _names(one)))
             apart = len(names) > 1 and all(len(one) == 1 for one in scores.values())
             if apart:
                 tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
@@ -70,17 +75,26 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             yield from _samples(spool, origin, wanted, tally, scores, [] if apart else names)
 
 
+def _names(scored: Scored) -> Scored:
+    return (scored[0], *scored[1::2])
+
+
+def _score(record: dict[str, Any]) -> Any:
+    return None if record.get("error") else record.get("score")
+
+
 def _samples(
     spool: Spool,
     origin: ResultOrigin,
     wanted: Wanted,
     tally: ImportTally,
-    scores: dict[Answer, dict[str, Any]],
+    scores: dict[Answer, Scored],
     names: list[str],
 ) -> Iterator[dict[str, Any]]:
     attempts: Counter[str] = Counter()
     for (content, number), record in spool:
-        found = scores.pop((content, number))
+        scored = scores.pop((content, number))
+        found = dict(zip(_names(scored), (_score(record), *scored[2::2]), strict=True))
         asked = {key: record[key] for key in ("input", "expected") if key in record}
         sample_id = short_id(record.get("id", asked or None), tally.samples + 1)
         if not names:

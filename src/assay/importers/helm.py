@@ -50,6 +50,7 @@ BOOKKEEPING = (
     "prompt_truncated",
 )
 NO_QUALITY = ("max_prob", "predicted_index", "platt_", "logprob")
+_NO_SCORES = (*BOOKKEEPING, *NO_QUALITY)
 
 
 def _kind(head: Head) -> str | None:
@@ -242,9 +243,7 @@ def _run(
 
 
 def _is_score(label: str, tally: ImportTally) -> bool:
-    is_score = (
-        not label.startswith((*BOOKKEEPING, *NO_QUALITY)) or tally.scale_of(label) is not None
-    )
+    is_score = not label.startswith(_NO_SCORES) or tally.scale_of(label) is not None
     if not is_score:
         tally.dropped["statistics_that_are_no_scores"] += 1
     return is_score
