@@ -284,7 +284,8 @@ def _is_broken(answer: Any) -> bool:
 
 def _rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for line, row in stream_lines(path):
-        yield f"{path}:{line}", shaped(row, dict, "a line", f"{path}:{line}")
+        where = f"{path}:{line}"
+        yield where, shaped(row, dict, "a line", where)
 
 
 def _category(path: str) -> str:

@@ -82,7 +82,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         file_id(main),
         answers=state is not None,
     )
-    with tempfile.TemporaryFile() as spool:
+    with tempfile.TemporaryFile(buffering=1024 * 1024) as spool:
         perturbed = _spool_stats(main, spool, tally)
         if state is not None:
             _spool_states(state, spool, tally)
@@ -153,7 +153,9 @@ def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> bool:
 
 def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
     """The mean of a statistic; None if it counts nothing."""
-    count = shaped(stat.get("count", 0), int, f"the count of {label!r}", where)
+    count = stat.get("count", 0)
+    if type(count) is not int:
+        shaped(count, int, f"the count of {label!r}", where)
     mean, total = stat.get("mean"), stat.get("sum", 0)
     if count == 0 or mean is None:
         return None
