@@ -545,6 +545,17 @@ def test_the_list_of_exams_says_score_n_and_whether_the_gate_passed(shop: Shop) 
         assert words in found.text
 
 
+@pytest.mark.parametrize("least", [0.9, 0.999])
+def test_an_exam_is_held_to_its_own_pass_score(empty: Api, least: float) -> None:
+    body = {"exam": {**exam(), "pass_score": least}, "answers": answers()}
+    graded = empty.post("/exams/grade", body).json()
+    score, holds = graded["result"]["score"], least == 0.9
+    assert 0.92 < score < 0.999
+    assert graded["result"]["pass_line"] == {"holds": holds, "limit": least}
+    found = get(empty, f"/exams/{graded['digest']}").text
+    assert ("The hard gate passed" in found, "0.999" in found) == (holds, not holds)
+
+
 def test_an_exam_says_that_results_of_its_name_have_other_questions(empty: Api) -> None:
     whole = {"exam": exam(), "answers": answers()}
     first = empty.post("/exams/grade", whole).json()["digest"]

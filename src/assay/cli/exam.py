@@ -7,7 +7,7 @@ from datetime import date
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from assay.cli import options as opt
@@ -29,15 +29,15 @@ from assay.errors import ExitCode, InputError, ShelfError, UsageError
 from assay.exams.ablation import break_step, cascade_document
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
-from assay.exams.document import CheckedExam, check_result, exam_result, read_result
+from assay.exams.document import CheckedExam, check_result, exam_result, pass_line, read_result
 from assay.exams.exam import Exam, left_out, read_exam
 from assay.exams.lost_marks import lost_marks
-from assay.exams.marking import MarkedExam, Marking, grade_exam
+from assay.exams.marking import Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
-from assay.exams.policy import ExamRules, fraction
+from assay.exams.policy import ExamRules
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
-from assay.records.exam import ExamResult, LostMark, PassLine
+from assay.records.exam import ExamResult, LostMark
 from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.views import exam_text, junit
@@ -182,7 +182,7 @@ def _graded(options: Options, store: Store | None) -> int:
     result = replace(
         exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults, notes=notes),
         broken=cascades or UNSET,
-        pass_line=_pass_line(options.min_score, exam, graded),
+        pass_line=pass_line(_pass_score(options.min_score, exam), graded.score),
     )
     if store is not None:
         from assay.archive.records import exam_drafts
@@ -209,14 +209,11 @@ def _graded(options: Options, store: Store | None) -> int:
     return opt.give(options, result, lines, code, forms=forms)
 
 
-def _pass_line(given: float | None, exam: Exam, graded: MarkedExam) -> PassLine | UnsetType:
-    """The line on the passing score, compared exactly; none if no score is set."""
-    limit = given if given is not None else exam.pass_score
-    if limit is None:
-        return UNSET
-    if not 0 <= limit <= 1:
-        raise UsageError("CLI-001", f"--min-score {limit:g} is not a score from 0 to 1.")
-    return PassLine(holds=graded.score >= fraction(limit), limit=limit)
+def _pass_score(given: float | None, exam: Exam) -> Any:
+    """The passing score of the command, else of the exam; None if neither sets one."""
+    if given is not None and not 0 <= given <= 1:
+        raise UsageError("CLI-001", f"--min-score {given:g} is not a score from 0 to 1.")
+    return given if given is not None else exam.pass_score
 
 
 def _cascades(

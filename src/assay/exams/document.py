@@ -161,6 +161,11 @@ def _looked_for(marking: Marking) -> dict[str, str] | UnsetType:
     return {pattern.id: pattern.means for pattern in marking.rubric.pattern_rules}
 
 
+def pass_line(limit: Any, score: Fraction) -> PassLine | UnsetType:
+    """The line on the passing score, compared exactly; none if no score is set."""
+    return UNSET if limit is None else PassLine(holds=score >= fraction(limit), limit=limit)
+
+
 # --- back
 
 
@@ -202,7 +207,7 @@ class CheckedExam(NamedTuple):
         """The same result with this pass score, unless its own is higher."""
         if pass_score <= self.pass_score:
             return self
-        line = PassLine(holds=self.score >= fraction(pass_score), limit=pass_score)
+        line = pass_line(pass_score, self.score)
         return self._replace(result=replace(self.result, pass_line=line))
 
     @property

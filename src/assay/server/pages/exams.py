@@ -11,6 +11,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay import exact
+from assay.canon import number_text
 from assay.errors import AssayError, count
 from assay.exams.answers import Answer
 from assay.exams.document import CheckedExam, check_result, read_result
@@ -179,7 +181,7 @@ def show_exam(
     evidence = _evidence(services, project, digest)
     parts = exam_parts(
         view,
-        _gates(services, result, digest, stored),
+        _gates(services, result, digest, stored, _pass_score(evidence)),
         links=links,
         history=history_of(services, project, same, stored, exam_name(result.exams)),
         answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
@@ -200,6 +202,12 @@ def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
             evidence: dict[str, Any] = item.tree()
             return evidence
     return {}
+
+
+def _pass_score(evidence: dict[str, Any]) -> Any:
+    """The pass score of the exam that was answered; 0 if it has none."""
+    named = [file.get("pass_score") for file in evidence.get("exam", ())]
+    return max(filter(exact.is_amount, named), default=0)
 
 
 def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> list[LostMark]:
@@ -256,7 +264,11 @@ def _checked(services: Services, result: ExamResult, where: str) -> CheckedExam 
 
 
 def _gates(
-    services: Services, result: ExamResult, where: str, stored: StoredExam | None
+    services: Services,
+    result: ExamResult,
+    where: str,
+    stored: StoredExam | None,
+    pass_score: Any = 0,
 ) -> GateView:
     """The gates that a result can be held to by itself, and for a regression set the drop against
     the stored baseline.
@@ -267,10 +279,11 @@ def _gates(
     if isinstance(rules, str) or isinstance(exam, str):
         why_not = exam if isinstance(exam, str) else str(rules)
         return GateView(name, [], None, f"{why_not}.", why_not=why_not)
+    exam = exam.held_to(pass_score)
     if result.set == CAPSTONE:
         held = decide(exam, rules)
         rows = [check_row(one) for one in (held.capstone, held.target, held.soft[0])]
-        return gates_of(name, rows, limit=rules.policy.hard_gate)
+        return gates_of(name, rows, limit=held.capstone.limit)
     soft = (soft_schema(exam, rules), soft_score(exam.score, rules))
     return gates_of(name, [_drop(services, exam, rules, stored), *map(check_row, soft)])
 
@@ -285,7 +298,9 @@ def _drop(
     )
     if not isinstance(before, str):
         try:
-            return check_row(drop_check(exam, before, rules))
+            row = check_row(drop_check(exam, before, rules))
+            least = f"; below the pass score of {number_text(exam.pass_score)}"
+            return row if exam.passes else row._replace(text=row.text + least)
         except AssayError as error:
             before = error.message
     return CheckRow("Drop against the baseline", "undetermined", "blocks", before)

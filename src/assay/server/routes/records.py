@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from assay.archive.records import exam_drafts
 from assay.exams.answers import collect
-from assay.exams.document import exam_result
+from assay.exams.document import exam_result, pass_line
 from assay.exams.exam import make_exam
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
@@ -106,11 +107,10 @@ async def grade_an_exam(
             bodies.document(line, at=f"answers[{index}]") for index, line in enumerate(body.answers)
         ]
         answers = collect(lines, (item.id for item in exam.items), where="answers")
-        result = exam_result(
-            grade_exam(exam, answers.by_item, marking),
-            rules,
-            unknown=answers.unknown,
-            faults=answers.faults,
+        graded = grade_exam(exam, answers.by_item, marking)
+        result = replace(
+            exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults),
+            pass_line=pass_line(exam.pass_score, graded.score),
         )
         return result, exam_drafts(result, exam, answers.by_item.values(), author=principal.author)
 
