@@ -152,7 +152,7 @@ def parse_wide_json(data: bytes) -> Any:
 
 
 def no_constant(word: str) -> Any:
-    """Refuse NaN and the infinities, which are no JSON."""
+    """Refuse NaN and the infinities, which JSON does not have."""
     raise ValueError(f"{word} is not a number")
 
 

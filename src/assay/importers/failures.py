@@ -1,5 +1,5 @@
-"""Which cells of a table report that a row has no result: one rule for every tool whose results
-are a table, because people add columns of their own.
+"""Which cells of a table report that a row has no result. The rule is the same for every tool whose
+results are a table, because people add columns that the tool doesn't know.
 """
 
 from __future__ import annotations
