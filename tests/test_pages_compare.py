@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from assay.archive.evaluation_choice import OWN, EvaluationChoice
+from assay.archive.evaluation_choice import OWN, EvaluationChoice, choose
 from assay.archive.release_settings import ReleaseSettings
 from assay.canon import canonical
 from assay.cli.frame import load_command
@@ -411,6 +411,12 @@ def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(
             else:
                 with pytest.raises(AssayError, match="terms for judges of rag@2"):
                     check_additions(api.services, choice)
+
+
+def test_the_rubric_of_the_project_is_not_replaced_by_that_of_evaluations() -> None:
+    own = {"own_profile": {"profile": LAX, "rubric": "rag@1"}}
+    for configured, rubric in (({"rubric": "rag@2"}, "rag@2"), ({}, "rag@1")):
+        assert choose({"new": own}, {"old": own}, configured=configured).rubric == rubric
 
 
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:

@@ -483,6 +483,8 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     (tmp_path / "plain@2.yaml").write_text(
         plain.replace("version: 1", "version: 2").replace("zero_one}]", f"zero_one}}, {tone}]")
     )
+    # a rubric that is asked for is not replaced by the evaluation's
+    assert "nothing" in assay("grade", "one", "--rubric", "nothing").err
     config = (tmp_path / "assay.yaml").read_text()
     (tmp_path / "assay.yaml").write_text(config.replace("plain@1.yaml", "plain@2.yaml"))
     stricter = assay("grade", "one", "--min-pass-rate", "0.01")
