@@ -19,6 +19,7 @@ from assay.errors import InputError
 from assay.running.guards import find_test, guarded_paths
 from assay.running.patch_jobs import RUNNERS, find_runner, make_job
 from assay.running.patch_tests import Repair, repair
+from assay.running.patch_trees import lay_out
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.isolation import available
 from assay.sandbox.limits import SandboxLimits
@@ -694,6 +695,12 @@ def _guarded(path: str) -> tuple[str, ...]:
         ("node run.js {test}", "lib/__tests__/add.js"),
         ("mvn test -Dtest={test}", "src/test/java/AddTest.java"),
         ("mvn test -Dtest={test}", "core/AddTest.java"),
+        ("python3 -m bin.check {test}", "bin/check.py"),
+        ("python3 -m bin.check {test}", "src/bin/check/__main__.py"),
+        ("python3 bin/tool {test}", "bin/json.py"),
+        (".venv/bin/python -m pytest --config-file=bin/any.cfg {test}", "bin/any.cfg"),
+        (".venv/bin/python -m pytest -p bin.plugin {test}", "bin/plugin.py"),
+        ("npx jest {test}", "jest.config.js"),
     ],
 )
 def test_what_a_command_runs_and_files_named_like_tests_are_guarded(
@@ -712,6 +719,8 @@ def test_what_a_command_runs_and_files_named_like_tests_are_guarded(
         ("./run.sh {test}", "django/test/client.py"),
         ("./run.sh {test}", "core/Latest.java"),
         ("./run.sh {test}", "contest.py"),
+        ("./run.sh {test}", "bin/json.py"),
+        (".venv/bin/python -m pytest --cov=src/calc.py {test}", "src/calc.py"),
     ],
 )
 def test_what_a_command_tests_is_not_guarded(command: str, path: str) -> None:
@@ -728,6 +737,53 @@ def _guarded_by(command: str, path: str) -> tuple[str, ...]:
         words=words,
         any_command=find_runner(words) is None,
     )
+
+
+@each(
+    ("test", "path", "command", "guarded"),
+    [
+        ("tests/test_new.py::test_add", "tests/test_new.py", "pytest", True),
+        ("checks/new.rb", "checks/new.rb", "ruby {test}", True),
+        ("tests", "tests/data.txt", "pytest", True),
+        ("pkg", "pkg/test_part.py", "pytest", True),
+        ("linked/test_a.py::test_add", "suite/test_a.py", "pytest", True),
+        ("tests/test_link.py::test_add", "suite/cases.py", "pytest", True),
+        ("tests/test_calc.py::test_add", "suite/settings.py", "pytest", True),
+        ("pkg", "pkg/part.py", "pytest", False),
+        ("pkg", "pkg/part.go", "go test ./{test}", False),
+        ("slugs", "slugs.py", "./run.sh {test}", False),
+        ("tests/test_calc.py::test_add", "pkg/linked.py", "pytest", False),
+    ],
+)
+def test_the_file_of_a_required_test_is_guarded_wherever_it_is(
+    test: str, path: str, command: str, guarded: bool
+) -> None:
+    """Also one that isn't there yet, a folder, and what a link leads to, but not the code."""
+    files = ("tests/test_calc.py", "pkg/part.py", "suite/test_a.py", "suite/cases.py")
+    links = {
+        "linked": "suite",
+        "tests/test_link.py": "../suite/cases.py",
+        "conftest.py": "suite/settings.py",
+        "tests/linked.py": "../pkg/linked.py",
+    }
+    tree = [
+        TreeEntry("pkg", 0o755, None),
+        *(TreeEntry(one, 0o644, b"") for one in files),
+        *(TreeEntry(one, 0o777, to) for one, to in links.items()),
+    ]
+    added = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+1\n"
+    changed = f"--- a/{path}\n+++ b/{path}\n@@ -0,0 +1 @@\n+1\n"
+    job = make_job(
+        {
+            "instance_id": "i",
+            "tree": "/",
+            "patch": changed if path in files else added,
+            "test_command": command,
+            "fail_to_pass": [test],
+        }
+    )
+    trees = lay_out(job, tree)
+    assert (trees.applies, trees.guarded) == (True, (path,) if guarded else ())
 
 
 def test_a_test_is_found_by_its_name() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from glob import glob
 from importlib.metadata import distributions
@@ -42,16 +42,28 @@ _LIKE_TESTS = re.compile(
     r"|(?:^|/)(?:test_[^/]*|tests?\.\w+|[^/]*[._-](?:tests?|spec)\.\w+|[^/]*[a-z0-9]Tests?\.\w+)$"
 )
 """Names of tests in any language, for commands that don't show where their tests are."""
+_LOADED = re.compile(r"(?<!\S)(?:-[cmp]|--config-file)(?:=|\s)?\s*(\S+)")
+"""Options of Python and pytest for the modules and settings that they load."""
 _RECIPES = {
     "make": {"makefile", "gnumakefile"},
     "just": {"justfile", ".justfile"},
     "nox": {"noxfile.py"},
+    "invoke": {"tasks.py"},
+    "rake": {"rakefile"},
+    "cargo": {"cargo.toml"},
+    "mvn": {"pom.xml"},
     "npm": {"package.json"},
+    "npx": {"package.json"},
     "pnpm": {"package.json"},
     "yarn": {"package.json"},
+    "jest": {"package.json", *(f"jest.config.{end}" for end in ("js", "cjs", "mjs", "ts", "json"))},
+    "vitest": {f"vitest.config.{end}" for end in ("js", "mjs", "ts", "mts")},
+    "mocha": {".mocharc.js", ".mocharc.cjs", ".mocharc.json", ".mocharc.yml", ".mocharc.yaml"},
+    "rspec": {".rspec"},
 }
 """The files in which a program finds what to run."""
 _IMPORT_ROOTS = ("", "src", "lib")
+_MAX_LINKS = 40
 
 
 class PlacedTest(NamedTuple):
@@ -100,38 +112,42 @@ def guarded_paths(
     original = list(original)
     there = {entry.path for entry in original}
     files_there = {entry.path for entry in original if entry.data is not None}
-    parts = [os.path.normpath(part) for word in words for part in word.split()]
-    in_tree = [path for path in parts if path in files_there or path in changed]
+    links = {entry.path: entry.data for entry in original if isinstance(entry.data, str)}
+    command = " ".join(words)
+    parts = [os.path.normpath(part) for part in command.split()]
+    loaded = [path for name in _LOADED.findall(command) for path in _places(name)]
+    in_tree = [path for path in (*loaded, *parts) if path in files_there or path in changed]
     # the first is what runs the tests, and its exit code decides; others may be the code under test
-    named = set(in_tree[:1]) | {
+    named = {*in_tree[:1], *loaded} | {
         path
         for path in in_tree
         if _test_folder(f"{path}/") or os.path.basename(path).startswith("test_")
     }
     recipes = {file for part in parts for file in _RECIPES.get(os.path.basename(part), ())}
+    tests = {*files, *(_without_links(file, links) for file in files)}
+    folders = {file for file in tests - files_there if any(is_within(path, file) for path in there)}
     kept = {
-        *files,
+        *(tests - folders),
         *named,
-        *(_test_folder(file) for file in files),
-        *(file.removesuffix(".py") for file in files),
+        *(_test_folder(file) for file in tests),
+        *(_test_folder(f"{folder}/") for folder in folders),
+        *(_without_links(link, links) for link in links if _is_setting(link)),
+        *(file.removesuffix(".py") for file in tests - folders),
     } - {""}
     above = {
-        "/".join(file.split("/")[:count]) for file in files for count in range(file.count("/") + 1)
+        "/".join(file.split("/")[:count]) for file in tests for count in range(file.count("/") + 1)
     }
-    roots = {*_IMPORT_ROOTS, *(_import_root(file, there) for file in files)}
-    taken = {part.casefold().removesuffix(".py") for file in files for part in file.split("/")}
+    roots = {*_IMPORT_ROOTS, *(_import_root(file, there) for file in tests)}
+    roots |= {os.path.dirname(path) for path in in_tree[:1]}  # where Python looks for its imports
+    taken = {part.casefold().removesuffix(".py") for file in tests for part in file.split("/")}
 
     def is_guarded(path: str) -> bool:
         folder, _, name = path.rpartition("/")
-        parts = path.casefold().split("/")
-        if (
-            parts[-1] in _SETTINGS
-            or parts[-1] in recipes
-            or parts[-1].endswith(_ENDINGS)
-            or any(part in _FOLDERS or part.endswith(_METADATA) for part in parts)
-        ):
+        if _is_setting(path) or name.casefold() in recipes:
             return True
-        if any_command and _LIKE_TESTS.search(path):
+        if (any_command or any(is_within(path, one) for one in folders)) and _LIKE_TESTS.search(
+            path
+        ):
             return True
         if any(is_within(path, one) or is_within(one, path) for one in kept):
             return True
@@ -156,6 +172,45 @@ def guarded_paths(
         )
 
     return tuple(sorted(filter(is_guarded, changed)))
+
+
+def _is_setting(path: str) -> bool:
+    """Whether a test runner or the interpreter reads a file of this name on its own."""
+    parts = path.casefold().split("/")
+    return (
+        parts[-1] in _SETTINGS
+        or parts[-1].endswith(_ENDINGS)
+        or any(part in _FOLDERS or part.endswith(_METADATA) for part in parts)
+    )
+
+
+def _places(name: str) -> list[str]:
+    """The files of a tree that a path or the name of a module can mean.
+
+    >>> _places("tools.check")[:3]
+    ['tools.check', 'tools/check.py', 'tools/check/__main__.py']
+    """
+    stem = name.replace(".", "/")
+    endings = (".py", "/__main__.py", "/__init__.py")
+    return [
+        os.path.normpath(name),
+        *(os.path.join(root, stem + ending) for root in _IMPORT_ROOTS for ending in endings),
+    ]
+
+
+def _without_links(path: str, links: Mapping[str, str]) -> str:
+    """The path with the symbolic links of the tree followed; it may lead out of the tree.
+
+    >>> _without_links("tests/test_a.py", {"tests/test_a.py": "../suite/a.py"})
+    'suite/a.py'
+    """
+    for _ in range(_MAX_LINKS):
+        link = next((link for link in links if is_within(path, link)), None)
+        if link is None:
+            break
+        rest = path[len(link) + 1 :]
+        path = os.path.normpath(os.path.join(os.path.dirname(link), links[link], rest))
+    return path
 
 
 def _import_root(file: str, there: Collection[str]) -> str:

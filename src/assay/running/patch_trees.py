@@ -73,7 +73,13 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
     paths = {entry.path for entry in before}
     runner = find_runner(job.command)
     kinds = ["pytest", "unittest"] if runner is None else [runner.kind]
-    files = {find_test(test, kind, paths).file for test in job.tests for kind in kinds} & paths
+    places = {(kind, find_test(test, kind, paths).file) for test in job.tests for kind in kinds}
+    # a patch can't bring the file of a required test; in another command, a bare name is no file
+    files = {
+        file
+        for kind, file in places
+        if file in paths or (kind == "pytest" and (runner or os.path.splitext(file)[1]))
+    }
     guarded = guarded_paths(
         changes,
         before,
