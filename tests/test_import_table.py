@@ -303,7 +303,13 @@ def test_a_cell_that_says_no_error_is_none(
         path = table(tmp_path / "results.csv", f"id,correct,error\ns,1,{word}\nt,1,{word}\n")
         assert [run["status"] for run in imported("table", path)[0]] == [status] * 2
     assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
-    assert "2 of 2 samples errored: 1." in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "2 of 2 samples errored: 1." in said
+    assert "leave it out with `--map error=`" in said
+    table(tmp_path / "results.csv", "id,correct,finish_reason,timeout\ns,1,stop,30s\nt,1,stop,30s\n")
+    assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
+    assert "leave it out with `--map error:timeout=`" in capsys.readouterr().err, "as printed"
+    assert assay(["grade", "results.csv", "--map", "error:timeout="]) == ExitCode.PASSED
 
 
 def test_broken_tables_are_refused_with_their_place(tmp_path: Path) -> None:

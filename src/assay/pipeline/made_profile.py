@@ -107,7 +107,9 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         reason = " ".join(tally.first_error.split()).rstrip(".")
         why = f": {reason[:SHOWN]}{'..' if len(reason) > SHOWN else ''}" if reason else ""
         fix = "Fix that and run the evaluation again: there is nothing to grade."
-        if key := next((key for key in tally.mapping if key.startswith(("error", "status"))), ""):
+        # a reason starts with its column, except in the one that is mapped to error
+        named = (key for key, name in tally.mapping.items() if reason.startswith(f"{name}: "))
+        if key := next(named, "error" if tally.mapping.get("error") else ""):
             fix += f" If the column isn't about errors, leave it out with `--map {key}=`."
         raise NotEnoughEvidence(
             "SCO-010",
