@@ -279,7 +279,7 @@ def test_an_old_evaluation_and_a_name_of_two_things_are_no_baseline_in_python(
     stored(assay_command, good.runs, "twice", "--profile", profile)
     words = ("--profile", profile, "--dir", ".assay/baselines")
     assert assay_command("baseline", "set", "twice", "twice.jsonl", *words).code == 0
-    with pytest.raises(UsageError, match="is a stored baseline, and it is the evaluation"):
+    with pytest.raises(UsageError, match="is both a stored baseline and the evaluation"):
         assay.gate(good, "twice", profile=profile)
 
 

@@ -252,7 +252,7 @@ def test_columns_of_the_sample_are_not_about_its_run(tmp_path: Path) -> None:
 def test_a_table_without_ids_or_inputs_is_said_to_be_paired_by_its_rows(tmp_path: Path) -> None:
     for head, n in (("answer", 1), ("id", 0), ("input", 0)):
         _, tally = imported("table", table(tmp_path / "results.csv", f"{head},score\na,1\n"))
-        assert sum("pairs rows by their place" in note for note in tally.notes) == n
+        assert sum("pairs rows by position" in note for note in tally.notes) == n
 
 
 def test_repeats_in_a_column_of_another_name_are_hinted_at(
@@ -306,7 +306,9 @@ def test_a_cell_that_says_no_error_is_none(
     said = capsys.readouterr().err
     assert "2 of 2 samples errored: 1." in said
     assert "leave it out with `--map error=`" in said
-    table(tmp_path / "results.csv", "id,correct,finish_reason,timeout\ns,1,stop,30s\nt,1,stop,30s\n")
+    table(
+        tmp_path / "results.csv", "id,correct,finish_reason,timeout\ns,1,stop,30s\nt,1,stop,30s\n"
+    )
     assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
     assert "leave it out with `--map error:timeout=`" in capsys.readouterr().err, "as printed"
     assert assay(["grade", "results.csv", "--map", "error:timeout="]) == ExitCode.PASSED

@@ -52,7 +52,7 @@ def test_an_evaluation_never_takes_the_place_of_a_baseline_of_its_name(
     gate = ("gate", "bad.csv", *NOW, "--baseline", "production")
     for done in (here(*gate, "--store"), here(*gate)):
         assert done.code == 2
-        assert "'production' is a baseline in the ledger, and it is the evaluation ev-" in done.err
+        assert "'production' is both a baseline in the ledger and the evaluation ev-" in done.err
     assert here(*SET, "staging", "good.csv", "--store").code == 0
     here("baseline", "set", "local", "good.csv")
     for name in ("staging", "local"):

@@ -190,7 +190,7 @@ def ambiguous(text: str, one: str, other: str) -> UsageError:
     """The error for a name that stands for two things."""
     return UsageError(
         "CLI-001",
-        f"{text!r} is {one}, and it is {other}.",
+        f"{text!r} is both {one} and {other}.",
         fix="Name the evaluation by its id, or rename one of them.",
     )
 

@@ -106,7 +106,7 @@ def labelled_rows(
         verdicts = None
         sentences.append(
             f"{own[0]} has the name of the judge, so these labels may be the judge's own. The"
-            " calibration names no judge, so a card made from it lets none gate."
+            " calibration names no judge, so a card made from it doesn't let a judge gate."
         )
     if label_set.draw.how != "random":
         verdicts = None

@@ -65,7 +65,7 @@ def set_baseline(options: Options) -> StoredBaseline:
             fix="Name its files.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
-    for path in options.files:  # an evaluation is as old as it is, under every name
+    for path in options.files:  # a new name makes no evaluation newer
         if isinstance(path, StoredInput) and path.evaluation is not None:
             now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
     with storing(options) as store:

@@ -313,7 +313,7 @@ class _Resolver:
         """Whether a profile has all that the profile of assay.yaml has."""
         if self._options.profile is None:
             return True
-        from assay.scoring.profile import load_profile  # what scores runs loads only for names
+        from assay.scoring.profile import load_profile  # loaded only for names
 
         wanted = opt.shelf_of(self._options).profile(self._options.profile)
         return covers(load_profile(Document(dict(own), STORED)), wanted)

@@ -26,7 +26,7 @@ def find_config(start: str = "") -> str | None:
     if found is not None and os.path.abspath(found).endswith(_CI_JOB):
         return find_config(os.path.dirname(os.path.dirname(os.path.abspath(found))))
     if found is not None and (name := os.path.basename(found)) in _MISSPELT:
-        # a gate that takes no settings would be opened by the name of a file
+        # ignored, a misspelt name would drop the settings of a gate
         raise UsageError(
             "CFG-001",
             f"the configuration is named {CONFIG_FILE}, not {name}.",

@@ -241,7 +241,7 @@ class _ExportReader:
 
 
 def _check_pages(paths: Sequence[str], kind: str) -> None:
-    """Refuse pages of the API that are not all of them."""
+    """Refuse pages of the API if others are missing."""
     pages = [path for path in paths if head_of(path).has("data[].id")]
     ids: set[str] = set()
     total, more = 0, bool(pages)
@@ -259,7 +259,7 @@ def _check_pages(paths: Sequence[str], kind: str) -> None:
             "FIL-005",
             f"has {len(ids):,} {f'of {total:,} {kind}' if total else kind}, and Langfuse has more.",
             where=", ".join(pages),
-            fix="Give the other pages too. If you want only these, save the list in `data` alone.",
+            fix="Pass the other pages too. To import only these, save the list in `data` alone.",
         )
 
 

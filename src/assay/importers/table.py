@@ -323,7 +323,7 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
     if not mapping.keys() & {"id", "input"}:
         tally.note(
             "no column is mapped to id or input, so samples are numbered by row, and a comparison"
-            " pairs rows by their place"
+            " pairs rows by position"
         )
     left_out = {key: text for key, text in given.items() if not text}
     tally.mapping = {**mapping, **left_out}

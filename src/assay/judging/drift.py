@@ -137,8 +137,8 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
         return f"it was made at {old.made_at}, not before the latest card"
     if then.answered >= now.answered:
         return (
-            f"the verdicts of the latest card are of {now.answered}, not newer than its own; ask"
-            " the judge again with a new --journal"
+            f"the verdicts of the latest card date from {now.answered}, not after its own; ask the"
+            " judge again with a new --journal"
         )
     return ""
 

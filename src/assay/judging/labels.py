@@ -64,8 +64,8 @@ def drawn_sentence(how: str) -> str:
     """What follows from labels of a set that was not drawn at random."""
     return (
         f"The set was drawn '{how}', not at random: these numbers describe its items, not the"
-        " evaluation. The calibration names no judge, so a card made from it lets none gate. Draw a"
-        " random set for that."
+        " evaluation. The calibration names no judge, so a card made from it doesn't let a judge"
+        " gate. For that, draw a set at random."
     )
 
 

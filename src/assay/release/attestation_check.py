@@ -213,7 +213,7 @@ def _result_check(path: str, predicate: Mapping[str, Any]) -> Check:
     try:
         follows = stated(document)
     except (AttributeError, TypeError, ValueError):
-        return Check(f"document {path}", False, f"{path} is not a decision, and not grades")
+        return Check(f"document {path}", False, f"{path} is neither a decision nor grades")
     wrong = [
         key
         for key, value in follows.items()

@@ -312,7 +312,7 @@ def _check_size(n: int, name: str) -> None:
             422,
             f"a side has at most {lookup.MAX_SIDE:,} records.",
             where=name,
-            fix="Filter for fewer, or decide with `assay gate`.",
+            fix="Narrow the filter, or decide with `assay gate`.",
         )
 
 
@@ -379,7 +379,7 @@ def _kept(
     settings = {} if stored is None or body.profile else stored.evaluation.settings
     made = made_profile(body.name, own_profile(settings), settings.get(MAP))
     now = datetime.now(UTC)
-    if stored is not None:  # an evaluation is as old as it is, under every name
+    if stored is not None:  # a new name makes no evaluation newer
         now = min(now, moment_of(stored.evaluation.started, body.name))
     record = baseline_record(body.name, kept, now=now, made=made)
     return record, [*drafts.values(), baseline_draft(record, author=author)]
