@@ -219,6 +219,9 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         ("parseError", "false", "true"),
         ("api_error_message", "none", "rate limited"),
         ("timeout", "30", "yes"),
+        ("percent_error", "2.5%", "not a number"),
+        ("error_message", "No error", "No answer"),
+        ("error_type", "NO_ERROR", "ERROR"),
     ],
 )
 def test_a_word_for_a_failure_makes_its_row_missing_evidence(
@@ -264,7 +267,7 @@ def test_repeats_in_a_column_of_another_name_are_hinted_at(
     assert assay(["grade", str(path), "--map", "attempt=trial"]) == ExitCode.PASSED
     table(path, "id,score,epoch\na,1,0\n")
     assert assay(["grade", str(path)]) == ExitCode.MALFORMED
-    assert "Number the repeats from 1." in capsys.readouterr().err
+    assert "leave the column out with `--map attempt=`" in capsys.readouterr().err
 
 
 def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from assay.importers.metric_names import plain_name
 NOTHING = ("", "nan", "null", "none", "n/a", "na")
 _NO_ERROR = (
     *(*NOTHING, "-", "false", "no", "n", "f", "0", "0.0", "[]", "{}"),
-    *("ok", "success", "pass", "passed"),
+    *("ok", "success", "pass", "passed", "no_error", "no_errors", "no error", "no errors"),
 )
 _STATUSES = {
     **dict.fromkeys(("success", "succeeded", "successful", "passed", "pass"), "success"),
@@ -76,6 +76,6 @@ def _is_failure(column: str, word: str) -> bool:
 
 def _is_number(word: str) -> bool:
     try:
-        return Decimal(word).is_finite()
+        return Decimal(word.removesuffix("%")).is_finite()
     except InvalidOperation:
         return False

@@ -235,7 +235,7 @@ def _whole(value: Decimal | int, row: _Row, column: str | None) -> int:
         raise row.fault(
             str(column),
             f"has {value}; an attempt is a whole number from 1.",
-            fix="Number the repeats from 1.",
+            fix="Number the repeats from 1, or leave the column out with `--map attempt=`.",
         )
     return int(value)
 
