@@ -299,6 +299,19 @@ def test_the_test_setup_that_a_run_records_is_what_decides_whether_a_patch_passe
 # --- trees
 
 
+@pytest.mark.usefixtures("walled")
+def test_what_a_workflow_writes_to_the_project_changes_no_test(project: Path) -> None:
+    """The project is read before the first run: an agent may work in it."""
+    measure: Any = repair_of(workflow_at(project.parent))
+    idle = patch(calc_py=CALC + "DONE = True\n")
+    eased = TESTS.replace("add(2, 3), 5", "hasattr(__import__('calc'), 'DONE'), True")
+    (project / "tests" / "test_calc.py").write_text(eased)
+    row = {"fail_to_pass": [ADD], "pass_to_pass": [MUL]}
+    sample = PreparedSample("s-1", {"issue": "add"}, None, None, [], row)
+    made = measure(sample, {"outputs": {"patch": idle}, "metadata": {}})
+    assert made["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
+
+
 def committed(project: Path) -> str:
     """The project as a git repository whose newest revision has the bug mended already; the name of
     the older one.

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import threading
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from math import ceil
@@ -120,6 +121,10 @@ class _Verification:
         # the time limit of a test is by the clock, and with more tests than cores each is slower
         self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._lacking = lru_cache(maxsize=1)(lacking)
+        if spec.path_from is None:
+            # before the workflow runs, which may write to the project; an error belongs to a sample
+            with suppress(AssayError):
+                self._read(self._root, spec.base)
 
     def _check(self, where: str) -> None:
         """Refuse a command or a path that is wrong for every sample."""
