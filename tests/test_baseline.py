@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.cli.main import run
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.release.baseline import check_age, check_name, find, names, store, versions
 from sides import RULES, card, cards, drawn, write
 
@@ -44,6 +45,19 @@ def test_a_stored_baseline_decides_as_its_files_do(assay: Any, base: Path) -> No
         by_file["digests"]["baseline"],
     )
     assert by_name.json()["baseline"]["name"] == "baseline prod@1"
+
+
+def test_a_folder_below_has_the_baselines_of_its_project(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (below := base / "service").mkdir()
+    monkeypatch.chdir(below)
+    now = "2026-11-15T00:00:00Z"
+    assert run(["gate", "../cand.jsonl", "--baseline", "prod", "--now", now]) == ExitCode.PASSED
+    assert run(["baseline", "set", "next", "../cand.jsonl"]) == ExitCode.PASSED
+    # an .assay here would also hide the ledger above
+    assert list(below.iterdir()) == []
+    assert names(str(base / ".assay" / "baselines")) == ["next", "prod"]
 
 
 def test_a_baseline_says_what_it_is_made_of(assay: Any, base: Path) -> None:

@@ -38,8 +38,8 @@ DIR = arg(
     "--baselines",
     dest="dir",
     metavar="DIR",
-    default=".assay/baselines",
-    help="where baselines are stored (default: .assay/baselines)",
+    help="where baselines are stored (default: .assay/baselines here or in the nearest"
+    " folder above that has .assay or assay.yaml)",
 )
 
 

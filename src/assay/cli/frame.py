@@ -157,8 +157,8 @@ COMMON: dict[str, Argument] = {
     "--baselines": arg(
         "--baselines",
         metavar="DIR",
-        default=".assay/baselines",
-        help="where stored baselines are (default: .assay/baselines)",
+        help="where stored baselines are (default: .assay/baselines here or in the"
+        " nearest folder above that has .assay or assay.yaml)",
     ),
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
     "--jobs": arg(
@@ -256,6 +256,11 @@ class Command(NamedTuple):
 
             options = parse(parser, verb, argv, path)
         self._check_numbers(options)
+        for dest in ("baselines", "dir"):
+            if getattr(options, dest, "") is None:
+                from assay.cli.ledger import baselines_folder  # only where baselines are read
+
+                setattr(options, dest, baselines_folder())
         return options
 
     def _check_numbers(self, options: Options) -> None:

@@ -13,7 +13,7 @@ from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.imported_inputs import left_out
-from assay.cli.ledger import ledger_folder, ledger_options, storing
+from assay.cli.ledger import baselines_folder, ledger_options, storing
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import file_digest, read_documents
@@ -74,7 +74,7 @@ def _check_taken(options: Options, store: Store) -> None:
     from assay.store.baselines import baseline_names
 
     name, ledger = options.name, store.ledger
-    folder = os.path.join(ledger_folder(), "baselines")
+    folder = baselines_folder()
     if name in (*names(folder), *baseline_names(ledger, project=store.project)):
         raise UsageError(
             "CLI-001",

@@ -57,6 +57,13 @@ def ledger_folder() -> str:
     return os.path.relpath(os.path.join(nearest, FOLDER))
 
 
+def baselines_folder() -> str:
+    """The default folder of stored baselines: next to the default ledger, wherever that is found,
+    so that a baseline stored from a folder below is found from every other.
+    """
+    return os.path.join(ledger_folder(), "baselines")
+
+
 def _make_folder(folder: str) -> None:
     """Make the folder of the default ledger, kept out of Git. If it can't be made, opening the
     ledger reports that.
