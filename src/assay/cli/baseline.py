@@ -38,8 +38,7 @@ DIR = arg(
     "--baselines",
     dest="dir",
     metavar="DIR",
-    help="where baselines are stored (default: .assay/baselines here or in the nearest"
-    " folder above that has .assay or assay.yaml)",
+    help="where baselines are stored (default: .assay/baselines next to the default ledger)",
 )
 
 

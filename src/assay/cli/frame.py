@@ -157,8 +157,7 @@ COMMON: dict[str, Argument] = {
     "--baselines": arg(
         "--baselines",
         metavar="DIR",
-        help="where stored baselines are (default: .assay/baselines here or in the"
-        " nearest folder above that has .assay or assay.yaml)",
+        help="where stored baselines are (default: .assay/baselines next to the default ledger)",
     ),
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
     "--jobs": arg(
