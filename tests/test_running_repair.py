@@ -965,6 +965,19 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
     ] == {"passed": 1, "total": 1}
 
 
+def test_a_run_is_not_resumed_when_the_project_has_changed(
+    assay: Any, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(project, [{**row, "test_patch": None} for row in rows_of("not a patch")])
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+    begun = assay("run", "w.yaml", "--dataset", "d.jsonl", "--work", "w", "--no-store")
+    assert assay("run", "--resume", "w").code == begun.code
+    (project / "tests" / "test_calc.py").write_text(TESTS.replace("add(2, 3), 5", "5, 5"))
+    done = assay("run", "--resume", "w")
+    assert done.code == 2
+    assert "another version of the project: sha256:" in done.err
+
+
 # --- the sample
 
 

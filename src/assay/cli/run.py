@@ -116,7 +116,7 @@ def run(options: Options) -> int:
         show=lambda made: show_evaluation(options, doing, made, folder, stored=grading.stored),
     )
     header = Header.of(workflow, dataset, settings, all_scorers(workflow, scorers))
-    with grading, closing(JudgedLines()) as lines, RunJournal(path, header) as journal:
+    with grading, closing(JudgedLines()) as lines, RunJournal(path, header, workflow) as journal:
         if len(journal):
             print_progress(f"{len(journal):,} already finished; not repeated")
         try:

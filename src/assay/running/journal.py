@@ -76,9 +76,11 @@ def _digest_of(scorers: Sequence[PlacedScorer]) -> str:
 class RunJournal:
     """Finished runs by their id. Use it as a context."""
 
-    def __init__(self, path: str, header: Header) -> None:
+    def __init__(self, path: str, header: Header, workflow: LoadedWorkflow | None = None) -> None:
+        """`workflow` is that of a run that may be resumed."""
         self.path = path
         self.header = header
+        self._workflow = workflow
         self._log = LineLog(path, _ERRORS)
         self._places: dict[str, LogPlace] = {}
 
@@ -111,6 +113,7 @@ class RunJournal:
                 raise InputError(
                     "RUN-005", f"line {number} does not contain a run.", where=self.path
                 )
+            self._check_project(tree.get("metadata"))
             self._places[tree["run_id"]] = place
             return
         if tree.get("journal") != FORMAT:
@@ -122,14 +125,28 @@ class RunJournal:
         for name, wanted in self.header._asdict().items():
             stored = tree.get(name)
             if stored != wanted:
-                what = _CODE.get(name) or name.replace("_", " ")
-                raise UsageError(
-                    "RUN-005",
-                    f"this run was started with another {what}: {_short(stored)}, not"
-                    f" {_short(wanted)}.",
-                    where=self.path,
-                    fix="Restore what it was started with, or start a new run in another folder.",
-                )
+                raise self._other(_CODE.get(name) or name.replace("_", " "), stored, wanted)
+
+    def _check_project(self, metadata: Any) -> None:
+        """Refuse a finished patch that was tested in other files of the project than are there now.
+        A revision that the run names stays what it is.
+        """
+        tested = metadata.get("repair") if isinstance(metadata, dict) else None
+        if self._workflow is None or not isinstance(tested, dict) or "base" in tested:
+            return
+        from assay.running.repair import project_digest  # it needs git and the sandbox
+
+        now = project_digest(self._workflow)
+        if None not in (now, tested.get("tree")) and now != tested["tree"]:
+            raise self._other("version of the project", tested["tree"], now)
+
+    def _other(self, what: str, stored: Any, wanted: Any) -> UsageError:
+        return UsageError(
+            "RUN-005",
+            f"this run was started with another {what}: {_short(stored)}, not {_short(wanted)}.",
+            where=self.path,
+            fix="Restore what it was started with, or start a new run in another folder.",
+        )
 
 
 def _short(value: Any) -> str:

@@ -23,6 +23,7 @@ from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.running.compatibility import PreparedSample, touches
 from assay.running.dataset import lookup
+from assay.running.guards import is_within
 from assay.running.patch_jobs import RUNNERS, PatchJob, make_job
 from assay.running.patch_tests import Repair, repair
 from assay.running.patch_trees import lay_out, read_files
@@ -251,6 +252,23 @@ def _read(folder: str, base: str | None) -> _Tree:
         line = f"{kind} {entry.mode:o} {sha256(data).hexdigest()} "
         total.update(line.encode() + os.fsencode(entry.path) + b"\n")
     return _Tree(entries, f"sha256:{total.hexdigest()}", commit)
+
+
+@lru_cache(maxsize=1)
+def project_digest(workflow: LoadedWorkflow) -> str | None:
+    """A digest of the files of a workflow's project as they are now; None if each sample names its
+    own project, if they can't be read, or if this command runs in it and writes its results there.
+    """
+    spec = workflow.spec.repository
+    if spec is None or spec.path_from is not None:
+        return None
+    root = os.path.realpath(workflow.folder / spec.path)
+    if is_within(os.path.realpath(os.getcwd()), root):
+        return None
+    try:
+        return _read(root, None).digest
+    except AssayError:
+        return None
 
 
 def _nothing_known(_tree: str, _hidden: str) -> dict[str, SandboxVerdict]:
