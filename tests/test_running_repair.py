@@ -27,7 +27,7 @@ from assay.running.workflow import Repository, make_workflow, read_workflow
 from assay.sandbox.isolation import available
 from conftest import ROOT
 from documents import run as a_run
-from examples import CAMPAIGN
+from examples import CAMPAIGN, each
 from forking import Forked
 
 SAMPLE = ROOT / "src" / "assay" / "cli" / "examples" / "repair"
@@ -560,13 +560,20 @@ def test_an_input_that_would_show_the_tests_is_refused_before_anything_runs(
     assert refused.value.code == "RUN-003"
 
 
-@pytest.mark.parametrize(
-    "inputs", [{"issue": [ADD]}, {"issue": {"deep": [[ADD]]}}, {"issue": "x", "more": HIDDEN}]
+@each(
+    "inputs",
+    [
+        {"issue": [ADD]},
+        {"issue": {"deep": [[ADD]]}},
+        {"issue": "x", "more": HIDDEN},
+        {"issue": f"It fails.\n\n{HIDDEN}\nRepair it."},
+        {"issue": "x", "more": json.dumps([ADD])},
+    ],
 )
 def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_from_them(
     project: Path, inputs: Any
 ) -> None:
-    made = judged(project, FIX, inputs=inputs, test_patch=HIDDEN)
+    made = judged(project, FIX, inputs=inputs, test_patch=HIDDEN, fail_to_pass=json.dumps([ADD]))
     assert "showed the workflow a test" in undetermined(made)
 
 

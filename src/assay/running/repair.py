@@ -175,7 +175,10 @@ class _Verification:
         if "\0" in patch:
             return _not_run(run, f"the {output} contains a NUL: it is binary", applies=False)
         job = self._job(sample, patch)
-        leaked = _leaked(sample.inputs, {*job.tests, *([job.hidden] if job.hidden else ())})
+        fields = (lookup(sample.row, field)[1] for field in self._spec.test_fields)
+        lists = (text for text in fields if isinstance(text, str))
+        secrets = {*job.tests, *(text for text in lists if any(one in text for one in job.tests))}
+        leaked = _leaked(sample.inputs, secrets, job.hidden.strip())
         if leaked is not None:
             return _not_run(
                 run,
@@ -281,15 +284,15 @@ def _nothing_known(_tree: str, _hidden: str) -> dict[str, SandboxVerdict]:
 # --- the sample
 
 
-def _leaked(inputs: Mapping[str, Any], secrets: set[str]) -> str | None:
-    """The input that contains the exact name of a test, or the hidden tests: a dataset may map its
-    fields in ways that the workflow file does not show.
+def _leaked(inputs: Mapping[str, Any], secrets: set[str], hidden: str) -> str | None:
+    """The input that is the exact name of a test or a list of them, or contains the hidden tests: a
+    dataset may map its fields in ways that the workflow file does not show.
     """
 
     def contains(value: Any) -> bool:
         if isinstance(value, dict | list):
             return any(map(contains, value.values() if isinstance(value, dict) else value))
-        return isinstance(value, str) and value in secrets
+        return isinstance(value, str) and (value in secrets or bool(hidden and hidden in value))
 
     return next((name for name, value in inputs.items() if contains(value)), None)
 
