@@ -60,10 +60,8 @@ class HttpTutor:
     """
 
     def __init__(self, url: str, *, timeout_s: float, headers: dict[str, str]) -> None:
-        if (
-            urllib.parse.urlsplit(url).scheme not in ("http", "https")
-            or not urllib.parse.urlsplit(url).netloc
-        ):
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
             raise UsageError("CLI-001", f"--url {url!r} is not an http or https address.")
         self.url = url
         self.timeout_s = timeout_s
@@ -93,10 +91,7 @@ class HttpTutor:
             raise NoAnswerError(f"the endpoint answered with status {error.code}") from None
         except TimeoutError:
             raise NoAnswerError(f"no answer within {self.timeout_s:g} s") from None
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # a URLError is an OSError; a broken reply is one or the other
+        except (OSError, ValueError) as error:  # a URLError, or a broken reply
             late = isinstance(getattr(error, "reason", None), TimeoutError)
             raise NoAnswerError(
                 f"no answer within {self.timeout_s:g} s"

@@ -16,18 +16,8 @@ from assay import exact
 
 _RATES = frozenset({"inconsistency_rate", "injection", "accuracy", "self_agreement"})
 _SHARES = frozenset({"position", "padding", "verbosity", "sycophancy", "self_preference"})
-_CORRELATIONS = frozenset(
-    {
-        "cohen_kappa",
-        "linear",
-        "quadratic",
-        "fleiss_kappa",
-        "krippendorff_alpha",
-        "spearman",
-        "kendall_tau_b",
-        "pearson",
-    }
-)
+_KAPPAS = ("cohen_kappa", "linear", "quadratic", "fleiss_kappa", "krippendorff_alpha")
+_CORRELATIONS = frozenset({*_KAPPAS, "spearman", "kendall_tau_b", "pearson"})
 _COUNTS = frozenset(
     {
         "n",

@@ -111,12 +111,8 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         named = (key for key, name in tally.mapping.items() if reason.startswith(f"{name}: "))
         if key := next(named, "error" if tally.mapping.get("error") else ""):
             fix += f" If the column isn't about errors, leave it out with `--map {key}=`."
-        raise NotEnoughEvidence(
-            "SCO-010",
-            f"{tally.errors:,} of {tally.samples:,} samples errored{why}.",
-            where=where,
-            fix=fix,
-        )
+        message = f"{tally.errors:,} of {tally.samples:,} samples errored{why}."
+        raise NotEnoughEvidence("SCO-010", message, where=where, fix=fix)
     if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {notes[0]}." if notes else " Its samples have no scores."
         option = map_option(tally, reasons)

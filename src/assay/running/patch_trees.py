@@ -81,12 +81,7 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
         if file in paths or (kind == "pytest" and (runner or os.path.splitext(file)[1]))
     }
     guarded = guarded_paths(
-        changes,
-        before,
-        files,
-        words=job.command,
-        any_command=runner is None,
-        readable=readable,
+        changes, before, files, words=job.command, any_command=runner is None, readable=readable
     )
     originals = _with_originals(changed, entries, (*job.restore, *guarded, *hidden))
     try:

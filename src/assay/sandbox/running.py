@@ -156,6 +156,5 @@ def read_junit(data: bytes, *, expected: Sequence[str] = ()) -> ReportFindings:
             if case.find(tag) is not None:
                 return ReportFindings(f"{word}: {name}", names)
     gone = next((name for name in expected if name not in names), None)
-    return ReportFindings(
-        f"never collected: {gone} was there without the patch" if gone else "", names
-    )
+    fault = f"never collected: {gone} was there without the patch" if gone else ""
+    return ReportFindings(fault, names)

@@ -8,11 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.archive.compared import baseline_runs
-from assay.archive.evaluation_deciding import (
-    DecidedSides,
-    ReleaseSide,
-    decide_stored,
-)
+from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide, decide_stored
 from assay.archive.evaluations import evaluation_label, first_grade
 from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
