@@ -74,7 +74,7 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
     runner = find_runner(job.command)
     kinds = ["pytest", "unittest"] if runner is None else [runner.kind]
     places = {(kind, find_test(test, kind, paths).file) for test in job.tests for kind in kinds}
-    # a patch can't bring the file of a required test; in another command, a bare name is no file
+    # a patch can't bring the file of a required test; another command may give tests other names
     files = {
         file
         for kind, file in places
