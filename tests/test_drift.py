@@ -100,7 +100,8 @@ def test_a_new_card_of_old_verdicts_shows_no_drift_and_no_stability(
     found = compare_cards([then], now)
     assert found["alarm"] is alarm
     known = (
-        "the verdicts of the latest card are of 2026-01-01T00:00:00Z, not newer" in found["reason"]
+        "the verdicts of the latest card date from 2026-01-01T00:00:00Z, not after"
+        in found["reason"]
     )
     assert known is (alarm is None)
 
