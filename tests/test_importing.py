@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.api.comparing import gate, load
 from assay.archive.evaluation_choice import ComparedInput, made_profile, one_made_profile
 from assay.cli.main import run as assay
-from assay.errors import ExitCode
+from assay.errors import ExitCode, InputError
 from assay.importers.known import KNOWN
 from assay.store.ledger import open_ledger
 from peer_files import RECORDED, ROOT
@@ -266,6 +268,8 @@ def test_a_candidate_that_reads_other_columns_is_not_compared(
         code = ExitCode.MALFORMED if words else ExitCode.PASSED
         assert assay(["gate", "new", "--baseline", baseline]) == code
         assert words in capsys.readouterr().err
+    with pytest.raises(InputError, match=words) if words else nullcontext():
+        assert gate(load("new"), load("old"))
 
 
 @pytest.mark.parametrize("stored", [None, 5, [1], {"score:a": 5, "error": None, "passed": {}}])

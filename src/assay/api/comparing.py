@@ -43,11 +43,13 @@ def load(
     """
     reader = SourceReader(store, project, library)
     documents = list(reader.documents(reference))
-    choice = reader.required(reader.choice(_given(profile, policy, rubric)))
+    found = reader.graded_by(_given(profile, policy, rubric))
+    choice = reader.required(found.choice)
     graded = list(_graded(iter(documents), choice.grader()))
     _refuse_repeats(graded, reference)
-    made_at = None if reader.stored is None else reader.stored.made_at
-    return EvaluationOutcome(None, graded, choice=choice, name=reference, made_at=made_at)
+    return EvaluationOutcome(
+        None, graded, choice=choice, name=reference, made=found.made, made_at=found.made_at
+    )
 
 
 def project_grader(profile: str | None, policy: str | None, library: str | None) -> Grader:
@@ -55,7 +57,7 @@ def project_grader(profile: str | None, policy: str | None, library: str | None)
     required of every run.
     """
     reader = SourceReader(None, None, library)
-    return reader.required(reader.choice(_given(profile, policy, None))).grader()
+    return reader.required(reader.graded_by(_given(profile, policy, None)).choice).grader()
 
 
 def _given(profile: str | None, policy: str | None, rubric: str | None) -> dict[str, str]:

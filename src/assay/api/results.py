@@ -14,6 +14,7 @@ from assay.views.text import text_view
 from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
+    from assay.archive.evaluation_choice import ToolProfile
     from assay.pipeline.choice import Choice
     from assay.records.decision import Decision
     from assay.records.evaluation import Evaluation
@@ -58,6 +59,7 @@ class EvaluationOutcome(Displayed):
         *,
         choice: Choice,
         name: str = "",
+        made: ToolProfile | None = None,
         made_at: str | None = None,
     ) -> None:
         self.evaluation = evaluation
@@ -67,6 +69,8 @@ class EvaluationOutcome(Displayed):
         """What it was graded by. A comparison grades both sides by the baseline's, unless the
         caller names others.
         """
+        self.made = made
+        """The profile, if it was made from another tool's metrics, with the columns read."""
         self.made_at = made_at
         """When a stored evaluation was made: as a baseline it may be too old."""
         self.notes: tuple[str, ...] = ()

@@ -89,11 +89,8 @@ class SourceReader:
     def _config(self) -> Configured:
         return nearest()
 
-    def choice(self, given: Mapping[str, str]) -> Choice:
+    def graded_by(self, given: Mapping[str, str]) -> Bar:
         """What to grade by: what is given, else the configuration's, else the evaluation's."""
-        return self._bar(given).choice
-
-    def _bar(self, given: Mapping[str, str]) -> Bar:
         library = self._given_library or self._config.library
         named = ((kind, getattr(self._config, kind)) for kind, _ in CHOSEN)
         configured = {kind: value for kind, value in named if value}
@@ -151,10 +148,10 @@ class SourceReader:
     def rules_of(self, source: Source, given: Mapping[str, str]) -> Bar | None:
         """What graded a source that was read just now; None if it doesn't say."""
         if isinstance(source, EvaluationOutcome):
-            return Bar(source.choice, made_at=source.made_at)
+            return Bar(source.choice, source.made, source.made_at)
         if self.stored is None:
             return None
-        made, self.stored = self._bar(given), None
+        made, self.stored = self.graded_by(given), None
         return made
 
     def bar(self, ours: Bar | None, theirs: Bar | None, *, given: Mapping[str, str]) -> Bar:
@@ -170,7 +167,7 @@ class SourceReader:
             return theirs
         if self.taken is not None and ours is not None:
             return ours
-        base = self._bar({})
+        base = self.graded_by({})
         if ours is not None:
             own = {kind: getattr(ours.choice, kind) for kind in _ARGUMENTS}
             same = {kind for kind, value in own.items() if value == getattr(base.choice, kind)}

@@ -187,7 +187,7 @@ def need_evaluation(
 
 
 def ambiguous(text: str, one: str, other: str) -> UsageError:
-    """The error for a name that stands for two things."""
+    """The error for a name that means two things."""
     return UsageError(
         "CLI-001",
         f"{text!r} is both {one} and {other}.",
