@@ -509,14 +509,20 @@ def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
 def test_batches_on_another_dataset_or_by_another_judge_are_not_compared(
     tmp_path: Path, assay: Any
 ) -> None:
-    """As over runs, where both are known: here, where the baseline kept the columns."""
+    """As over runs, where both are known: here, where the baseline kept the columns, in capitals or
+    not.
+    """
     made = {
         name: batch(
             tmp_path / f"{name}.parquet",
             "good",
-            columns_sql={"dataset_version": f"{version}", "judge": f"'{judge}'"},
+            columns_sql={"Dataset_Version": f"{version}", column: f"'{judge}'"},
         )
-        for name, version, judge in (("old", 1, "m-1"), ("easier", 2, "m-1"), ("kinder", 1, "m-2"))
+        for name, version, column, judge in (
+            ("old", 1, "Judge", "m-1"),
+            ("easier", 2, "Judge", "m-1"),
+            ("kinder", 1, "judge", "m-2"),
+        )
     }
     assert assay("gate", made["old"], "--baseline", made["old"]).code == 0
     bare = batch(tmp_path / "bare.parquet", "good")

@@ -17,6 +17,8 @@ from assay.errors import InputError
 from assay.exact import NORM_ONE
 
 SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
+DATASET_VERSION, JUDGE = "dataset_version", "judge"
+DECIDED = (SAMPLE, GROUP, ATTEMPT, DATASET_VERSION, JUDGE)
 """The kept columns that a decision looks for."""
 MAX_REPEATS = 200
 """The most repeats of one sample: with fewer, a mean is never halfway between two billionths."""
@@ -31,6 +33,15 @@ class BatchView(NamedTuple):
     view: str
     columns: Mapping[str, str]
     """The engine's type of each column."""
+
+
+def decided_name(column: str) -> str:
+    """What a decision calls a kept column: names in SQL have no case.
+
+    >>> decided_name("Sample"), decided_name("Team")
+    ('sample', 'Team')
+    """
+    return column.lower() if column.lower() in DECIDED else column
 
 
 def any_of(parts: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.batch.row_faults import TWICE, WIDE_TWICE
+from assay.batch.run_query import DECIDED
 from assay.cli import options as opt
 from assay.errors import ExitCode, count, printable
 
@@ -28,9 +29,6 @@ SHOWN = 5
 MOST_UNUSED = 12
 
 """Columns that the summary names."""
-
-DECIDED = ("sample", "group", "attempt", "dataset_version", "judge")
-"""Columns that a decision over batches reads where they were kept."""
 
 _REPEATED = (TWICE.reason, WIDE_TWICE.reason)
 

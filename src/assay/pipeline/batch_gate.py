@@ -19,10 +19,13 @@ from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 from assay.batch.run_query import (
+    DATASET_VERSION,
     GROUP,
+    JUDGE,
     BatchRunQuery,
     BatchView,
     count_if,
+    decided_name,
     extra_gate_names,
 )
 from assay.batch.side_sums import SideSums, side_sums, unscored_runs
@@ -46,8 +49,7 @@ from assay.release.promotion import promote_tally, with_finding
 from assay.release.sides import Side
 from assay.release.unscored import hold_unscored
 
-JUDGE = "judge"
-COMPARED = ("dataset_version", JUDGE)
+COMPARED = (DATASET_VERSION, JUDGE)
 """The kept columns that must have the same values on both sides, if the baseline kept them."""
 _MAX_VALUES = 100
 
@@ -59,6 +61,11 @@ class BatchSide(NamedTuple):
     record: BatchRecord
     files: tuple[tuple[str, str], ...]
     """Each file and the SHA-256 of its bytes."""
+
+    @property
+    def kept(self) -> set[str]:
+        """The kept columns, by the names that a decision looks for."""
+        return set(map(decided_name, self.record.keep))
 
 
 def _target(path: str) -> BatchTarget:
@@ -150,7 +157,7 @@ def check_plan(plan: BatchPlan, side: BatchSide) -> None:
 def check_slices(side: BatchSide, columns: Sequence[str]) -> None:
     """Refuse to slice by a column that the batch didn't keep."""
     for column in columns:
-        if column not in side.record.keep:
+        if column not in {*side.kept, *side.record.keep}:
             kept = ", ".join(side.record.keep) or "none"
             raise UsageError(
                 "BAT-061",
@@ -162,7 +169,7 @@ def check_slices(side: BatchSide, columns: Sequence[str]) -> None:
 def view_of(engine: BatchEngine, side: BatchSide) -> BatchView:
     """The rows of a batch as a view of the engine."""
     view = engine.attach([file for file, _ in side.files])
-    return BatchView(view, dict(engine.columns(view)))
+    return BatchView(view, {decided_name(name): kind for name, kind in engine.columns(view)})
 
 
 def decide_batches(
@@ -183,7 +190,7 @@ def decide_batches(
     columns that the baseline kept.
     """
     views = [view_of(engine, side) for side in (candidate, baseline)]
-    compared = [name for name in COMPARED if name in baseline.record.keep]
+    compared = [name for name in COMPARED if name in baseline.kept]
     prints = [
         fingerprint_of(side.record) | {name: _values(engine, view, name) for name in compared}
         for side, view in zip((candidate, baseline), views, strict=True)
@@ -265,7 +272,7 @@ def decide_batches(
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes += [
         _columns_note(candidate.record, baseline.record),
-        _groups_note(candidate.record, baseline.record),
+        _groups_note(candidate, baseline),
     ]
     notes += [
         _rejects_note(bare.name, side.record)
@@ -339,9 +346,9 @@ def _columns_note(candidate: BatchRecord, baseline: BatchRecord) -> str | None:
     return f"--map of the candidate's batch: {ours}; of the baseline's: {theirs}."
 
 
-def _groups_note(candidate: BatchRecord, baseline: BatchRecord) -> str | None:
+def _groups_note(candidate: BatchSide, baseline: BatchSide) -> str | None:
     """A note that samples count as independent although the candidate's have groups."""
-    if GROUP in baseline.keep or GROUP not in candidate.keep:
+    if GROUP in baseline.kept or GROUP not in candidate.kept:
         return None
     return (
         "The candidate's batch kept `group` and the baseline's didn't, so samples of one group"
