@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from assay.errors import InputError
+from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, broken, imported, survives, takers
 
@@ -111,7 +111,7 @@ def test_items_of_the_api_pass_where_all_graders_pass() -> None:
     assert tally.read == {"items": 3}
 
 
-def test_items_come_as_pages_a_list_or_lines_and_a_missing_page_is_missing(tmp_path) -> None:
+def test_items_come_as_pages_a_list_or_lines_and_a_missing_page_is_refused(tmp_path) -> None:
     lines = written(tmp_path / "items.jsonl", PAGE["data"])
     listed = tmp_path / "items.json"
     listed.write_text(json.dumps(PAGE["data"]))
@@ -122,9 +122,12 @@ def test_items_come_as_pages_a_list_or_lines_and_a_missing_page_is_missing(tmp_p
     first.write_text(json.dumps({**PAGE, "data": PAGE["data"][:2], "has_more": True}))
     second.write_text(json.dumps({**PAGE, "data": PAGE["data"][2:]}))
     assert len(imported("openai_evals", first, second)[0]) == 3
-    runs, tally = imported("openai_evals", first)
-    assert [run["status"] for run in runs] == ["success", "success", "cancelled"]
-    assert "has_more" in tally.notes[0]
+    with pytest.raises(NotEnoughEvidence, match=r"has 2 items of the run .*, and OpenAI has more"):
+        imported("openai_evals", first)
+    other = [{**item, "run_id": "other"} for item in PAGE["data"]]
+    second.write_text(json.dumps({**PAGE, "data": other}))
+    with pytest.raises(NotEnoughEvidence, match="has 2 items"):  # of one run all pages are here
+        imported("openai_evals", first, second)
 
 
 def test_an_item_that_contradicts_itself_is_refused_or_fails(tmp_path) -> None:

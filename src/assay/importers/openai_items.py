@@ -1,16 +1,17 @@
 """Output items of a run of OpenAI's Evals API: pages as the API lists them, a list, or lines.
 
 An item has the results of its graders, each with `passed` and perhaps a `score`. It passes where
-all of them pass. An item whose sample ended in an error, and a page after which the API has more,
-are missing evidence.
+all of them pass. An item whose sample ended in an error is missing evidence. Pages are refused
+where some of a run are missing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import InputError
+from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
@@ -42,44 +43,64 @@ def read_items(
 ) -> Iterator[dict[str, Any]]:
     """The runs of output items; pages of one run may be several files."""
     graders: dict[str, bool] = {}
-    ends: list[bool] = []
-    last: tuple[dict[str, Any], str] | None = None
+    pages = _Pages()
     with Spool(", ".join(paths)) as rows:
         for path in paths:
-            for where, item in _items(path, ends):
+            for where, item in _items(path, pages):
                 for result in objects(item.get("results")):
                     name = str(result.get("name"))
                     graders[name] = graders.get(name, False) or "score" in result
                 rows.add((where, _used(item)))
+        pages.check()
         for where, item in rows:
             tally.read["items"] += 1
-            last = item, where
             yield _run(tool, item, where, wanted, tally, graders)
-    if ends and all(ends) and last is not None:
-        tally.note("The last page says `has_more`: fetch the rest of the items.")
-        yield sample_run(
-            _origin(tool, *last, judged=()),
-            wanted,
-            tally,
-            sample_id="missing-1",
-            status="cancelled",
-            reason="the API has more items than these pages",
-        )
 
 
-def _items(path: str, ends: list[bool]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The items of a file with the place of each; `has_more` of its pages goes to `ends`."""
+class _Pages:
+    """The pages of each run, and whether the API has more after them."""
+
+    def __init__(self) -> None:
+        self._items: Counter[str] = Counter()
+        self._more: dict[str, dict[str, bool]] = {}
+
+    def add(self, path: str, runs: Counter[str], more: bool) -> None:
+        """Add a page with the number of its items by run."""
+        self._items += runs
+        for run in runs:
+            self._more.setdefault(run, {})[path] = more
+
+    def check(self) -> None:
+        """Refuse the pages of a run if the last one is missing."""
+        for run, more in self._more.items():
+            if all(more.values()):
+                raise NotEnoughEvidence(
+                    "FIL-005",
+                    f"has {count(self._items[run], 'item')} of the run {run}, and OpenAI has more.",
+                    where=", ".join(more),
+                    fix="Pass the other pages too. To import only these, save the list in `data`"
+                    " alone.",
+                )
+
+
+def _items(path: str, pages: _Pages) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The items of a file with the place of each; what its page says goes to `pages`."""
     head = head_of(path)
     if "datasource_item_id" in head.keys and not head.text.startswith("["):
         for line, item in stream_lines(path):
             yield f"{path}:{line}", shaped(item, dict, "an item", f"{path}:{line}")
         return
+    runs: Counter[str] = Counter()
+    more = False
     for place, value in stream_json(path, [(), ("data",)]):
         if place == ("has_more",):
-            ends.append(shaped(value, bool, "`has_more`", path))
+            more = shaped(value, bool, "`has_more`", path)
         elif place and (len(place) == 2 or isinstance(place[0], int)):
             where = f"{path}: item {place[-1]}"
-            yield where, shaped(value, dict, "an item", where)
+            item = shaped(value, dict, "an item", where)
+            runs[str(item.get("run_id"))] += 1
+            yield where, item
+    pages.add(path, runs, more)
 
 
 def _used(item: Mapping[str, Any]) -> dict[str, Any]:
