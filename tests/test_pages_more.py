@@ -554,6 +554,7 @@ def test_an_exam_is_held_to_its_own_pass_score(empty: Api, least: float) -> None
     assert graded["result"]["pass_line"] == {"holds": holds, "limit": least}
     found = get(empty, f"/exams/{graded['digest']}").text
     assert ("The hard gate passed" in found, "0.999" in found) == (holds, not holds)
+    assert ("✓ passed" if holds else "✗ failed") in get(empty, "/exams").text
 
 
 def test_an_exam_says_that_results_of_its_name_have_other_questions(empty: Api) -> None:

@@ -4,11 +4,14 @@ points.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter, Request
+from msgspec import Struct
 from starlette.responses import Response
 
 from assay import exact
@@ -96,10 +99,11 @@ def list_exams(
         )
         return page(request, "Exams", nothing, nav="/exams")
     rules = _rules(services)
+    least = _pass_scores(services, principal.project, [item.digest for item in records.items])
     table = Table(
         "Graded exams, the newest first",
         COLUMNS,
-        [_row(item, rules) for item in records.items],
+        [_row(item, rules, least.get(item.digest, 0)) for item in records.items],
         kind="stack runs",
         absent="No exam matches this filter.",
     )
@@ -125,7 +129,7 @@ def _rules(services: Services) -> dict[str, ExamRules]:
     }
 
 
-def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
+def _row(item: Item, rules: dict[str, ExamRules], pass_score: Any) -> list[str]:
     if item.body is None:
         gone = link("forgotten exam", address("exams", item.digest))
         return [gone, *[absent("forgotten")] * 6, moment(item.created_at)]
@@ -133,7 +137,7 @@ def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
     return [
         link(exam.name, address("exams", item.digest)),
         number(exam.score, n=exam.n, digits=4),
-        _gate(exam, rules.get(exam.policy)),
+        _gate(exam, rules.get(exam.policy), pass_score),
         exam.set,
         f"{len(exam.missing):,}",
         exam.rubric,
@@ -142,9 +146,9 @@ def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
     ]
 
 
-def _gate(exam: ExamBrief, rules: ExamRules | None) -> str:
-    """Whether the hard gate passed. The mean is computed from the counts of each score, because the
-    score in a result is rounded.
+def _gate(exam: ExamBrief, rules: ExamRules | None, pass_score: Any) -> str:
+    """Whether the hard gate passed, with the exam's own pass score. The mean is computed from the
+    counts of each score, because the score in a result is rounded.
     """
     if exam.set == "regression":
         return verdict("none", "not for a regression set")
@@ -154,7 +158,8 @@ def _gate(exam: ExamBrief, rules: ExamRules | None) -> str:
     if not total:
         return verdict("undetermined", "cannot be judged")
     mean = sum(fraction(part.score) * part.items for part in exam.distribution) / Fraction(total)
-    return verdict("passed" if opens(mean, rules) else "failed")
+    passed = opens(mean, rules) and mean >= fraction(pass_score)
+    return verdict("passed" if passed else "failed")
 
 
 # --- one exam
@@ -181,7 +186,7 @@ def show_exam(
     evidence = _evidence(services, project, digest)
     parts = exam_parts(
         view,
-        _gates(services, result, digest, stored, _pass_score(evidence)),
+        _gates(services, result, digest, stored, _pass_scores(services, project, [digest])),
         links=links,
         history=history_of(services, project, same, stored, exam_name(result.exams)),
         answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
@@ -204,10 +209,34 @@ def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
     return {}
 
 
-def _pass_score(evidence: dict[str, Any]) -> Any:
-    """The pass score of the exam that was answered; 0 if it has none."""
-    named = [file.get("pass_score") for file in evidence.get("exam", ())]
-    return max(filter(exact.is_amount, named), default=0)
+class _ExamFile(Struct):
+    pass_score: Any = 0
+
+
+class _AnsweredExam(Struct):
+    exam: list[_ExamFile] = []
+
+
+def _pass_scores(services: Services, project: str, digests: Sequence[str]) -> dict[str, Any]:
+    """The pass score of the exam of each result, if it has one; the highest where several exams
+    gave the same result.
+    """
+    made_of = [
+        (str(one.source), one.target)
+        for one in services.ledger.links_of_many(digests, project=project)
+        if one.relation == "evidence_of" and one.target in digests
+    ]
+    sources = services.ledger.get_many({source for source, _ in made_of}, project=project)
+    found: dict[str, Any] = {}
+    for source, result in made_of:
+        item = sources.get(source)
+        if item is not None and item.body is not None and item.schema == EVIDENCE:
+            named = [file.pass_score for file in _answered(item.body).exam]
+            found[result] = max(found.get(result, 0), *filter(exact.is_amount, named), 0)
+    return found
+
+
+_answered = msgspec.json.Decoder(_AnsweredExam).decode
 
 
 def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> list[LostMark]:
@@ -266,20 +295,20 @@ def _checked(services: Services, result: ExamResult, where: str) -> CheckedExam 
 def _gates(
     services: Services,
     result: ExamResult,
-    where: str,
+    digest: str,
     stored: StoredExam | None,
-    pass_score: Any = 0,
+    pass_scores: Mapping[str, Any],
 ) -> GateView:
     """The gates that a result can be held to by itself, and for a regression set the drop against
     the stored baseline.
     """
     name = "hard gate" if result.set == CAPSTONE else "regression gate"
     rules = _on_shelf(services, "policies", result.policy, result.digests.policy, ExamPolicy)
-    exam = _checked(services, result, where)
+    exam = _checked(services, result, digest)
     if isinstance(rules, str) or isinstance(exam, str):
         why_not = exam if isinstance(exam, str) else str(rules)
         return GateView(name, [], None, f"{why_not}.", why_not=why_not)
-    exam = exam.held_to(pass_score)
+    exam = exam.held_to(pass_scores.get(digest, 0))
     if result.set == CAPSTONE:
         held = decide(exam, rules)
         rows = [check_row(one) for one in (held.capstone, held.target, held.soft[0])]
@@ -318,7 +347,8 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
     if name == "exam-history":
         same = SameExam(result.digests.exam, result.set)
         past = history_of(services, project, same, baseline_of(services, project, same))
-        limit = _gates(services, result, digest, None).limit
+        scores = _pass_scores(services, project, [digest])
+        limit = _gates(services, result, digest, None, scores).limit
         return exam_history.history(past.points, past.distribution, limit=limit)
     draw = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
     return None if draw is None else draw(result)
