@@ -120,9 +120,8 @@ def test_errors_are_missing_evidence_and_equal_questions_are_repeats(tmp_path: P
     ]
     assert runs[1]["scores"]["score"]["raw"] is None
     assert tally.errors == 1
-    repeats, missing = tally.notes
+    (repeats,) = tally.notes
     assert repeats.startswith("1 row with the same input as an earlier row, counted as repeats of")
-    assert missing == "score has no value in 1 of 3 rows, where it counts as 0"
 
 
 def test_a_verdict_an_error_or_a_status_is_never_left_out(
@@ -215,10 +214,15 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         ("completed", "yes", "no"),
         ("run_status", "ok", "Error"),
         ("status_code", "200", "503"),
+        ("http_status", "200 OK", "429 Too Many Requests"),
+        ("http_code", "204", "HTTP 500"),
+        ("error_code", "200", "500"),
         ("judge_error", "0.25", "no JSON in the reply"),  # a number may be a measure of error
         ("parseError", "false", "true"),
         ("api_error_message", "none", "rate limited"),
         ("timeout", "30", "yes"),
+        ("request_timeout", "30s", "after 30s"),
+        ("timeout", "1.5 min", "timed out after 90 seconds"),
         ("percent_error", "2.5%", "not a number"),
         ("error_message", "No error", "No answer"),
         ("error_type", "NO_ERROR", "ERROR"),
@@ -282,6 +286,17 @@ def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:
     assert two["status"] == "success"
 
 
+def test_rows_that_errored_are_not_counted_as_rows_without_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    for text, counted in (
+        ("id,score,error\na,1,\nb,,timed out\n", None),
+        ("id,score,error\na,1,\nb,,timed out\nc,,\n", "1 of 2 rows without an error, where"),
+    ):
+        _, tally = imported("table", table(path, text))
+        notes = [note for note in tally.notes if "has no value in" in note]
+        assert [counted in note for note in notes] == ([] if counted is None else [True])
+
+
 def test_a_column_that_only_later_rows_have_counts(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"id": number, "score": 1} for number in range(3)]
     rows[1]["error"] = "timed out"
@@ -310,7 +325,7 @@ def test_a_cell_that_says_no_error_is_none(
     assert "2 of 2 samples errored: 1." in said
     assert "leave it out with `--map error=`" in said
     table(
-        tmp_path / "results.csv", "id,correct,finish_reason,timeout\ns,1,stop,30s\nt,1,stop,30s\n"
+        tmp_path / "results.csv", "id,correct,finish_reason,timeout\ns,1,stop,soft\nt,1,stop,soft\n"
     )
     assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
     assert "leave it out with `--map error:timeout=`" in capsys.readouterr().err, "as printed"

@@ -72,7 +72,7 @@ measure of error, a limit, or a count of what was tried again.
 """
 _ENDING = re.compile(
     r"(?:is_)?(?:ok|valid|completed?|finished)|outcome|state|result|verdict|finish_reason"
-    r"|stop_reason|(?:http_)?(?:status|response)_code"
+    r"|stop_reason|(?:http_)?(?:status|response)_code|http_code"
     r"|(?:run|sample|case|task|test|trial|job|eval|evaluation|execution|judge|grader|scorer|model"
     r"|api|http|request|response|completion|generation|final|overall)_status"
 )

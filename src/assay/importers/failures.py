@@ -1,5 +1,9 @@
 """Which cells of a table report that a row has no result. The rule is the same for every tool whose
 results are a table, because people add columns that the tool doesn't know.
+
+In a column about errors any text is one, unless it says that there was none; but a number, also one
+with a unit of time, is a setting or a measure where the name allows it (`timeout`, `judge_error`).
+In a column about how a row ended, only a word for a failure and an HTTP status from 400 are one.
 """
 
 from __future__ import annotations
@@ -28,6 +32,10 @@ _STATUSES = {
 _NOT_OK = ("false", "no", "n", "f", "0", "0.0")
 _FAILURES = ("content_filter", "safety", "refusal", "invalid", "incorrect", "wrong")
 """Words for a failure in a column such as `finish_reason`, besides those of a status."""
+_HTTP_OK = re.compile(r"20[0-6](?:\.0)?(?: [a-z -]+)?")
+"""What an `error_code` is after a request that went well."""
+_HTTP_FAILURE = re.compile(r"(?:http\S* )?[45]\d\d(?:\W.*)?", re.DOTALL)
+_UNIT = re.compile(r" ?(?:%|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)$")
 _YES = ("ok", "valid", "verdict", "complete", "completed", "finished")
 """Endings of the names of columns in which `no` or 0 reports a failure."""
 
@@ -61,6 +69,8 @@ def reports_failure(column: str, value: Any, *, named: bool = False) -> bool:
     word = "" if value is None else str(value).strip().lower()
     if is_ending(column) or (not named and plain_name(column) == "status"):
         return _is_failure(column, word)
+    if plain_name(column).endswith("error_code") and _HTTP_OK.fullmatch(word):
+        return False
     is_number = not named and is_kind_of_error(column) and _is_number(word)
     return bool(value) and word not in _NO_ERROR and not is_number
 
@@ -70,12 +80,12 @@ def _is_failure(column: str, word: str) -> bool:
     name = plain_name(column)
     failed = re.sub(r"[ -]+", "_", word) in _FAILURES or status_of(word) not in (None, "success")
     if name.endswith(("status", "code")):
-        return failed or re.fullmatch(r"[45]\d\d(?:\.0)?", word) is not None
+        return failed or _HTTP_FAILURE.fullmatch(word) is not None
     return failed or (word in _NOT_OK and name.endswith(_YES))
 
 
 def _is_number(word: str) -> bool:
     try:
-        return Decimal(word.removesuffix("%")).is_finite()
+        return Decimal(_UNIT.sub("", word)).is_finite()
     except InvalidOperation:
         return False

@@ -37,6 +37,8 @@ from assay.registry import near_miss
 
 _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")
+_ENDED = ("success", "failed")
+"""How a row ended that has a result; any other has none."""
 _DIGITS = 60
 
 
@@ -189,9 +191,9 @@ class _TableReader:
         named = self._map.get
         question = row.text(named("input"))
         status, error = row.status(named("status")), row.error(self._errors)
-        if error and status in ("success", "failed"):
+        if error and status in _ENDED:
             status = "error"
-        ended = status in ("success", "failed")
+        ended = status in _ENDED
         if not ended and not error:
             error = f"{named('status')}: {row.text(named('status')) or 'empty'}"
         inputs = {} if named("input") is None else {"input": question}
@@ -248,6 +250,7 @@ def _count(row: _Row, column: str | None) -> int | None:
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
+    lost = 0
     for path in paths:
         rows = table_rows(path)
         first = next(rows, None)
@@ -260,17 +263,20 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                     "FIL-006", "is not a row of named columns.", where=f"{path}:{where}"
                 )
             tally.read["rows"] += 1
-            yield reader.run(_Row(cells, f"{path}, {where}", line_of(where)), index)
+            run = reader.run(_Row(cells, f"{path}, {where}", line_of(where)), index)
+            lost += run["status"] not in _ENDED
+            yield run
         if reader.repeats:
             tally.note(
                 f"{count(reader.repeats, 'row')} with the same input as an earlier row, counted as"
                 " repeats of its sample; map a column to id to keep them apart"
             )
     for metric in tally.metrics.values():
-        if metric.n and metric.missing:
+        if metric.n and metric.missing > lost:
             tally.note(
-                f"{metric.label} has no value in {metric.missing:,} of {tally.samples:,} rows,"
-                " where it counts as 0"
+                f"{metric.label} has no value in {metric.missing - lost:,} of"
+                f" {tally.samples - lost:,} rows{' without an error' if lost else ''}, where it"
+                " counts as 0"
             )
 
 
