@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +89,16 @@ def test_a_function_that_raises_or_a_scorer_that_does_fails_closed(profile: str)
         assay.evaluate(upper, ROWS, scorers=["right"], profile=profile)
 
 
-def test_gates_of_scorers_and_assertions_of_samples_are_required(profile: str) -> None:
+def test_gates_of_scorers_and_assertions_of_samples_are_required(
+    profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def short(outputs: Any) -> tuple[bool, str]:
         return len(outputs["answer"]) < 5, "the answer has fewer than five characters"
 
     gated = {"target": short, "gate": True}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     found = assay.evaluate(upper, ROWS, scorers=[right, gated], profile=profile)
+    assert not list(tmp_path.glob("assay-*")), "the profile that was made is not a file"
     assert found.pass_rate == 0
     assert found.grades[0]["hard_gates"]["short"]["status"] == "fail"
     assert assay.gate(found, found).outcome == "not_enough_evidence"

@@ -26,6 +26,7 @@ import assay as package
 from assay import exact
 from assay.canon import digest
 from assay.cli.main import run as run_command
+from assay.errors import ShelfError
 from assay.exact import NORM_ONE
 from assay.files.json_files import Document
 from assay.formulas import FORMULAS
@@ -1124,6 +1125,18 @@ FIRST_GATES = [
     name for name in GATES if GATES[name].is_computed and name != "no_contradicted_claim"
 ]
 """The gates of the first profiles. A newer one moves the fingerprint of its own profile."""
+
+
+def test_a_profile_made_in_memory_is_checked_as_a_file_is() -> None:
+    shelf = Shelf()
+    published = shelf.profile("rag@1")
+    with pytest.raises(ShelfError, match="published and has changed"):
+        shelf.profile(structs.replace(published, gates=[]))
+    own = structs.replace(published, profile="own", alias=None)
+    assert shelf.profile(own) == own
+    doubled = structs.replace(own, criteria=[*own.criteria, own.criteria[0]])
+    with pytest.raises(ShelfError, match="twice"):
+        shelf.profile(doubled)
 
 
 def test_a_gate_of_a_newer_profile_moves_that_profile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,14 +18,6 @@ from assay.running.scorers import PlacedScorer, placed_scorers
 
 _OUTPUTS = ("output", "charts", "step_summary", "attest", "sign", "json", "store", "db")
 """Options of `assay gate` that only say where a decision goes."""
-_folders: list[tempfile.TemporaryDirectory[str]] = []
-"""Folders with the profiles of custom scorers, until this process ends."""
-
-
-def profile_folder() -> str:
-    """A new folder for a profile that no shelf has."""
-    _folders.append(tempfile.TemporaryDirectory(prefix="assay-profile-"))
-    return _folders[-1].name
 
 
 class Configured(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from assay.api.configured import configured, profile_folder
+from assay.api.configured import configured
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
 from assay.archive.evaluation_builder import EvaluationBuilder
@@ -32,7 +32,6 @@ from assay.running.post_run import (
     all_scorers,
     idle_scorers,
     scorer_warnings,
-    write_profile,
 )
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.scorers import PlacedScorer
@@ -303,7 +302,7 @@ def _with_scorers(
         return choice
     return structs.replace(
         choice,
-        profile=write_profile(profile, profile_folder()),
+        profile=profile,
         rubric=choice.rubric or (None if choice.profile else workflow.spec.rubric),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from assay.api.configured import Configured, nearest, profile_folder
+from assay.api.configured import Configured, nearest
 from assay.api.results import EvaluationOutcome
 from assay.archive.evaluation_choice import (
     CHOSEN,
@@ -37,8 +37,8 @@ from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
 from assay.registry import is_path
 from assay.release.baseline import StoredBaseline, find, names, refuse_exam
-from assay.running.post_run import required_profile, write_profile
-from assay.scoring.profile import load_profile
+from assay.running.post_run import required_profile
+from assay.scoring.profile import Profile, load_profile
 
 if TYPE_CHECKING:
     from assay.running.config import ReleaseBars
@@ -105,13 +105,13 @@ class SourceReader:
             )
 
         found = chosen_by(given)
-        profile = found.profile
+        profile: str | Profile | None = found.profile
         if found.own is not None:
             own = load_profile(Document(dict(found.own), OWN))
             base = configured.get("profile")
             shelf = Shelf(*filter(None, [library]))
             if found.made is not None or base is None or covers(own, shelf.profile(base)):
-                profile = write_profile(own, profile_folder())
+                profile = own
             else:  # it lacks something that assay.yaml requires
                 found = chosen_by({"profile": base, **given})
                 profile = found.profile
@@ -128,7 +128,6 @@ class SourceReader:
             choice.profile,
             config.scorers,
             workflow=config.workflow or None,
-            folder=profile_folder,
             where="assay.yaml",
         )
         return structs.replace(choice, profile=profile)

@@ -35,7 +35,6 @@ from assay.pipeline.grading import Grader
 from assay.pipeline.importing import import_runs, totals
 from assay.records.decision import Decision
 from assay.release.policy import make_release_rules
-from assay.running.post_run import write_profile
 from assay.views.decision import outcome_word, rule_word
 from assay.views.documents import plain
 from assay.views.grade_line import as_line
@@ -132,7 +131,7 @@ def imported(file: str) -> dict[str, Any]:
         found = import_runs([file], folder)
         profile = found.made_profile()
         assert profile is not None
-        grader = Grader(Shelf(), profile=write_profile(profile, folder))
+        grader = Grader(Shelf(), profile=profile)
         graded = [grader.grade(document) for document in read_documents(found.spool)]
     return {
         "tool": found.importer.name,

@@ -52,14 +52,17 @@ def configured_profile(options: Options, config: Config, profile: str | None) ->
     """A profile with what the scorers of `assay.yaml` add to it: what a team declares is required
     of every run, also of one that was made without it.
     """
-    return required_profile(
+    made = required_profile(
         opt.shelf_of(options),
         profile,
         configured_scorers(options),
         workflow=config.chosen("workflow"),
-        folder=lambda: getattr(options, "scratch", None) or os.path.join(config.folder, ".assay"),
         where=config.path,
     )
+    if made is None or isinstance(made, str):
+        return made
+    folder = getattr(options, "scratch", None) or os.path.join(config.folder, ".assay")
+    return write_profile(made, folder)
 
 
 def configured_scorers(options: Options) -> list[PlacedScorer]:

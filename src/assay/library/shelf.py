@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -213,8 +213,14 @@ class Shelf:
             self._loaded[f"{kind}/{name}"] = cached
         return cached
 
-    def profile(self, name: str) -> Profile:
-        """A profile by name, alias letter, `name@version` or path."""
+    def profile(self, name: str | Profile) -> Profile:
+        """A profile by name, alias letter, `name@version` or path; one that was made is checked as
+        a file would be.
+        """
+        if not isinstance(name, str):
+            data, published = canonical(name), self.lock(BUILTIN).published
+            _refuse_other_meaning(f"profiles/{name.id}", name.id, data, published)
+            return cast("Profile", load_data("profiles", name.id, data))
         if len(name) == 1:
             aliased = [
                 entry

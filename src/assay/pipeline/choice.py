@@ -1,12 +1,12 @@
-"""The choice of profile, policy, rubric and library that runs are graded by, as plain values that
-can be sent to a worker process.
+"""The choice of profile, policy, rubric and library that runs are graded by, as values that can be
+sent to a worker process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -14,12 +14,16 @@ from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 
+if TYPE_CHECKING:
+    from assay.scoring.profile import Profile
+
 
 class Choice(Struct, frozen=True):
     """What the user chose to grade by."""
 
     policy: str
-    profile: str | None
+    profile: str | Profile | None
+    """A name or a file; or a profile that was made for this choice."""
     rubric: str | None
     library: str | None
     cards: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ from assay.records.systems import scored_under
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.scoring.profile import ScoringPlan
+    from assay.scoring.profile import Profile, ScoringPlan
 
 DEFAULT_POLICY = "workflow"
 
@@ -44,7 +44,7 @@ class Grader:
         shelf: Shelf,
         *,
         policy: str = DEFAULT_POLICY,
-        profile: str | None = None,
+        profile: str | Profile | None = None,
         rubric: str | None = None,
         cards: Sequence[Mapping[str, Any]] = (),
         now: datetime | None = None,

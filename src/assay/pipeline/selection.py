@@ -42,7 +42,12 @@ class WorkflowPlan(Struct, frozen=True):
 
 
 def select_profile(
-    shelf: Shelf, chosen: str | None, family: str | None, named: str | None, *, named_by: str
+    shelf: Shelf,
+    chosen: str | Profile | None,
+    family: str | None,
+    named: str | None,
+    *,
+    named_by: str,
 ) -> tuple[Profile, str]:
     """The profile, and why it was selected."""
     if chosen is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError, count
@@ -173,16 +173,14 @@ def scorer_warnings(
 
 def required_profile(
     shelf: Shelf,
-    named: str | None,
+    named: str | Profile | None,
     scorers: Sequence[PlacedScorer],
     *,
     workflow: str | None,
-    folder: Callable[[], str],
     where: str,
-) -> str | None:
+) -> str | Profile | None:
     """The named profile, else that of the workflow in `assay.yaml`, with what the scorers add: it
-    is required of every run, even of one that was made without them. A profile that no shelf has
-    is written into the folder.
+    is required of every run, even of one that was made without them.
     """
     additions = scorer_additions(scorers)
     if not additions.gates and not additions.criteria:
@@ -203,7 +201,7 @@ def required_profile(
     profile = extended(known, additions)
     if "+" not in str(profile.version):
         return named or profile.id
-    return write_profile(profile, folder())
+    return profile
 
 
 def write_profile(profile: Profile, folder: str) -> str:
