@@ -706,6 +706,63 @@ def test_what_no_run_declares_any_more_is_lost_in_other_samples_too() -> None:
     assert "lost the forbidden tool rm" in made_unpaired.reason
 
 
+def unpaired(candidate: list[dict[str, Any]], baseline: list[dict[str, Any]]) -> Any:
+    """The decision on two sets that share no samples."""
+    ours, theirs = (
+        [{**row, "sample_id": f"{side}-{place}"} for place, row in enumerate(rows)]
+        for side, rows in (("ours", candidate), ("theirs", baseline))
+    )
+    wide, terms = RULES._replace(margin=20), Terms(allow_unpaired=True)
+    return decide_sides(
+        made(ours, "candidate"), made(theirs, "baseline"), wide, GRADER, terms=terms
+    )
+
+
+def test_a_gate_or_floor_of_the_candidate_alone_does_not_count_against_the_baseline() -> None:
+    better = [card(index, norm=0.95) for index in range(N)]
+    assert unpaired(better, BASELINE).outcome == "promote"
+
+    def with_gate(*failing: int, lost: int = 0) -> list[dict[str, Any]]:
+        gates = [{"looks_right": True, "extra": True, "no_policy_violation": True}] * N
+        gates = [{**one, "looks_right": place not in failing} for place, one in enumerate(gates)]
+        for one in gates[:lost]:
+            del one["looks_right"]
+        return [{**row, "hard_gates": one} for row, one in zip(better, gates, strict=True)]
+
+    assert unpaired(with_gate(), BASELINE).outcome == "promote"
+    for worse_gates in (with_gate(3, 4), with_gate(lost=2)):
+        found = unpaired(worse_gates, BASELINE)
+        assert (found.outcome, found.reason) == (
+            "reject",
+            f"gate_failure_rate: 2 of {N}, 0 of {N} before",
+        )
+    floored = copy.deepcopy(better)
+    for row in floored:
+        row["criteria"][2]["critical_floor"] = {"raw": 10}
+        row["criteria"][2]["raw_score"] = 8
+    slower = copy.deepcopy(BASELINE)
+    for row in slower:
+        row["criteria"][2]["raw_score"] = 11
+    assert unpaired(floored, slower).outcome == "promote"
+    floored[7]["criteria"][1]["raw_score"] = 2
+    found = unpaired(floored, slower)
+    assert (found.outcome, found.reason) == (
+        "reject",
+        f"floor_regression: 1 of {N}, 0 of {N} before",
+    )
+
+
+def test_samples_with_different_gates_do_not_hide_a_failed_one_without_pairs() -> None:
+    mixed = [card(n, hard_gates={("left", "right")[n % 2]: True}) for n in range(N)]
+    assert unpaired(mixed, mixed).outcome == "promote"
+    failing = [{**row, "hard_gates": dict.fromkeys(row["hard_gates"], False)} for row in mixed]
+    found = unpaired(failing, mixed)
+    assert (found.outcome, found.reason) == (
+        "reject",
+        f"gate_failure_rate: {N} of {N}, 0 of {N} before",
+    )
+
+
 def test_a_version_may_have_other_steps_that_all_succeed() -> None:
     expected = {"expected": {"answer": "4"}}
     steps = [{"name": name, "status": "success", "critical": True} for name in ("think", "write")]

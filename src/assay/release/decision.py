@@ -179,9 +179,10 @@ def unpaired_decision(
     like = {row.sample: closest(row.stratum, strata) for row in rows[0]}
     check_strata((row.sample, row.stratum, like[row.sample]) for row in rows[0])
     check_judges(*rows)
-    required = requirements(*rows)
+    required, before = requirements(*rows), requirements(rows[1])
     ours = [held_alike(row, required, like=like[row.sample]) for row in rows[0]]
-    theirs = [held_alike(row, required) for row in rows[1]]
+    # a gate or a floor that only the candidate has must not count against the baseline
+    theirs = [held_alike(row, before) for row in rows[1]]
     ours[0] = ours[0]._replace(lost=tuple(sorted({*ours[0].lost, *lost_altogether(*rows)})))
     comparison = compare_unpaired(
         [float(row.score) / 100 for row in ours],
@@ -190,7 +191,7 @@ def unpaired_decision(
         level=rules.level,
         power=rules.power,
     )
-    results = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
+    results = unpaired_rules(ours, theirs, comparison, rules, own=rows, without_gates=without_gates)
     unscored = unscored_baseline(
         candidate, baseline, unscored_runs(candidate, baseline), comparison, strata, rules
     )

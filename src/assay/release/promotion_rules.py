@@ -247,20 +247,26 @@ def unpaired_rules(
     comparison: Comparison,
     rules: ReleaseRules,
     *,
+    own: tuple[Sequence[Row], Sequence[Row]],
     without_gates: bool,
 ) -> tuple[RuleResult, ...]:
     """The four rules on sets that share no samples: gates, floors and severe failures go by their
-    rate.
+    rate, among the samples as they are held and as their `own` gates and floors have it. Where
+    samples have different gates, each lacks some, and only its own show what fails.
     """
 
     def is_severe(row: Row) -> bool:
         return bool(row.failed & rules.severe_gates or row.missed_roles & rules.severe_roles)
 
+    def rate(id: str, is_bad: Callable[[Row], bool]) -> RuleResult:
+        held, plain = (_rate(id, *sides, is_bad, rules) for sides in ((ours, theirs), own))
+        return plain if plain.violated and not held.violated else held
+
     results = [
-        _rate(GATE_RULE, ours, theirs, lambda row: bool(row.failed), rules),
+        rate(GATE_RULE, lambda row: bool(row.failed)),
         _unpaired_scores(comparison, rules),
-        _rate(FLOOR_RULE, ours, theirs, lambda row: bool(row.missed), rules),
-        _rate(SEVERE_RULE, ours, theirs, is_severe, rules),
+        rate(FLOOR_RULE, lambda row: bool(row.missed)),
+        rate(SEVERE_RULE, is_severe),
     ]
     for place, kinds in enumerate((("gate", "declaration"), ("criterion",), ("role", "floor"))):
         evidence = dict(results[place].evidence)
