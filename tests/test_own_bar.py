@@ -706,16 +706,56 @@ def test_what_no_run_declares_any_more_is_lost_in_other_samples_too() -> None:
     assert "lost the forbidden tool rm" in made_unpaired.reason
 
 
-def unpaired(candidate: list[dict[str, Any]], baseline: list[dict[str, Any]]) -> Any:
+def unpaired(candidate: list[dict[str, Any]], baseline: list[dict[str, Any]], **rules: Any) -> Any:
     """The decision on two sets that share no samples."""
     ours, theirs = (
         [{**row, "sample_id": f"{side}-{place}"} for place, row in enumerate(rows)]
         for side, rows in (("ours", candidate), ("theirs", baseline))
     )
-    wide, terms = RULES._replace(margin=20), Terms(allow_unpaired=True)
+    wide, terms = RULES._replace(margin=60, **rules), Terms(allow_unpaired=True)
     return decide_sides(
         made(ours, "candidate"), made(theirs, "baseline"), wide, GRADER, terms=terms
     )
+
+
+def test_unpaired_scores_go_by_the_interval_of_the_policy() -> None:
+    sides = [
+        [card(index, norm=norm + index % 16 / 1000, group=None) for index in range(N)]
+        for norm in (0.93, 0.9)
+    ]
+    plain, bounded = (unpaired(*sides, guaranteed=guaranteed) for guaranteed in (False, True))
+    assert [found.comparison.difference.method for found in (plain, bounded)] == [
+        "welch",
+        "combined ends",
+    ]
+    assert bounded.comparison.difference.low < plain.comparison.difference.low - 5
+
+
+def test_samples_that_share_groups_are_not_independent_without_pairs() -> None:
+    def side(norm: float, groups: int | None) -> list[dict[str, Any]]:
+        rows = [
+            card(index, norm=norm + 0.02 * (index % 8) + index / 9000, group=None)
+            for index in range(N)
+        ]
+        return [
+            {**row, "group": None if groups is None else f"g-{index % groups}"}
+            for index, row in enumerate(rows)
+        ]
+
+    def decided(ours: int | None, theirs: int | None) -> Any:
+        return unpaired(side(0.8, ours), side(0.77, theirs))
+
+    alone, both = decided(None, None), decided(8, 8)
+    assert both.comparison.difference.low < alone.comparison.difference.low - 2
+    assert (alone.outcome, both.outcome) == ("promote", "promote")
+    # the candidate must not gain by leaving out its groups
+    for groups in (None, 4):
+        found = decided(groups, 8)
+        assert found.outcome == "hold"
+        assert "Name the group of each sample on both sides" in found.reason
+    few = decided(4, 4)
+    assert few.outcome == "promote"
+    assert sum("come from 4 groups, too few" in note for note in few.notes) == 1
 
 
 def test_a_gate_or_floor_of_the_candidate_alone_does_not_count_against_the_baseline() -> None:

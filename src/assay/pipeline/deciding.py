@@ -45,7 +45,13 @@ from assay.release.overlap import (
     overlap_advice,
     with_equal_inputs,
 )
-from assay.release.pairs import group_note, pair_up, repeats_note
+from assay.release.pairs import (
+    cluster_count,
+    group_note,
+    pair_up,
+    repeats_note,
+    shares_groups,
+)
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote, with_finding
@@ -339,6 +345,14 @@ def _unpaired(
             *plan["changed"],
             "its samples were declared to be paired, and the sets are compared unpaired",
         ]
+    groups = ([row.group for row in side.rows.values()] for side in (candidate, baseline))
+    warnings = (
+        mixed_versions(candidate),
+        unadmitted_floors(candidate),
+        undeclared(baseline),
+        *(group_note(shares_groups(names), cluster_count(names)) for names in groups),
+        _unnoticed(candidate, baseline),
+    )
     return unpaired_decision(
         candidate,
         baseline,
@@ -346,18 +360,7 @@ def _unpaired(
         plan=plan,
         without_gates=without_gates,
         flaky=flaky_samples(candidate, baseline, level=rules.level),
-        notes=[
-            *terms.regraded,
-            *filter(
-                None,
-                (
-                    mixed_versions(candidate),
-                    unadmitted_floors(candidate),
-                    undeclared(baseline),
-                    _unnoticed(candidate, baseline),
-                ),
-            ),
-        ],
+        notes=[*terms.regraded, *dict.fromkeys(filter(None, warnings))],
     )
 
 

@@ -24,6 +24,7 @@ from assay.release.comparability import (
     own_expectations,
     unadmitted_floors,
 )
+from assay.release.pairs import clustered
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, outcome_of
 from assay.release.promotion_rules import SCORE_RULE, pass_rate, unpaired_rules
@@ -45,6 +46,10 @@ EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 _IN_PAIRS = (
     "If it doesn't apply to those samples, compare the same samples: in pairs, a score that both"
     " sides lack is left out."
+)
+_UNGROUPED = (
+    "the baseline's samples share groups, and the candidate's share none or too few, so the"
+    " interval may be too narrow. Name the group of each sample on both sides."
 )
 
 
@@ -184,18 +189,23 @@ def unpaired_decision(
     # a gate or a floor that only the candidate has must not count against the baseline
     theirs = [held_alike(row, before) for row in rows[1]]
     ours[0] = ours[0]._replace(lost=tuple(sorted({*ours[0].lost, *lost_altogether(*rows)})))
+    groups = [clustered([row.group for row in side]) for side in rows]
     comparison = compare_unpaired(
         [float(row.score) / 100 for row in ours],
         [float(row.score) / 100 for row in theirs],
         margin=rules.margin,
+        groups=groups,
         level=rules.level,
         power=rules.power,
+        guaranteed=rules.guaranteed,
     )
     results = unpaired_rules(ours, theirs, comparison, rules, own=rows, without_gates=without_gates)
     unscored = unscored_baseline(
         candidate, baseline, unscored_runs(candidate, baseline), comparison, strata, rules
     )
     open_rules = {rule: f"{reason} {_IN_PAIRS}" for rule, reason in unscored.items()}
+    if groups[0] is None and groups[1] is not None:
+        open_rules[SCORE_RULE] = _UNGROUPED
     if own := own_expectations(candidate, baseline, paired=False):
         open_rules[SCORE_RULE] = own
     if unadmitted_floors(candidate) is not None:

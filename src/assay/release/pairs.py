@@ -141,13 +141,17 @@ def _lacks(side: Side, other: Side, name: str, other_name: str, worth: str) -> s
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:
-    """The group of each pair; None if no two samples share one, or if there are too few groups to
+    """The group of each pair, as `clustered` has them."""
+    return clustered([pair.group for pair in pairs])
+
+
+def clustered(groups: list[str | None]) -> list[str | None] | None:
+    """The group of each sample; None if no two samples share one, or if there are too few groups to
     estimate their spread.
 
     With fewer than five groups, no interval over groups reaches its level. The comparison is then
     one of these samples in these groups; `group_note` reports that.
     """
-    groups = [pair.group for pair in pairs]
     return groups if shares_groups(groups) and cluster_count(groups) >= MINIMUM else None
 
 

@@ -12,7 +12,7 @@ Where there is no interval every claim is None, and that never promotes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import UsageError
@@ -166,16 +166,20 @@ def compare_unpaired(
     baseline: Sequence[float],
     *,
     margin: float,
+    groups: Sequence[Sequence[Hashable | None] | None] = (None, None),
     level: float = 0.95,
     power: float = 0.8,
+    guaranteed: bool = False,
 ) -> Comparison:
-    """Scores of different samples on two sides: Welch's t.
+    """Scores of different samples on two sides: see `estimate_difference`.
 
     >>> found = compare_unpaired([82.0, 91, 77, 95], [80.0, 90, 78, 91, 85], margin=1.0)
     >>> found.difference.method, found.n_paired
     ('welch', 0)
     """
-    estimate = estimate_difference(candidate, baseline, range=SCORES, level=level)
+    estimate = estimate_difference(
+        candidate, baseline, groups=groups, range=SCORES, level=level, guaranteed=guaranteed
+    )
     return _comparison(
         estimate,
         (len(candidate), len(baseline), 0),

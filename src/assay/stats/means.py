@@ -8,10 +8,12 @@ Samples that share a group are not independent: see `clusters`. The interval of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import fsum
+from typing import Any
 
 from assay.stats.bounded import Mass
+from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.estimate import (
     MeanEstimate,
     Moments,
@@ -92,14 +94,15 @@ def estimate_difference(
     candidate: Sequence[float],
     baseline: Sequence[float],
     *,
+    groups: Sequence[Sequence[Hashable | None] | None] = (None, None),
     range: Range | None = None,
     level: float = 0.95,
     guaranteed: bool = False,
 ) -> MeanEstimate:
     """The difference of the means of two independent sets of samples, candidate minus baseline.
 
-    Welch's t if both sides show their spread; else the two intervals are combined end by end (Zou
-    and Donner, the construction behind Newcombe's interval).
+    Welch's t if both sides show their spread and have no `groups`; else the two intervals are
+    combined end by end (Zou and Donner, the construction behind Newcombe's interval).
 
     >>> found = estimate_difference([80.0, 85, 90, 95], [70.0, 72, 74, 79])
     >>> round(found.interval.value, 2), found.interval.method
@@ -107,7 +110,13 @@ def estimate_difference(
     """
     check_level(level)
     sides = [checked(candidate, range), checked(baseline, range)]
-    parts = [estimate_mean(side, range=range, level=level, guaranteed=guaranteed) for side in sides]
+    terms: Any = {"range": range, "level": level, "guaranteed": guaranteed}
+    parts = [
+        estimate_mean(side, **terms)
+        if names is None
+        else estimate_clustered_mean(side, names, **terms)
+        for side, names in zip(sides, groups, strict=True)
+    ]
     ours, theirs = (part.interval for part in parts)
     n = len(sides[0]) + len(sides[1])
     value = (
@@ -131,7 +140,7 @@ def estimate_difference(
     spread = (
         None if range is None else Range(range.lowest - range.highest, range.highest - range.lowest)
     )
-    if all(part.standard_error for part in parts):
+    if all(part.standard_error and part.clusters is None for part in parts):
         return by_student(
             _welch(sides, value), level=level, method="welch", n=n, sd=None, range=spread
         )
