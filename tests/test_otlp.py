@@ -17,7 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli import importing
-from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.errors import (
+    AssayError,
+    ExitCode,
+    InputError,
+    NotEnoughEvidence,
+    UsageError,
+)
 from assay.files.json_files import Document
 from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
@@ -936,6 +942,29 @@ def test_of_two_spans_with_one_id_the_one_that_failed_holds() -> None:
         )
 
 
+def test_a_span_that_came_with_two_contents_fails_the_run_and_one_that_came_twice_does_not() -> (
+    None
+):
+    forbidden = tool(2, 1, "rm")
+    cover = span(2, 1, "a note", begin=0, end=1)
+    for spans in ([agent(1), forbidden, cover], [agent(1), cover, forbidden]):
+        assert gaps(spans) == {"spans_that_differ": 1}
+    assert evidence([agent(1), forbidden, forbidden])["status"] == "success"
+
+
+def test_a_span_that_lost_attributes_on_its_way_fails_the_run() -> None:
+    """SDKs drop attributes over a limit, among them perhaps what a model asked for."""
+    spans = [agent(1), chat(2, 1)._replace(dropped=3)]
+    assert gaps(spans) == {"spans_with_dropped_parts": 1}
+    for arrived in (from_json(otlp(spans)), from_protobuf(protobuf(spans))):
+        assert [one.dropped for one in arrived if isinstance(one, Span)] == [0, 3]
+
+
+def test_a_tool_that_never_ended_has_an_error() -> None:
+    (call,) = evidence([agent(1), tool(2, 1, "add", end=None)])["tool_calls"]
+    assert call["error"] == "the span never ended"
+
+
 @each("name", REAL)
 def test_the_order_of_spans_is_nothing(shared: Path, name: str) -> None:
     spans = real(shared, name)
@@ -1163,6 +1192,11 @@ def test_a_trace_without_a_run_is_left_out_and_counted() -> None:
     assert (made, dict(dropped)) == ([], {"traces_without_a_run": 1, "spans_of_no_run": 1})
 
 
+def test_a_run_that_failed_before_its_first_step_is_not_left_out() -> None:
+    (run,), _ = runs([span(1, error="no key", assay__sample_id="s-1")], WANTED)
+    assert (run["dataset"]["sample_id"], run["status"]) == ("s-1", "error")
+
+
 def test_too_many_spans_of_one_trace_are_refused() -> None:
     with pytest.raises(InputError, match="limit"):
         evidence([agent(1)] * (MAX_SPANS + 1))
@@ -1239,6 +1273,9 @@ def test_one_trace_may_lie_in_several_files(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(otlp([one])))
     found = read([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], WANTED, ImportTally())
     assert [run["tokens"] for run in found] == [15]
+    (tmp_path / "c.jsonl").write_text('{"resourceSpans": []}')
+    with pytest.raises(NotEnoughEvidence, match="no spans"):
+        list(read([str(tmp_path / f"{name}.jsonl") for name in "abc"], WANTED, ImportTally()))
 
 
 BAD: list[tuple[str, bytes, str]] = [

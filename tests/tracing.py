@@ -188,6 +188,7 @@ def otlp(spans: list[Span]) -> dict[str, Any]:
                                     {} if one.error is None else {"code": 2, "message": one.error}
                                 ),
                                 "flags": 0x300 if one.remote_parent else 0x100,
+                                "droppedAttributesCount": one.dropped,
                             }
                         ]
                     }
@@ -214,6 +215,7 @@ def protobuf(spans: list[Span]) -> bytes:
             start_time_unix_nano=one.start_ns,
             end_time_unix_nano=one.end_ns or 0,
             flags=0x300 if one.remote_parent else 0x100,
+            dropped_attributes_count=one.dropped,
         )
         _fill(made.attributes, one.attributes)
         for name, more in one.events:

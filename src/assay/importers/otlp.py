@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import Fault, FaultList, InputError
+from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import MAX_LINE, Document, limited, open_input, parsed
 from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
@@ -274,6 +274,7 @@ def read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[d
     """Files as runs; the spans of one trace may lie in several files."""
     spans: list[Span] = []
     for path in paths:
+        before = len(spans)
         for span in read_spans(path):
             spans.append(span)
             if len(spans) > MAX_TOTAL:
@@ -283,6 +284,8 @@ def read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[d
                     where=path,
                     fix="Import fewer files at once.",
                 )
+        if len(spans) == before:
+            raise NotEnoughEvidence("FIL-005", "the file has no spans.", where=path)
     made, dropped = runs(spans, wanted)
     tally.read.update(
         files=len(paths), spans=len(spans), traces=len({span.trace_id for span in spans})

@@ -26,6 +26,7 @@ from assay.tracing.trace import Trace
 
 MAX_SPANS = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMES = frozenset({"assay.run_id", "assay.sample_id"})
 _ORDER = ("success", "failed", "cancelled", "timeout", "error")
 
 
@@ -87,9 +88,13 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
 
 
 def is_run(spans: Sequence[Span]) -> bool:
-    """Whether a trace is a run: it has a step, an agent, a model, a tool or a retrieval."""
+    """Whether a trace is a run: it has a step, an agent, a model, a tool or a retrieval, or a span
+    that names the run or its sample, as that of a run that failed before its first step.
+    """
     return any(
-        meaning(span).kind in ("agent", "step", "model", "tool", "retrieval") for span in spans
+        not _NAMES.isdisjoint(span.attributes)
+        or meaning(span).kind in ("agent", "step", "model", "tool", "retrieval")
+        for span in spans
     )
 
 

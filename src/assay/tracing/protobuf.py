@@ -104,6 +104,7 @@ def _pb_span(given: Any, resource: Mapping[str, Any]) -> Span:
             [(one.trace_id.hex(), one.span_id.hex()) for one in given.links], trace_id
         ),
         remote_parent=bool(given.flags & REMOTE_KNOWN and given.flags & REMOTE),
+        dropped=given.dropped_attributes_count + given.dropped_links_count,
     )
 
 

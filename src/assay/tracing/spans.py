@@ -39,6 +39,10 @@ class Span(NamedTuple):
     """Ids of spans that caused this one without containing it, as in a handoff."""
     remote_parent: bool = False
     """Whether the parent is known to be in another program: it may be absent from the trace."""
+    dropped: int = 0
+    """How many attributes and links the exporter left out, as the span states. Of the events, which
+    may be as many as the parts of a streamed answer, none is needed.
+    """
 
 
 class RetrievedDocument(NamedTuple):

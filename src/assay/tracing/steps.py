@@ -93,7 +93,7 @@ class TracedStep:
             if span.end_ns is None or span.end_ns < span.start_ns
             else span.end_ns - span.start_ns
         )
-        self.error = meant.error or ("the span never ended" if span.end_ns is None else None)
+        self.error = trace.error(key)
         self.status = "success" if self.error is None else failure(self.error)
         answered = [one for one in speakers if trace.means[one].error is None]
         ended = sorted(

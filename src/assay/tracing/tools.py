@@ -186,7 +186,7 @@ def _executed(
         meant.name,
         arguments,
         call_id,
-        CallVerdict(valid, BROKEN if meant.refused else meant.error),
+        CallVerdict(valid, BROKEN if meant.refused else trace.error(key)),
     )
 
 

@@ -69,7 +69,9 @@ class Trace:
         for same in by_id.values():
             if len(same) > 1:
                 self.dropped["duplicate_span_ids"] += len(same) - 1
-            # of two that differ, the failed one counts: otherwise a good copy could hide a bad one
+            # a good copy must not hide a bad one: only one of them is kept, and it is unknown what
+            # the others were
+            self.gaps["spans_that_differ"] += any(span != same[0] for span in same)
             kept.append(same[0] if len(same) == 1 else max(same, key=_weight))
         return {
             span.span_id: span
@@ -214,6 +216,7 @@ class Trace:
         self.gaps["missing_links"] += len(
             {link for span in spans.values() for link in span.links if link not in spans}
         )
+        self.gaps["spans_with_dropped_parts"] += sum(span.dropped > 0 for span in spans.values())
         self.gaps["unfinished_roots"] += sum(spans[key].end_ns is None for key in self.roots)
         self.gaps["missing_supersteps"] += self._missing_supersteps()
         self.gaps["messages_without_a_receiver"] += self._unreceived()
@@ -259,6 +262,11 @@ class Trace:
             if None in (inner.call_id, outer.call_id)
             else inner.call_id == outer.call_id
         )
+
+    def error(self, key: str) -> str | None:
+        """Why a span failed; None if it succeeded."""
+        unfinished = "the span never ended" if self.spans[key].end_ns is None else None
+        return self.means[key].error or unfinished
 
     def within(self, key: str) -> str | None:
         """The step that a span belongs to: the span itself, or the step that it runs in."""

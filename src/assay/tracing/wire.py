@@ -180,6 +180,7 @@ def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
         resource=resource,
         links=same_trace([(one.get("traceId"), one.get("spanId")) for one in links], trace_id),
         remote_parent=bool(flags & REMOTE_KNOWN and flags & REMOTE),
+        dropped=sum(_whole(given.get(key, 0), key) for key in _DROPPED),
     )
 
 
@@ -190,6 +191,7 @@ def _limited(given: Mapping[str, Any], key: str, limit: int) -> list[Mapping[str
     return [_object(item, f"one of {key}") for item in items]
 
 
+_DROPPED = ("droppedAttributesCount", "droppedLinksCount")
 _STATUS = {0: False, 1: False, 2: True, "UNSET": False, "OK": False, "ERROR": True}
 _STATUS.update(
     {f"STATUS_CODE_{name}": failed for name, failed in _STATUS.items() if isinstance(name, str)}
