@@ -307,7 +307,11 @@ def false_claims(
                     candidate, baseline = _pairs(kind, draw, n, margin)
                     if how == "unpaired":
                         found = compare_unpaired(
-                            candidate.tolist(), draw.permutation(baseline).tolist(), margin=margin
+                            candidate.tolist(),
+                            draw.permutation(baseline).tolist(),
+                            margin=margin,
+                            groups=(None, None),
+                            guaranteed=False,
                         ).claims
                     else:
                         strict, naive = how == "guaranteed", how == "believed"

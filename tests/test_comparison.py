@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ from examples import CAMPAIGN, each, repeats, share
 from paired import compare_paired
 
 points = st.integers(0, 10_000).map(lambda cents: cents / 100)
+PLAIN: Any = {"groups": (None, None), "guaranteed": False}
 
 
 def pairs_of(seed: int, n: int, shift: float = 0.0) -> tuple[list[float], list[float]]:
@@ -83,7 +85,7 @@ def test_the_paired_interval_is_students_t_on_the_differences(
 def test_the_unpaired_interval_is_welchs(seed: int, n: int, m: int) -> None:
     draw = np.random.default_rng(seed)
     ours, theirs = draw.uniform(20, 90, n), draw.uniform(40, 60, m)
-    found = compare_unpaired(ours.tolist(), theirs.tolist(), margin=1.0)
+    found = compare_unpaired(ours.tolist(), theirs.tolist(), margin=1.0, **PLAIN)
     assume("skew" not in found.difference.method)
     wanted = scipy.stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
     assert found.difference.low == pytest.approx(wanted.low, abs=1e-6)
@@ -258,7 +260,7 @@ def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(
 ) -> None:
     for found in (
         compare_paired(values, values, margin=1.0),
-        compare_unpaired(values, [1.0, 2.0, 3.0], margin=1.0),
+        compare_unpaired(values, [1.0, 2.0, 3.0], margin=1.0, **PLAIN),
     ):
         assert (found.difference.low, found.difference.high) == (None, None)
         assert found.difference.reason
@@ -324,7 +326,7 @@ def test_a_p_value_is_small_exactly_where_the_end_is_beyond_the_limit(
 
 
 def test_two_sides_of_ties_are_compared_end_by_end() -> None:
-    found = compare_unpaired([100.0] * 50, [100.0] * 40 + [0.0] * 2, margin=1.0)
+    found = compare_unpaired([100.0] * 50, [100.0] * 40 + [0.0] * 2, margin=1.0, **PLAIN)
     ours, theirs = (
         estimate_mean([100.0] * 50, range=SCORES).interval,
         estimate_mean([100.0] * 40 + [0.0] * 2, range=SCORES).interval,
@@ -333,9 +335,9 @@ def test_two_sides_of_ties_are_compared_end_by_end() -> None:
     assert found.difference.low == pytest.approx(
         found.difference.value - math.hypot(ours.value - ours.low, theirs.high - theirs.value)
     )
-    assert estimate_difference([1.0] * 5, [1.0, 2.0]).interval.reason.startswith(
-        "candidate: fewer than"
-    )
+    assert estimate_difference(
+        [1.0] * 5, [1.0, 2.0], groups=(None, None)
+    ).interval.reason.startswith("candidate: fewer than")
 
 
 # --- claims

@@ -45,13 +45,7 @@ from assay.release.overlap import (
     overlap_advice,
     with_equal_inputs,
 )
-from assay.release.pairs import (
-    cluster_count,
-    group_note,
-    pair_up,
-    repeats_note,
-    shares_groups,
-)
+from assay.release.pairs import few_groups, group_note, pair_up, repeats_note
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote, with_finding
@@ -345,12 +339,11 @@ def _unpaired(
             *plan["changed"],
             "its samples were declared to be paired, and the sets are compared unpaired",
         ]
-    groups = ([row.group for row in side.rows.values()] for side in (candidate, baseline))
     warnings = (
         mixed_versions(candidate),
         unadmitted_floors(candidate),
         undeclared(baseline),
-        *(group_note(shares_groups(names), cluster_count(names)) for names in groups),
+        *map(few_groups, (candidate, baseline)),
         _unnoticed(candidate, baseline),
     )
     return unpaired_decision(

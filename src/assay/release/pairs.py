@@ -175,3 +175,9 @@ def group_note(shared: bool, clusters: int) -> str | None:
         f"the samples come from {clusters} groups, too few to estimate how groups differ; samples"
         " are treated as independent, and other groups may score differently"
     )
+
+
+def few_groups(side: Side) -> str | None:
+    """The warning of `group_note` on the samples of one side."""
+    groups = [row.group for row in side.rows.values()]
+    return group_note(shares_groups(groups), cluster_count(groups))

@@ -166,14 +166,20 @@ def compare_unpaired(
     baseline: Sequence[float],
     *,
     margin: float,
-    groups: Sequence[Sequence[Hashable | None] | None] = (None, None),
+    groups: Sequence[Sequence[Hashable | None] | None],
+    guaranteed: bool,
     level: float = 0.95,
     power: float = 0.8,
-    guaranteed: bool = False,
 ) -> Comparison:
     """Scores of different samples on two sides: see `estimate_difference`.
 
-    >>> found = compare_unpaired([82.0, 91, 77, 95], [80.0, 90, 78, 91, 85], margin=1.0)
+    >>> found = compare_unpaired(
+    ...     [82.0, 91, 77, 95],
+    ...     [80.0, 90, 78, 91, 85],
+    ...     margin=1.0,
+    ...     groups=(None, None),
+    ...     guaranteed=False,
+    ... )
     >>> found.difference.method, found.n_paired
     ('welch', 0)
     """

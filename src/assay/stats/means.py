@@ -94,17 +94,17 @@ def estimate_difference(
     candidate: Sequence[float],
     baseline: Sequence[float],
     *,
-    groups: Sequence[Sequence[Hashable | None] | None] = (None, None),
+    groups: Sequence[Sequence[Hashable | None] | None],
     range: Range | None = None,
     level: float = 0.95,
     guaranteed: bool = False,
 ) -> MeanEstimate:
     """The difference of the means of two independent sets of samples, candidate minus baseline.
 
-    Welch's t if both sides show their spread and have no `groups`; else the two intervals are
-    combined end by end (Zou and Donner, the construction behind Newcombe's interval).
+    Welch's t if both sides show their spread and have no `groups` (None); else the two intervals
+    are combined end by end (Zou and Donner, the construction behind Newcombe's interval).
 
-    >>> found = estimate_difference([80.0, 85, 90, 95], [70.0, 72, 74, 79])
+    >>> found = estimate_difference([80.0, 85, 90, 95], [70.0, 72, 74, 79], groups=(None, None))
     >>> round(found.interval.value, 2), found.interval.method
     (13.75, 'welch')
     """
