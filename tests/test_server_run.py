@@ -535,12 +535,17 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(
         third = ask(
             api, {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "named"}}
         )
+        fourth = ask(api, asked("five"))
         (data / "plain.jsonl").write_text('{"id": "1", "question": "another"}\n')
+        until(lambda: len(seen(tmp_path)) == 2)
+        code = tmp_path / "workflows" / "review" / "flow.py"
+        code.write_text(code.read_text().replace('correctness": 5', 'correctness": 4'))
         (tmp_path / "workflows" / "review" / "go").touch()
         assert {finished(api, one)["state"] for one in (first, second)} == {"done"}
-        found = finished(api, third)
-        assert (found["state"], found["counts"]["failed"]) == ("failed", 1)
-        assert "the dataset is not the one" in found["faults"][0]["message"]
+        for made, what in ((fourth, "code"), (third, "dataset")):
+            found = finished(api, made)
+            assert (found["state"], found["counts"]["failed"]) == ("failed", 1)
+            assert f"the {what} is not the one" in found["faults"][0]["message"]
         events = frames(api.client.get(third["runs"][0]["events"]).text)
         assert [kind for _, kind, _ in events] == ["error"]
         assert not list(VALID.iter_errors(events[0][2]))

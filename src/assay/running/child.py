@@ -29,7 +29,7 @@ from assay.records.reading import read_record
 from assay.records.typed import convert
 from assay.running.compatibility import prepare
 from assay.running.dataset import LoadedDataset, from_rows, read_dataset
-from assay.running.post_run import after_of
+from assay.running.post_run import after_of, code_of
 from assay.running.runner import (
     BACKOFF_S,
     END_FIELDS,
@@ -225,7 +225,8 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
     _watch_for_end(stream, asyncio.current_task())
     workflow = read_workflow(order["workflow"])
     dataset = _dataset(order["dataset"])
-    for what, digest in (("workflow", workflow.digest), ("dataset", dataset.digest)):
+    found = {"workflow": workflow.digest, "dataset": dataset.digest, "code": code_of(workflow)}
+    for what, digest in found.items():
         accepted = order[f"{what}_digest"]
         if digest != accepted:
             raise InputError(

@@ -63,12 +63,13 @@ class Header(NamedTuple):
             dataset.digest,
             settings.repeat,
             settings.now,
-            _digest_of(scorers) if scorers else None,
+            scorers_digest(scorers) if scorers else None,
             code_digest((name, workflow.folder) for name in workflow.code),
         )
 
 
-def _digest_of(scorers: Sequence[PlacedScorer]) -> str:
+def scorers_digest(scorers: Sequence[PlacedScorer]) -> str:
+    """The digest of scorers and their code."""
     code = code_digest((scorer.target, folder) for scorer, folder, _ in scorers)
     return digest([[scorer for scorer, _, _ in scorers], code])
 

@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import digest
 from assay.errors import UsageError, count
 from assay.files.atomic import write_file
 from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
+from assay.running.journal import scorers_digest
+from assay.running.local_code import code_digest
 from assay.running.scorer_results import MAX_REASON
 from assay.running.scorers import NO_OUTPUTS, PlacedScorer, check_scorers, scorer_measures
 from assay.running.workflow import LoadedWorkflow, read_workflow
@@ -60,6 +63,19 @@ def all_scorers(
         for one in scorers
         if not any((known.scorer, known.folder) == (one.scorer, one.folder) for known in own)
     ]
+
+
+def code_of(workflow: LoadedWorkflow) -> str:
+    """A digest of the code that makes and measures the runs of a workflow: its own, that of its
+    scorers, and the project that its patches are tested in.
+    """
+    project = None
+    if workflow.spec.repository is not None:
+        from assay.running.repair import project_digest
+
+        project = project_digest(workflow)
+    own = code_digest((name, workflow.folder) for name in workflow.code)
+    return digest([own, scorers_digest(all_scorers(workflow)), project])
 
 
 def additions_of(

@@ -269,6 +269,7 @@ class ExecutionWork:
             "criteria": grader_of(self._services, self._job.project).plan_for(subject).criteria,
             "dataset": source,
             "dataset_digest": dataset["digest"],
+            "code_digest": accepted.get("code"),
             "memory_bytes": self._services.settings.run_memory_bytes,
             **{name: accepted[name] for name in ("name", "repeat", "timeout_s", "retries")},
         }

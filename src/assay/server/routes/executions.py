@@ -28,6 +28,7 @@ from assay.records.evidence import Workflow as Subject
 from assay.running.catalogue import Ambiguous, NotOffered, Offered
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import LoadedDataset, from_rows
+from assay.running.post_run import code_of
 from assay.running.runner import RunSettings, work_of
 from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
@@ -161,6 +162,7 @@ def _execution_plan(
             "digest": dataset.digest,
             **samples,
         },
+        "code": code_of(workflow),
         **{
             field: getattr(settings, field)
             for field in ("name", "repeat", "concurrency", "timeout_s", "retries")
