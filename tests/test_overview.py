@@ -201,6 +201,27 @@ def test_samples_that_were_left_out_count_as_failed_and_need_attention(
     assert "missing in the newest" not in show(api, "/").text
 
 
+def test_the_same_evaluations_in_two_projects_are_told_apart_and_forgotten_ones_are_gone(
+    api: Api,
+) -> None:
+    stored: dict[str, str] = {}
+    for project, earlier in (("a", 0), ("b", 3)):
+        headers = api.token(project)
+        api.post("/runs", runs(1 + earlier, family="rag"), headers=headers)
+        for name, version, start in (("before", "1", 0), ("after", "2", 2)):
+            made = runs(6, family="rag", start=start)
+            for one in made:
+                one["workflow"] |= {"id": "faq", "version": version}
+                one |= {"started_at": "2026-11-12T10:00:00Z", "finished_at": "2026-11-12T10:00:01Z"}
+            answer = api.post("/evaluations", {"name": name, "runs": made}, headers=headers).json()
+            assert stored.setdefault(name, answer["digest"]) == answer["digest"]
+        text = Markup(api.client.get("/", headers={**HTML, **headers}).text).text
+        assert "faq: 2 samples of an earlier evaluation are missing" in text, project
+    assert "after · faq 2" in api.client.get("/compare", headers={**HTML, **headers}).text
+    api.services.ledger.forget(stored["after"], author="me", reason="private", project="b")
+    assert "after · faq 2" not in api.client.get("/compare", headers={**HTML, **headers}).text
+
+
 def test_a_trend_joins_no_evaluations_that_were_graded_by_different_rules() -> None:
     rate = {"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}
     points = [

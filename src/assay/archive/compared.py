@@ -55,7 +55,7 @@ class SharedSamples(NamedTuple):
 
 
 _shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
-"""Cached by ledger, the two digests, and how much was ever forgotten."""
+"""Cached by ledger, project, the two digests, and how much was ever forgotten."""
 
 
 class NamedBaseline(Struct):
@@ -194,12 +194,13 @@ def shared_samples(
         reason = f"one of them has more than {PAIRED:,} runs"
         return SharedSamples(ours.passed, ours.n + lost, theirs.passed, theirs.n, lost, reason)
     forgotten = ledger.count("tombstone", project=project).n
-    key = (ledger.database.where, project, newest.digest, baseline.digest, forgotten)
-    if key not in _shared:
+    key = (ledger.where, project, newest.digest, baseline.digest, forgotten)
+    shared = _shared.get(key)
+    if shared is None:
         if len(_shared) >= _REMEMBERED:
             _shared.clear()
-        _shared[key] = _paired(ledger, newest, baseline, project)
-    return _shared[key]
+        shared = _shared[key] = _paired(ledger, newest, baseline, project)
+    return shared
 
 
 def _paired(

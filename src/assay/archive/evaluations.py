@@ -90,8 +90,10 @@ def read_brief(item: Item) -> StoredEvaluation:
 
 
 _REMEMBERED = 2000
-_read: dict[str, StoredEvaluation] = {}
-"""Evaluations without their runs, by digest: a record never changes under its digest."""
+_read: dict[tuple[str, str, int, str], StoredEvaluation] = {}
+"""Evaluations without their runs, by ledger, project, how much was ever forgotten, and digest: the
+same evaluation has another position in another project.
+"""
 
 
 def brief_evaluations(
@@ -102,17 +104,20 @@ def brief_evaluations(
     """
     if len(_read) > _REMEMBERED:
         _read.clear()
+    forgotten = ledger.count("tombstone", project=project).n
     evaluations: list[StoredEvaluation] = []
     for digest in digests:  # one by one: a record lists all runs of its evaluation
-        if digest not in _read:
+        key = (ledger.where, project, forgotten, digest)
+        stored = _read.get(key)
+        if stored is None:
             item = ledger.get(digest, project=project)
             if item is None or item.body is None:
                 continue
             try:
-                _read[digest] = read_brief(item)
+                stored = _read[key] = read_brief(item)
             except AssayError:  # the page of the evaluation shows what is wrong
                 continue
-        evaluations.append(_read[digest])
+        evaluations.append(stored)
     return evaluations
 
 

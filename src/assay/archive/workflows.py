@@ -38,8 +38,10 @@ LOOKED_AT = 50
 DECISIONS = 20
 """How many decisions are searched for the last one about a workflow."""
 _REMEMBERED = 2000
-_made_of: dict[tuple[str, str, bytes], str | None] = {}
-"""The evaluations of baselines, by the newest evaluation at that time and the baseline's runs."""
+_made_of: dict[tuple[str, str, str, bytes], tuple[str, ...]] = {}
+"""The evaluation of each baseline, if there is one, by ledger, project, the newest evaluation at
+that time, and the baseline's runs.
+"""
 
 
 class WorkflowState(NamedTuple):
@@ -166,16 +168,14 @@ def _evaluation_of(
     so it is repeated only after a new evaluation.
     """
     runs = kept.evidence_digests
-    key = (project, newest.digest, sha256("".join(runs).encode()).digest())
-    if key not in _made_of:
+    key = (ledger.where, project, newest.digest, sha256("".join(runs).encode()).digest())
+    digests = _made_of.get(key)
+    if digests is None:
         evaluation = evaluation_of_runs(ledger, runs, project=project)
         if len(_made_of) > _REMEMBERED:
             _made_of.clear()
-        _made_of[key] = None if evaluation is None else evaluation.digest
-    digest = _made_of[key]
-    if digest is None:
-        return None
-    return next(iter(brief_evaluations(ledger, project, [digest])), None)
+        digests = _made_of[key] = () if evaluation is None else (evaluation.digest,)
+    return next(iter(brief_evaluations(ledger, project, digests)), None)
 
 
 def _compared(
