@@ -555,6 +555,20 @@ def test_an_exam_is_held_to_its_own_pass_score(empty: Api, least: float) -> None
     found = get(empty, f"/exams/{graded['digest']}").text
     assert ("The hard gate passed" in found, "0.999" in found) == (holds, not holds)
     assert ("✓ passed" if holds else "✗ failed") in get(empty, "/exams").text
+    chart = empty.client.get(f"/charts/exams/{graded['digest']}/exam-history.json").text
+    assert ("0.999" in chart) is not holds
+
+
+def test_an_exam_without_its_questions_is_not_said_to_pass(empty: Api) -> None:
+    """They may have a pass score of their own."""
+    graded = empty.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()
+    sources = empty.services.ledger.made_of(graded["digest"], project="default")
+    assert "The hard gate passed" in get(empty, f"/exams/{graded['digest']}").text
+    empty.services.ledger.forget(sources[0], author="me", reason="private")
+    found = get(empty, f"/exams/{graded['digest']}").text
+    assert "The hard gate can't be judged" in found
+    assert "pass score is unknown, because its questions are not stored" in found
+    assert "? can't be judged" in get(empty, "/exams").text
 
 
 def test_an_exam_says_that_results_of_its_name_have_other_questions(empty: Api) -> None:
@@ -705,7 +719,7 @@ def test_a_result_that_does_not_add_up_opens_no_gate(shop: Shop, empty: Api) -> 
     found = get(empty, f"/exams/{digest}")
     assert "The hard gate can't be judged" in found.text
     assert "the mean of the items is 0.525" in found.text
-    assert "✗ failed" in get(empty, "/exams").text
+    assert "? can't be judged" in get(empty, "/exams").text
     other = stored(
         empty, "exam", {**document, "rubric": "../../secret.yaml", "policy": "../../secret.yaml"}
     )

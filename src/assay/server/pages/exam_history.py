@@ -12,7 +12,7 @@ from assay.archive.compared import NamedBaseline, read_named_baseline
 from assay.exams.document import read_result
 from assay.files.json_files import Document
 from assay.records.evidence import Number
-from assay.records.exam import ExamDigests, ExamFileCount, ExamResult, ExamSet, ScoreCount
+from assay.records.exam import ExamDigests, ExamFileCount, ExamResult, ExamSet
 from assay.server.state import Services
 from assay.views.exam import ExamPoint, exam_name
 from assay.views.exam_page import HistoryView
@@ -32,17 +32,14 @@ class SameExam(NamedTuple):
 
 
 class ExamBrief(msgspec.Struct):
-    """The fields of a graded exam that a list shows."""
+    """The fields of a graded exam that its history shows."""
 
     rubric: str
     score: Number
     n: int
-    missing: list[str]
     digests: ExamDigests
-    policy: str = ""
     set: ExamSet = "capstone"
     exams: list[ExamFileCount] = []
-    distribution: list[ScoreCount] = []
 
     @property
     def same(self) -> SameExam:

@@ -4,39 +4,30 @@ points.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from fractions import Fraction
 from typing import Any
 
-import msgspec
 from fastapi import APIRouter, Request
-from msgspec import Struct
 from starlette.responses import Response
 
 from assay import exact
+from assay.archive.records import EXAM_EVIDENCE_SCHEMA
 from assay.canon import number_text
 from assay.errors import AssayError, count
 from assay.exams.answers import Answer
 from assay.exams.document import CheckedExam, check_result, read_result
 from assay.exams.exam import CAPSTONE, make_exam
-from assay.exams.gate import decide, drop_check, opens, soft_schema, soft_score
+from assay.exams.gate import decide, drop_check, soft_schema, soft_score
 from assay.exams.lost_marks import lost_marks
 from assay.exams.marking import Marking
-from assay.exams.policy import ExamPolicy, ExamRules, fraction
+from assay.exams.policy import ExamPolicy, ExamRules
 from assay.exams.rubric import ExamRubric
 from assay.files.json_files import Document, parse_json
 from assay.records.exam import ExamResult, LostMark
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.exam_history import (
-    ExamBrief,
-    SameExam,
-    StoredExam,
-    baseline_of,
-    brief,
-    history_of,
-)
+from assay.server.pages.exam_history import SameExam, StoredExam, baseline_of, history_of
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import PageRoute
@@ -72,7 +63,7 @@ COLUMNS = (
     Column("Policy"),
     Column("Stored"),
 )
-EVIDENCE = "assay.exam-evidence/1"
+UNKNOWN = "the exam's own pass score is unknown, because its questions are not stored"
 
 
 @router.get("/exams")
@@ -98,12 +89,15 @@ def list_exams(
             "Or post to /api/v1/exams/grade.",
         )
         return page(request, "Exams", nothing, nav="/exams")
-    rules = _rules(services)
-    least = _pass_scores(services, principal.project, [item.digest for item in records.items])
+    policies = [
+        entry.id
+        for entry in services.shelf.entries("policies")
+        if isinstance(services.shelf.load("policies", entry.id), ExamPolicy)
+    ]
     table = Table(
         "Graded exams, the newest first",
         COLUMNS,
-        [_row(item, rules, least.get(item.digest, 0)) for item in records.items],
+        [_row(services, principal.project, item) for item in records.items],
         kind="stack runs",
         absent="No exam matches this filter.",
     )
@@ -111,7 +105,7 @@ def list_exams(
     return page(
         request,
         "Exams",
-        Filters("/exams", [Field("policy", "Policy", choices=list(rules))], query),
+        Filters("/exams", [Field("policy", "Policy", choices=policies)], query),
         table,
         ways("exams", query, records, what="exam", paged=bool(after or before)),
         nav="/exams",
@@ -119,25 +113,15 @@ def list_exams(
     )
 
 
-def _rules(services: Services) -> dict[str, ExamRules]:
-    loaded = {
-        entry.id: services.shelf.load("policies", entry.id)
-        for entry in services.shelf.entries("policies")
-    }
-    return {
-        name: ExamRules(policy) for name, policy in loaded.items() if isinstance(policy, ExamPolicy)
-    }
-
-
-def _row(item: Item, rules: dict[str, ExamRules], pass_score: Any) -> list[str]:
+def _row(services: Services, project: str, item: Item) -> list[str]:
     if item.body is None:
         gone = link("forgotten exam", address("exams", item.digest))
         return [gone, *[absent("forgotten")] * 6, moment(item.created_at)]
-    exam = brief(item.body)
+    exam = read_result(Document(item.tree(), item.digest))
     return [
-        link(exam.name, address("exams", item.digest)),
+        link(exam_name(exam.exams), address("exams", item.digest)),
         number(exam.score, n=exam.n, digits=4),
-        _gate(exam, rules.get(exam.policy), pass_score),
+        _gate(services, project, exam, item.digest),
         exam.set,
         f"{len(exam.missing):,}",
         exam.rubric,
@@ -146,20 +130,13 @@ def _row(item: Item, rules: dict[str, ExamRules], pass_score: Any) -> list[str]:
     ]
 
 
-def _gate(exam: ExamBrief, rules: ExamRules | None, pass_score: Any) -> str:
-    """Whether the hard gate passed, with the exam's own pass score. The mean is computed from the
-    counts of each score, because the score in a result is rounded.
-    """
-    if exam.set == "regression":
+def _gate(services: Services, project: str, exam: ExamResult, digest: str) -> str:
+    """Whether the hard gate passed, as on the exam's own page."""
+    if exam.set != CAPSTONE:
         return verdict("none", "not for a regression set")
-    if rules is None or rules.digest != exam.digests.policy:
-        return verdict("undetermined", "its policy is not on the shelf")
-    total = sum(part.items for part in exam.distribution)
-    if not total:
-        return verdict("undetermined", "cannot be judged")
-    mean = sum(fraction(part.score) * part.items for part in exam.distribution) / Fraction(total)
-    passed = opens(mean, rules) and mean >= fraction(pass_score)
-    return verdict("passed" if passed else "failed")
+    holds = _gates(services, exam, digest, None, _evidence(services, project, digest)).holds
+    words = {True: ("passed",), False: ("failed",), None: ("undetermined", "can't be judged")}
+    return verdict(*words[holds])
 
 
 # --- one exam
@@ -184,13 +161,14 @@ def show_exam(
     whole = link("The whole record", address("api", "v1", "records", digest))
     by = shown(item.author, "not recorded")
     evidence = _evidence(services, project, digest)
+    answered = evidence[0] if evidence else {}
     parts = exam_parts(
         view,
-        _gates(services, result, digest, stored, _pass_scores(services, project, [digest])),
+        _gates(services, result, digest, stored, evidence),
         links=links,
         history=history_of(services, project, same, stored, exam_name(result.exams)),
-        answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
-        lost=_lost(services, result, evidence),
+        answers={one["item"]: _parsed(one["response"]) for one in answered.get("answers", ())},
+        lost=_lost(services, result, answered),
         axis=axis if axis in axes_of(result) else "",
         more=phrase(
             short_digest(digest), " stored ", moment(item.created_at), ", by ", by, ". ", whole
@@ -199,44 +177,22 @@ def show_exam(
     return page(request, view.title[:200], *parts, nav="/exams")
 
 
-def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
-    """The questions and answers of a result; empty if they are not stored."""
-    sources = services.ledger.made_of(digest, project=project)[:50]
-    for item in services.ledger.get_many(sources, project=project).values():
-        if item.body is not None and item.schema == EVIDENCE:
-            evidence: dict[str, Any] = item.tree()
-            return evidence
-    return {}
-
-
-class _ExamFile(Struct):
-    pass_score: Any = 0
-
-
-class _AnsweredExam(Struct):
-    exam: list[_ExamFile] = []
-
-
-def _pass_scores(services: Services, project: str, digests: Sequence[str]) -> dict[str, Any]:
-    """The pass score of the exam of each result, if it has one; the highest where several exams
-    gave the same result.
+def _evidence(services: Services, project: str, digest: str) -> list[dict[str, Any]]:
+    """The questions and answers of a result, as far as they are stored: several exams may give the
+    same result.
     """
-    made_of = [
-        (str(one.source), one.target)
-        for one in services.ledger.links_of_many(digests, project=project)
-        if one.relation == "evidence_of" and one.target in digests
+    sources = services.ledger.made_of(digest, project=project)
+    return [
+        item.tree()
+        for item in services.ledger.get_many(sources, project=project).values()
+        if item.body is not None and item.schema == EXAM_EVIDENCE_SCHEMA
     ]
-    sources = services.ledger.get_many({source for source, _ in made_of}, project=project)
-    found: dict[str, Any] = {}
-    for source, result in made_of:
-        item = sources.get(source)
-        if item is not None and item.body is not None and item.schema == EVIDENCE:
-            named = [file.pass_score for file in _answered(item.body).exam]
-            found[result] = max(found.get(result, 0), *filter(exact.is_amount, named), 0)
-    return found
 
 
-_answered = msgspec.json.Decoder(_AnsweredExam).decode
+def _pass_score(evidence: Sequence[dict[str, Any]]) -> Any:
+    """The highest pass score of the exams that were answered; 0 if none has one."""
+    named = [file.get("pass_score") for one in evidence for file in one.get("exam", ())]
+    return max(filter(exact.is_amount, named), default=0)
 
 
 def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> list[LostMark]:
@@ -295,26 +251,31 @@ def _checked(services: Services, result: ExamResult, where: str) -> CheckedExam 
 def _gates(
     services: Services,
     result: ExamResult,
-    digest: str,
+    where: str,
     stored: StoredExam | None,
-    pass_scores: Mapping[str, Any],
+    evidence: Sequence[dict[str, Any]],
 ) -> GateView:
     """The gates that a result can be held to by itself, and for a regression set the drop against
-    the stored baseline.
+    the stored baseline. No gate holds if the exam's own pass score is unknown.
     """
     name = "hard gate" if result.set == CAPSTONE else "regression gate"
     rules = _on_shelf(services, "policies", result.policy, result.digests.policy, ExamPolicy)
-    exam = _checked(services, result, digest)
+    exam = _checked(services, result, where)
     if isinstance(rules, str) or isinstance(exam, str):
         why_not = exam if isinstance(exam, str) else str(rules)
         return GateView(name, [], None, f"{why_not}.", why_not=why_not)
-    exam = exam.held_to(pass_scores.get(digest, 0))
+    exam, limit = exam.held_to(_pass_score(evidence)), None
     if result.set == CAPSTONE:
         held = decide(exam, rules)
         rows = [check_row(one) for one in (held.capstone, held.target, held.soft[0])]
-        return gates_of(name, rows, limit=held.capstone.limit)
-    soft = (soft_schema(exam, rules), soft_score(exam.score, rules))
-    return gates_of(name, [_drop(services, exam, rules, stored), *map(check_row, soft)])
+        limit = held.capstone.limit
+    else:
+        soft = (soft_schema(exam, rules), soft_score(exam.score, rules))
+        rows = [_drop(services, exam, rules, stored), *map(check_row, soft)]
+    if not evidence and rows[0].state == "holds":
+        text = f"{rows[0].text}; {UNKNOWN}"
+        rows[0] = rows[0]._replace(state="undetermined", text=text)
+    return gates_of(name, rows, limit=limit)
 
 
 def _drop(
@@ -347,8 +308,8 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
     if name == "exam-history":
         same = SameExam(result.digests.exam, result.set)
         past = history_of(services, project, same, baseline_of(services, project, same))
-        scores = _pass_scores(services, project, [digest])
-        limit = _gates(services, result, digest, None, scores).limit
+        evidence = _evidence(services, project, digest)
+        limit = _gates(services, result, digest, None, evidence).limit
         return exam_history.history(past.points, past.distribution, limit=limit)
     draw = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
     return None if draw is None else draw(result)
