@@ -282,6 +282,19 @@ def test_many_criteria_are_shown_a_few_at_a_time() -> None:
     assert len(page.encode()) < 200_000
 
 
+def test_a_decision_on_some_of_the_runs_is_not_that_of_the_evaluation(api: Api) -> None:
+    before, after = (version(number, 40, workflow="partly") for number in (1, 2))
+    after[-1] = {**after[-1], "status": "failed"}
+    evaluate(api, "partly", after)
+    some = {"candidate": after[:-1], "baseline": before[:-1]}
+    assert api.post("/decisions", some).json()["decision"]["outcome"] == "promote"
+    assert "promote" not in text(show(api, "/evaluations/partly"))
+    whole = {"candidate": {"evaluation": "partly"}, "baseline": before}
+    assert api.post("/decisions", whole).json()["decision"]["outcome"] == "reject"
+    api.post("/decisions", {**some, "baseline": before[1:-1], "candidate": after[1:-1]})
+    assert "✗ reject" in text(show(api, "/evaluations/partly"))
+
+
 def test_a_named_baseline_is_said_to_be_what_it_is(api: Api) -> None:
     first = evaluate(api, "first", version(1, workflow="named"))["evaluation"]
     evaluate(api, "middle", version(2, workflow="named"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from msgspec import DecodeError, Struct
+from msgspec import Struct
 from msgspec.json import Decoder
 from starlette.responses import RedirectResponse, Response
 
@@ -13,6 +13,7 @@ from assay.archive.evaluations import LATEST, StoredEvaluation
 from assay.archive.labels import labels_of_evaluation
 from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
+from assay.archive.sides import evidence_of_decision
 from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import READ, Principal
@@ -37,7 +38,7 @@ OVERRIDES = 5
 
 
 class _Outcome(Struct):
-    outcome: str = ""
+    outcome: Any = None
 
 
 _outcome = Decoder(_Outcome)
@@ -143,18 +144,17 @@ def _people(services: Services, project: str, stored: StoredEvaluation, view: Sa
 
 
 def _decision(services: Services, project: str, stored: StoredEvaluation) -> str:
-    """The newest decision on these runs as candidates, as a link; empty if there is none."""
-    runs = stored.evaluation.runs
-    if not runs:
-        return ""
-    links = services.ledger.links_of(runs[0].digest, project=project, relation="candidate_of")
-    for one in reversed(links):
-        item = None if one.target is None else services.ledger.get(one.target, project=project)
+    """The newest decision on all of these runs as candidates, as a link; empty if there is none. A
+    decision on some of them says nothing about the others.
+    """
+    ledger, runs = services.ledger, [run.digest for run in stored.evaluation.runs]
+    links = ledger.links_of_many(runs[:1], project=project)
+    for decided in reversed([one.target for one in links if one.relation == "candidate_of"]):
+        item = ledger.get(decided, project=project)
         if item is None or item.body is None or item.kind != "decision":
             continue
-        try:
+        evidence = evidence_of_decision(ledger, decided, project=project)
+        if set(runs) <= set(evidence.candidate):
             outcome = _outcome.decode(item.checked()).outcome
-        except DecodeError:
-            continue
-        return link(verdict(outcome), address("decisions", item.digest))
+            return link(verdict(outcome), address("decisions", decided))
     return ""
