@@ -276,6 +276,16 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
     )
 
 
+def test_the_list_of_tokens_says_which_expired(assay: Any) -> None:
+    made = [
+        assay("token", "create", "--days", days, "--db", "sqlite:///t.db", "--json").json()["id"]
+        for days in ("0.000000001", "30")
+    ]
+    lines = assay("token", "list", "--db", "sqlite:///t.db").out.splitlines()[1:]
+    states = {line.split()[0]: line.split()[3] for line in lines}
+    assert states == dict(zip(made, ("expired", "until"), strict=True))
+
+
 def test_only_the_token_that_started_a_run_posts_its_events(api: Api) -> None:
     ours, theirs = (api.token(scopes=("read", "write")) for _ in range(2))
     assert api.post("/runs/live", head_of(run()), headers=ours).status_code == 201

@@ -67,17 +67,20 @@ def _list(options: Options) -> int:
 def _lines(found: Sequence[Token]) -> Iterator[str]:
     if found:
         yield _line("id", "project", "scopes", "state", "name")
+    now = time_text(datetime.now(UTC), "milliseconds")
     for token in found:
-        state = (
-            f"revoked {token.revoked_at}"
-            if token.revoked_at
-            else f"until {token.expires_at}"
-            if token.expires_at
-            else "in use"
-        )
+        state = _state(token, now)
         yield _line(token.id, token.project, ",".join(token.scopes), state, printable(token.name))
     if not found:
         yield "No tokens. `assay token create` makes one."
+
+
+def _state(token: Token, now: str) -> str:
+    if token.revoked_at:
+        return f"revoked {token.revoked_at}"
+    if token.expires_at is None:
+        return "in use"
+    return f"{'until' if token.good(now) else 'expired'} {token.expires_at}"
 
 
 def _line(token: str, project: str, scopes: str, state: str, name: str) -> str:
