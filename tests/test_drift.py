@@ -44,7 +44,7 @@ def card(
         "model": model,
         "prompt_version": prompt,
         "made_at": MONTHS[month],
-        "calibration": calibrate(rows, minimum=1),
+        "calibration": {**calibrate(rows, minimum=1), "answered_at": MONTHS[month]},
         "verdicts": verdicts,
     }
 
@@ -88,22 +88,36 @@ def test_the_same_behaviour_raises_no_alarm_and_other_behaviour_under_the_same_n
     assert "went up and 0 down" in found["reason"]
 
 
-@each(("answered", "alarm"), [(0, None), (1, False)])
+@each(("answered", "alarm"), [(0, None), (1, False), (None, None)])
 def test_a_new_card_of_old_verdicts_shows_no_drift_and_no_stability(
-    answered: int, alarm: bool | None
+    answered: int | None, alarm: bool | None
 ) -> None:
     people = labels()
     verdicts = judged(people)
     then, now = card(people, verdicts), card(people, verdicts, month=1)
-    then["calibration"]["answered_at"] = MONTHS[0]
-    now["calibration"]["answered_at"] = MONTHS[answered]
+    now["calibration"]["answered_at"] = None if answered is None else MONTHS[answered]
     found = compare_cards([then], now)
     assert found["alarm"] is alarm
-    known = (
-        "the verdicts of the latest card date from 2026-01-01T00:00:00Z, not after"
-        in found["reason"]
-    )
-    assert known is (alarm is None)
+    reason = {
+        0: "the verdicts of the latest card date from 2026-01-01T00:00:00Z, not after",
+        1: "no change is shown on 120 items",
+        None: "has the same verdicts and doesn't say when the judge gave them",
+    }[answered]
+    assert reason in found["reason"]
+
+
+@each("answered", [1, None])
+def test_a_card_made_again_says_nothing_about_today_beside_an_older_card(
+    answered: int | None,
+) -> None:
+    people = labels(200)
+    first = judged(people)
+    second = changed(first, 0.05, lambda value: not value)
+    now = card(people, second, month=2)
+    now["calibration"]["answered_at"] = None if answered is None else MONTHS[answered]
+    past = [card(people, first), card(people, second, month=1)]
+    assert compare_cards(past, now)["alarm"] is None
+    assert compare_cards(past[:1], now)["alarm"] is False
 
 
 def test_a_judge_that_got_better_has_drifted_too() -> None:
@@ -269,7 +283,7 @@ def test_the_command_says_alarm_with_its_exit_code(assay: Any, tmp_path: Path) -
         document = make_card(
             judge=judge,
             audit=None,
-            calibration=made["calibration"],
+            calibration={**made["calibration"], "answered_at": f"2026-05-0{day}T00:00:00Z"},
             verdicts=verdicts,
             now=datetime(2026, 5, day, tzinfo=UTC),
         )

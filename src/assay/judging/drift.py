@@ -5,7 +5,8 @@ Two cards are comparable if model, prompt version and calibration set are the sa
 drift, even one for the better: a card describes the judge as it was.
 
 The latest card is compared with the newest comparable one, and with the oldest, because a judge
-that moves a little each month never differs much from last month.
+that moves a little each month never differs much from last month. If its verdicts may be those of
+an earlier card, it shows nothing about the judge of today, unless they raise an alarm.
 """
 
 from __future__ import annotations
@@ -63,8 +64,12 @@ def compare_cards(
     now = _calibrated(latest)
     left_out: list[dict[str, Any]] = []
     comparable: list[CalibratedCard] = []
+    stale = ""
     for then in sorted(map(_calibrated, past), key=lambda one: one.answered):
         reason = _unlike(then, now)
+        if not reason:
+            reason = _stale(then, now)
+            stale = reason or stale
         if reason:
             left_out.append({"made_at": then.card.made_at, "reason": reason})
         else:
@@ -86,8 +91,8 @@ def compare_cards(
     alarms = [(found, test) for found in enough for test in found["tests"] if test["alarm"]]
     return {
         "schema": DRIFT_SCHEMA,
-        "alarm": bool(alarms) if enough else None,
-        "reason": _reason(alarms, enough, comparisons, left_out, past),
+        "alarm": bool(alarms) if alarms or (enough and not stale) else None,
+        "reason": _reason(alarms, enough, comparisons, left_out, past, stale),
         "model": now.card.model,
         "prompt_version": now.card.prompt_version,
         "set": asdict(now.calibration.set),
@@ -135,10 +140,24 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
         return "another calibration set: other items or other labels"
     if old.made_at >= new.made_at:
         return f"it was made at {old.made_at}, not before the latest card"
+    return ""
+
+
+def _stale(then: CalibratedCard, now: CalibratedCard) -> str:
+    """Why the verdicts of the latest card may be those of an earlier one; empty if they are new."""
+    old, new = then.card.verdicts, now.card.verdicts
     if then.answered >= now.answered:
         return (
             f"the verdicts of the latest card date from {now.answered}, not after its own; ask the"
             " judge again with a new --journal"
+        )
+    if now.calibration.answered_at is None and all(
+        old[name] == new[name] for name in old.keys() & new.keys()
+    ):
+        return (
+            "the latest card has the same verdicts and doesn't say when the judge gave them, so"
+            " they may be the old ones; ask the judge again with a new --journal, and pass its"
+            " document to `assay judge calibrate --judgements`"
         )
     return ""
 
@@ -288,12 +307,15 @@ def _reason(
     comparisons: list[dict[str, Any]],
     left_out: list[dict[str, Any]],
     past: Sequence[Any],
+    stale: str,
 ) -> str:
     if alarms:
         return "; ".join(
             f"since {found['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)"
             for found, test in alarms
         )
+    if stale:
+        return f"not enough evidence: {stale}"
     if enough:
         flips = enough[0]["flipped"]
         return (
