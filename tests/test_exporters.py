@@ -7,8 +7,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +315,39 @@ def test_what_was_exported_is_imported_again_with_the_same_totals(
         assert all(one["raw"] is None for one in lacking)
         gates = [gate["passed"] for one in again for gate in one["gates"].values()]
         assert gates == [True, False], "no score can open a failed gate"
+
+
+def test_an_exported_table_can_be_a_side_of_a_gate(assay: Any, tmp_path: Path) -> None:
+    def rows(missing: int) -> list[dict[str, Any]]:
+        return [
+            run(
+                "rag",
+                run_id=f"r-{n}",
+                dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"},
+                inputs={},
+                required_inputs=[],
+                **({"claims": None} if n < missing else {}),
+            )
+            for n in range(40)
+        ]
+
+    for name, missing in (("old", 0), ("new", 3), ("late", 0)):
+        made = rows(missing)
+        made = [*made[20:], *made[:20]] if name == "late" else made
+        text = "".join(json.dumps(one) + "\n" for one in made)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+        done = assay("report", "export", f"{name}.jsonl", "--to", "mlflow", "-o", f"{name}.json")
+        assert done.code == 0, done.err
+    done = assay("gate", "late.json", "--baseline", "old.json", "--json")
+    assert (done.code, done.json()["comparison"]["n_paired"]) == (0, 40), done.err
+    done = assay("gate", "new.json", "--baseline", "old.json", "--json")
+    assert done.code == 1, "a score without a value is missing, not another scorer's"
+    sides = files("assay.cli") / "examples" / "release"  # without outputs, with a latency
+    for name, code in (("baseline", 0), ("fixed", 0), ("candidate", 1)):
+        assay("report", "export", str(sides / f"{name}.jsonl"), "--to", "mlflow", "-o", "x.json")
+        shutil.copy(tmp_path / "x.json", tmp_path / f"{name}.json")
+        done = assay("gate", f"{name}.json", "--baseline", "baseline.json")
+        assert done.code == code, done.err
 
 
 def test_an_imported_file_has_no_lines_of_runs_and_no_profile_for_an_assertion(

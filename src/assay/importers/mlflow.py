@@ -5,7 +5,8 @@
 `mlflow.search_traces` has a list of `assessments` for each trace. A yes or no of a judge is 1 or 0,
 as MLflow counts it, and so are pass and fail; any other word is kept and not graded. Several
 assessments of one name count with their mean, but for those that others override. A scorer that
-failed is missing.
+failed is missing. A table that Assay exported has its verdicts, the ids of its samples, and which
+end of each metric is better.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ _NO_INPUTS = frozenset(
 ) | {"assessments"}
 _GRADED = ("assay/v1/passed", "assay/v1/score")
 """Columns of grades that Assay exported: a score without its verdict could open a failed gate."""
+_OWN_ID = "sample_id"
+_HIGHER = "greater_is_better"
 _FAILED = {"ERROR": "the trace ended in an error", "IN_PROGRESS": "the trace has not ended"}
 """What the state of a trace says if it has no result."""
 
@@ -150,8 +153,9 @@ class _MetricTable:
         for index, (value, place) in enumerate(table_rows(self._path), 1):
             row = shaped(value, dict, place, self._path)
             if index == 1:
-                answers = not row.keys().isdisjoint(_OUTPUTS)
                 graded = not row.keys().isdisjoint(_GRADED)
+                # the verdict of a grade knows which outputs were required
+                answers = not graded and not row.keys().isdisjoint(_OUTPUTS)
                 self._origin = self._origin._replace(answers=answers, verdicts=graded)
             self._tally.read["rows"] += 1
             yield self._run(row, place, index)
@@ -174,9 +178,12 @@ class _MetricTable:
             elif isinstance(expectation, dict):
                 expected[_label(one)] = expectation.get("value")
         inputs, failure = _inputs(row), _failure(row)
-        sample_id = short_id(inputs or None, index)
+        own_id = row.get(_OWN_ID) if self._origin.verdicts else None
+        sample_id = short_id(inputs or None if own_id is None else own_id, index)
         self._seen[sample_id] += 1
         means = scores.means
+        answer = first_of(row, _OUTPUTS)
+        answered = self._origin.answers or answer is not None
         notes = (("reasons", scores.reasons), ("labels", scores.labels))
         return sample_run(
             self._origin,
@@ -188,7 +195,7 @@ class _MetricTable:
             scores=means if failure is None else dict.fromkeys(means),
             verdict=None if failure else _verdict(row, f"{self._path}: {place}"),
             inputs=inputs or None,
-            outputs={"answer": first_of(row, _OUTPUTS)} if self._origin.answers else None,
+            outputs={"answer": answer} if answered else None,
             expected=expected or None,
             latency_ms=_latency(row),
             attempt=self._seen[sample_id],
@@ -204,8 +211,10 @@ class _MetricTable:
             if label is None or label in assessed or label in self._expected:
                 continue
             reason = row.get(f"{label}/justification", row.get(f"{label}/rationale"))
-            if present(reason) is not None:
-                self._judged.add(label)
+            if present(reason) is not None and present(value) is not None:
+                self._judged.add(label)  # next to no value, it says why there is none
+            if str(row.get(f"{label}/{_HIGHER}")).lower() == "true":
+                self._tally.higher_is_better.add(label)
             scores.add(label, value, reason=reason, error=row.get(f"{label}/error_message"))
         return scores
 

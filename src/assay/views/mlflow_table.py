@@ -36,6 +36,7 @@ class MlflowTable(Spooled):
         for item in result["criteria"]:
             row[f"{item['name']}/v1/score"] = None if item["raw_score"] is None else item["norm"]
             row[f"{item['name']}/v1/justification"] = item["missing"]
+            row[f"{item['name']}/v1/greater_is_better"] = True  # it is a norm
         latency = result["operations"]["latency_ms"]
         row["latency"] = None if latency is None else float(latency) / 1000
         row["token_count"] = result["operations"]["tokens"]
