@@ -257,13 +257,20 @@ def test_an_override_is_recorded_once_and_refused_without_a_reason(
     assert assay("explain", "first", "--json").out == before
 
 
-@pytest.mark.parametrize("how", ["random", "near-floor"])
-def test_exported_labels_of_picked_samples_name_no_judge_either(
-    assay: Any, tmp_path: Path, how: str
+@pytest.mark.parametrize(
+    ("how", "rater", "sentence"),
+    [
+        ("random", "anna", ""),
+        ("near-floor", "anna", "not at random"),
+        ("random", "M-1", "The rater M-1 has the name of the judge"),
+    ],
+)
+def test_exported_labels_of_picked_samples_or_of_the_judge_name_no_judge_either(
+    assay: Any, tmp_path: Path, how: str, rater: str, sentence: str
 ) -> None:
     url = prepared(tmp_path)
     assert assay("label", "new", "first", "--n", "34", "--draw", how, "--name", "one").code == 0
-    label_all(url, "one", "anna")
+    label_all(url, "one", rater)
     assert assay("label", "export", "one", "--criterion", "safety", "-o", "l.jsonl").code == 0
     rows = [json.loads(line) for line in (tmp_path / "l.jsonl").read_text().splitlines()]
     document = {
@@ -275,5 +282,5 @@ def test_exported_labels_of_picked_samples_name_no_judge_either(
     (tmp_path / "j.json").write_text(json.dumps(document))
     labels = ("--labels", "l.jsonl", "--judgements", "j.json")
     found = assay("judge", "calibrate", *labels, "--json").json()
-    assert (found["judge"] is None, found["scorer"] is None) == (how != "random",) * 2
-    assert ("not at random" in found["sentences"][0]) is (how != "random")
+    assert (found["judge"] is None, found["scorer"] is None) == (bool(sentence),) * 2
+    assert sentence in found["sentences"][0]

@@ -22,7 +22,7 @@ from assay.archive.label_judgements import judged_rows
 from assay.archive.label_results import CHOICE, HOW, criteria_of, people_say
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence, UsageError, count
-from assay.judging.labels import Label, drawn_sentence
+from assay.judging.labels import Label, drawn_sentence, own_labels
 from assay.records.evidence import Source
 from assay.registry import near_miss
 from assay.views.label_use import compare_commands
@@ -98,21 +98,20 @@ def labelled_rows(
     whole = f"{results.labelled:,} of {count(len(label_set.items), 'item')}"
     sentences = [f"Labels from the set {label_set.name} ({label_set.id}): {whole}, {by}."]
     sentences += [one for one in (typed_sentence(results), changed_sentence(results)) if one]
-    described = judged.get("judge") or {}
-    judge = [judged["scorer"].get("name"), described.get("judge"), described.get("model")]
-    names = {name.casefold() for name in judge if isinstance(name, str)}
-    own = [one.rater.shown for one in results.progress if one.rater.name.casefold() in names]
-    if own:
+    names = _raters(results)
+    if own := own_labels(names, judged):
         verdicts = None
-        sentences.append(
-            f"{own[0]} has the name of the judge, so these labels may be the judge's own. The"
-            " calibration names no judge, so a card made from it doesn't let a judge gate."
-        )
+        sentences.append(own)
     if label_set.draw.how != "random":
         verdicts = None
         sentences.append(drawn_sentence(label_set.draw.how))
         rows = [row._replace(draw=label_set.draw.how) for row in rows]
+    rows = [row if row.human is None else row._replace(raters=names) for row in rows]
     return LabelledRows(rows, verdicts, about, sentences)
+
+
+def _raters(results: LabelResults) -> list[str]:
+    return sorted({one.rater.name for one in results.progress})
 
 
 def unjudged_rows(results: LabelResults, *, criterion: str | None) -> list[Label]:
@@ -120,7 +119,12 @@ def unjudged_rows(results: LabelResults, *, criterion: str | None) -> list[Label
     people = people_say(results, _criterion(results, criterion))
     drawn = results.stored.set
     draw = None if drawn.draw.how == "random" else drawn.draw.how
-    return [Label(item.run_id, people.get(item.run), None, draw=draw) for item in drawn.items]
+    names = _raters(results)
+    return [
+        Label(item.run_id, value, None, draw=draw, raters=None if value is None else names)
+        for item in drawn.items
+        for value in [people.get(item.run)]
+    ]
 
 
 def _criterion(results: LabelResults, wanted: str | None) -> str:

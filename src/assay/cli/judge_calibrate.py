@@ -17,7 +17,13 @@ from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
-from assay.judging.labels import check_one_verdict, drawn_sentence, kind_of, read_labels
+from assay.judging.labels import (
+    check_one_verdict,
+    drawn_sentence,
+    kind_of,
+    own_labels,
+    read_labels,
+)
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -52,8 +58,11 @@ def _calibrate(options: Options, store: Store | None) -> int:
         if labelled is None:
             rows = read_labels(options.labels, _verdicts(judgements))
             # the labels of a set in a ledger, exported
-            if drawn := next((row.draw for row in rows if row.draw is not None), None):
-                judgements, notes = None, [drawn_sentence(drawn)]
+            raters = {name: None for row in rows for name in row.raters or ()}
+            own = "" if judgements is None else own_labels(raters, judgements)
+            drawn = next((row.draw for row in rows if row.draw is not None), None)
+            notes = [*filter(None, [own, drawn_sentence(drawn) if drawn else ""])]
+            judgements = None if notes else judgements
         else:
             rows, notes = labelled.rows, labelled.sentences
         document = calibrate_rows(

@@ -42,6 +42,8 @@ class Label(NamedTuple):
     group: str | int | None = None
     draw: str | None = None
     """How a set of a ledger was drawn, if not at random: its labels describe no other items."""
+    raters: Sequence[str] | None = None
+    """Who labelled the items of a set of a ledger."""
 
 
 class Scale(NamedTuple):
@@ -66,6 +68,20 @@ def drawn_sentence(how: str) -> str:
         f"The set was drawn '{how}', not at random: these numbers describe its items, not the"
         " evaluation. The calibration names no judge, so a card made from it doesn't let a judge"
         " gate. For that, draw a set at random."
+    )
+
+
+def own_labels(raters: Iterable[str], judgements: Mapping[str, Any]) -> str:
+    """What follows from labels by a rater who has the name of the judge; empty if nobody has."""
+    judge = judgements.get("judge") or {}
+    known = [judgements["scorer"].get("name"), judge.get("judge"), judge.get("model")]
+    names = {name.casefold() for name in known if isinstance(name, str)}
+    own = next((rater for rater in raters if rater.casefold() in names), None)
+    if own is None:
+        return ""
+    return (
+        f"The rater {own} has the name of the judge, so these labels may be the judge's own. The"
+        " calibration names no judge, so a card made from it doesn't let a judge gate."
     )
 
 
@@ -153,6 +169,11 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
             yield _fault(key, f"`{key}` {message}")
     if group is not None and not isinstance(group, str) and type(group) is not int:
         yield _fault("group", "`group` must be a text or a whole number.")
+    raters = tree.get("raters")
+    if raters is not None and not (
+        isinstance(raters, list) and all(isinstance(one, str) for one in raters)
+    ):
+        yield _fault("raters", "`raters` must be a list of names.")
 
 
 def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
