@@ -146,6 +146,27 @@ def test_a_bad_module_is_a_veto_however_it_is_asked_for(name: str) -> None:
     )
 
 
+@each(
+    "listed, asked, version, found",
+    [
+        ("event-stream@3.3.6", "event-stream", "3.3.6", VETO),
+        ("event-stream@3.3.6", "event-stream", None, VETO),
+        ("event-stream@3.3.6", "event-stream", "4.0.0", CLEAN),
+        ("@evil/steal@1.0.0", "@evil/steal", "1.0.0", VETO),
+        ("npm:event-stream@3.3.6", "event-stream", "3.3.6", VETO),
+        ("Event_Stream", "event-stream", None, VETO),
+        ("event-stream", "https://esm.sh/Event-Stream/x", None, VETO),
+        ("https://a.example/x.js", "https://a.example/x.js", None, VETO),
+        ("https://a.example/x.js", "https://b.example/x.js", None, CLEAN),
+    ],
+)
+def test_a_list_finds_a_module_by_its_version_and_in_any_spelling(
+    listed: str, asked: str, version: str | None, found: str
+) -> None:
+    asks = schema_of(modules=(Module(asked, version, "import", 1, True),))
+    assert check_modules(asks, ModuleLists({listed: "takes the keys"})).outcome == found
+
+
 @pytest.mark.req("F-049")
 @each(
     "name",

@@ -21,7 +21,7 @@ from assay.errors import InputError
 from assay.records.tool_entry import CategoricalVeto, GraderIdentity, document
 from assay.records.typed import convert
 from assay.tools.key_owners import hosts_of, owner_verdict, registrable_domain
-from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema, split_version
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO, make_veto
 
 NOT_ATTACHED = "not attached"
@@ -83,7 +83,11 @@ def same_package(name: str) -> str:
     >>> same_package("Event_Streamer@3")
     'event-streamer'
     """
-    return re.sub(r"[-_.]+", "-", package_name(name)).lower()
+    return _folded(package_name(name))
+
+
+def _folded(name: str) -> str:
+    return name if "://" in name else re.sub(r"[-_.]+", "-", name).lower()
 
 
 _SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
@@ -135,11 +139,16 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
             " --bad-modules",
             evidence,
         )
+    listed: dict[str, list[tuple[str | None, str]]] = {}
+    for name, why in lists.bad.items():
+        listed.setdefault(_folded(split_version(name)[0]), []).append((split_version(name)[1], why))
     hits = {
-        module.name: lists.bad[name]
+        module.name: why
         for module in outside
         for name in sorted(_spellings(module.name))
-        if name in lists.bad
+        for version, why in listed.get(_folded(name), ())
+        # a version that one of the two leaves open may be the bad one
+        if version in (None, module.version) or module.version is None
     }
     if hits:
         named = "; ".join(f"{name}: {why}" for name, why in sorted(hits.items()))

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.tools import checks
-from assay.tools.checks import ModuleLists, VetoCheck, same_package
+from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.declaration import Declaration, declaration_of
 from assay.tools.key_owners import named_keys
 from assay.tools.rules.secrets import texts
-from assay.tools.source import Module, ToolSchema
+from assay.tools.source import Module, ToolSchema, split_version
 from assay.tools.veto import CLEAN, NOT_APPLICABLE, UNDETERMINED, VETO
 
 MODULES, KEYS, TERMS = "malicious-module", "api-key-domain-mismatch", "tos-attached"
@@ -51,20 +51,10 @@ def _modules(schema: ToolSchema, declared: Declaration, lists: ModuleLists) -> V
         return _not_applicable(MODULES, reason)
     if not isinstance(declared.modules, list):
         return _undeclared(MODULES, "modules")
-    modules = tuple(_module(text) for text in declared.modules)
-    check = checks.check_modules(schema._replace(modules=modules), lists)
-    if check.outcome == CLEAN and lists.bad:
-        # A list is held against what an author wrote; another spelling must not get through.
-        plain = tuple(module._replace(name=same_package(module.name)) for module in modules)
-        bad = {same_package(name): why for name, why in lists.bad.items()}
-        alike = checks.check_modules(schema._replace(modules=plain), lists._replace(bad=bad))
-        check = alike if alike.outcome == VETO else check
-    return _by_declaration(check)
-
-
-def _module(text: str) -> Module:
-    name, _, version = text[1:].partition("@")
-    return Module(text[:1] + name, version or None, "declaration", None, True)
+    modules = tuple(
+        Module(*split_version(text), "declaration", None, True) for text in declared.modules
+    )
+    return _by_declaration(checks.check_modules(schema._replace(modules=modules), lists))
 
 
 def _keys(

@@ -4,8 +4,31 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from typing import Any, NamedTuple
+
+_VERSIONED = re.compile(
+    r"((?:npm:|jsr:)?(?:[a-z]+://.*?/)?(?:@[^/@]+/)?[^/@:?#]+)@([^/?#@]+)(.*)", re.DOTALL
+)
+
+
+def split_version(specifier: str) -> tuple[str, str | None]:
+    """The specifier without its version, and the version.
+
+    >>> split_version("npm:@scope/x@1.2.3"), split_version("ethers")
+    (('@scope/x', '1.2.3'), ('ethers', None))
+    >>> split_version("https://esm.sh/x@1.2/y")
+    ('https://esm.sh/x/y', '1.2')
+    """
+    found = (
+        None
+        if len(specifier) > 1000 or specifier.startswith((".", "/"))
+        else _VERSIONED.fullmatch(specifier)
+    )
+    name, version = (found[1] + found[3], found[2]) if found else (specifier, None)
+    # the prefix doesn't change the package, and a list of names must find it
+    return name.removeprefix("npm:"), version
 
 
 class Module(NamedTuple):

@@ -20,8 +20,7 @@ from assay.installing import install_hint
 from assay.sandbox.worker import Died, Late, WorkerProcess
 from assay.tools import ecma
 from assay.tools.reading import limits
-from assay.tools.reading.named import split_version
-from assay.tools.source import Module, NotData
+from assay.tools.source import Module, NotData, split_version
 
 _PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
 _BOM = b"\xef\xbb\xbf"
