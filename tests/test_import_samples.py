@@ -58,8 +58,15 @@ def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs
 
 
 def test_what_is_no_number_is_no_score() -> None:
-    with pytest.raises(InputError, match="a score is a number"):
-        made(ImportTally(), scores={"f1": "high"})
+    for value in ("high", float("nan"), float("inf"), Decimal("NaN")):
+        with pytest.raises(InputError, match="a score is a number"):
+            made(ImportTally(), scores={"f1": value})
+
+
+def test_a_float_is_the_decimal_that_python_prints() -> None:
+    """Readers of files give decimals; a plugin may well call `float`."""
+    run = made(ImportTally(), scores={"f1": 0.1})
+    assert run["scores"]["f1"]["raw"] == Decimal("0.1")
 
 
 def test_a_score_beyond_all_measure_is_refused() -> None:

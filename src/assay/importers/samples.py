@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from hashlib import sha256
+from math import isfinite
 from typing import Any, NamedTuple
 
 from assay.canon import digest
@@ -182,7 +183,9 @@ def _score(origin: ResultOrigin, metric: Metric, value: Any, sample_id: str) -> 
     label = metric.label
     if isinstance(value, bool):
         value = int(value)
-    if value is not None and not isinstance(value, NUMBERS):
+    elif isinstance(value, float) and isfinite(value):  # from a plugin
+        value = Decimal(repr(value))
+    if value is not None and not (isinstance(value, NUMBERS) and Decimal(value).is_finite()):
         raise InputError(
             "SCO-011",
             f"the sample {sample_id!r} has {value!r} as its {label!r}; a score is a number.",
