@@ -66,10 +66,10 @@ def normalise(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None
 
 
 def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None) -> int:
-    """The norm of a score that a scorer returned. Where the formula clamps, a number beyond the
-    good end of the scale is refused, unless rounding put it there: an 85 meant as 85 %, or a -1 for
-    a latency that nobody measured, would count as perfect. Beyond the bad end it counts as 0, as a
-    missing score does.
+    """The norm of a score that a scorer or a measure returned. Where the formula clamps, a number
+    beyond the good end of the scale is refused, unless rounding put it there: an 85 meant as 85 %,
+    or a -1 for a latency that nobody measured, would count as perfect. Beyond the bad end it counts
+    as 0, as a missing score does.
 
     >>> evidence_norm(1.0000000000000002, "zero_one"), evidence_norm(-0.2, "zero_one")
     (1000000000, 0)
@@ -81,16 +81,17 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
     norm, found = normalise(raw, formula_id, params), formula(formula_id)
     if norm < exact.NORM_ONE or not found.clamps:
         return norm
-    from fractions import Fraction
+    value, high = exact.ratio(raw), found.high
+    if high is not None and value.num * high.den > high.num * value.den:
+        from fractions import Fraction
 
-    value = Fraction(*exact.ratio(raw))
-    if found.high is not None and value > Fraction(*found.high) + Fraction(NOISE):
-        raise FormulaError(
-            "SCO-001",
-            f"{formula_id}: the raw score is {raw}, above {Fraction(*found.high)}.",
-            fix="Divide a percentage by 100.",
-        )
-    if value < 0 <= exact.ratio((params or {}).get("slo_good", -1)).num:
+        if Fraction(*value) > Fraction(*high) + Fraction(NOISE):
+            raise FormulaError(
+                "SCO-001",
+                f"{formula_id}: the raw score is {raw}, above {Fraction(*high)}.",
+                fix="Divide a percentage by 100.",
+            )
+    if value.num < 0 <= exact.ratio((params or {}).get("slo_good", -1)).num:
         raise FormulaError(
             "SCO-001",
             f"{formula_id}: the raw score is {raw}, below 0.",

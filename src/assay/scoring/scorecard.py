@@ -9,7 +9,7 @@ without evidence stays on the card with a null raw score. Nothing here weighs or
 from __future__ import annotations
 
 from assay.errors import EvidenceError, Fault, FormulaError, raise_faults
-from assay.formulas import normalise
+from assay.formulas import evidence_norm, normalise
 from assay.records.evidence import Run
 from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
@@ -127,5 +127,5 @@ def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> Criterion:
     taken = planned.measure.take(run, planned.measure_params)
     if isinstance(taken, Undetermined):
         return spec.scored(None, n=0, missing=taken.reason)
-    normalise(taken, spec.formula, spec.params)
+    evidence_norm(taken, spec.formula, spec.params)
     return spec.scored(taken, n=1)
