@@ -16,7 +16,7 @@ from assay.files.json_files import Document, StoredInput, Unread, stream_documen
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
-from assay.release.baseline import StoredBaseline, changed, check_age, refuse_exam
+from assay.release.baseline import EvidenceAge, StoredBaseline, changed, check_age, refuse_exam
 from assay.release.comparability import check_kept_rules
 from assay.release.overlap import align
 from assay.release.pairs import pair_up
@@ -121,7 +121,7 @@ def read_baseline(
     read: list[Subject] | None = None,
     regraded: list[str] | None = None,
 ) -> Side:
-    """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
+    """The baseline: files, or the name of a stored one or of an evaluation. It may be too old.
     With `kept` one that is not in the folder may be in the ledger. `given` has the rules that the
     command line names; `regraded` takes a note where they change those of a stored baseline.
     """
@@ -156,7 +156,18 @@ def read_baseline(
         if isinstance(path, StoredInput) and path.evaluation is not None:
             made = {"name": path, "made_at": path.evaluation.evaluation.started}
             check_kept_age(made, rules, where=path, now=now)
-    return read_side(paths, grader, name="baseline", kept=kept, read=read)
+    age = EvidenceAge()
+    side = read_side(
+        paths,
+        grader,
+        name="baseline",
+        kept=kept,
+        read=read,
+        seen=lambda _, graded: age.add(graded.run),
+    )
+    where = ", ".join(paths)
+    age.check(rules, name=where, where=where, now=now)
+    return side
 
 
 def given_rules(options: Options) -> set[str]:

@@ -121,6 +121,7 @@ def _decided(
     grader = _grader(services, project, _named_rules(body), baseline, candidate, stored_cards=False)
     ours = _side(candidate, author, grader, drafts, "candidate")
     theirs = _side(baseline, author, grader, drafts, "baseline")
+    theirs.age.check(rules, where="baseline")
     notes = [
         note
         for side in (candidate, baseline)
@@ -285,9 +286,8 @@ def read_evidence(
             services.ledger, side.evaluation, project=project, judged=judged, where=name
         )
         if rules is not None and name == "baseline":
-            started = evaluation.evaluation.started
-            described = {"name": evaluation.evaluation.name, "made_at": started}
-            check_kept_age(described, rules, where=name)
+            made = evaluation.evaluation
+            check_kept_age({"name": made.name, "made_at": made.started}, rules, where=name)
         digests = [run.digest for run in evaluation.evaluation.runs]
     else:
         digests = side.digests or _filtered(services, project, side.filter or {}, name)
