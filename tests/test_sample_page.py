@@ -16,6 +16,7 @@ from assay.records.label import Rater
 from assay.views.sample import grade_section
 from documents import run
 from serving import Api, serving
+from stocked import card
 from test_evaluation_page import evaluate, text, version
 from test_pages import HTML, SCRIPT, Markup, assert_harmless, graded, show
 
@@ -101,6 +102,36 @@ def test_a_run_shows_its_evaluation_also_where_the_address_names_none_or_a_wrong
     assert "The evaluation v1 does not contain this run." in text(
         page(api, f"/runs/{digest}?in=v1")
     )
+
+
+def test_runs_with_the_same_scorecard_keep_their_own_answers_and_evaluations(api: Api) -> None:
+    """The same ids, samples and scores night after night, with other texts."""
+    for night in ("monday", "tuesday"):
+        documents = version(1, 2, workflow="nightly")
+        for one in documents:
+            one |= {"outputs": {"answer": f"It leaves {night}."}, "tags": ["nightly"]}
+        evaluate(api, night, documents)
+    for night in ("monday", "tuesday"):
+        for place, one in enumerate(record(api, night)["runs"], 1):
+            for name in (one["digest"], one["grade"]):
+                for address in (f"/runs/{name}", f"/runs/{name}?in={night}"):
+                    found = text(page(api, address))
+                    assert f"It leaves {night}." in found.partition("Expected")[0], address
+                    assert f" {night} {place} of 2" in found.replace("← Previous ", ""), address
+    for query in ("tag=nightly&passed=true", "tag=nightly&grade=A", "tag=nightly"):
+        items = api.get(f"/runs?{query}").json()["items"]
+        assert len({one["digest"] for one in items}) == 4, query
+
+
+def test_runs_that_judges_cards_took_part_in_are_found_by_their_grades(api: Api) -> None:
+    headers = api.token("judged")
+    assert api.post("/cards", card(), headers=headers).status_code == 201
+    sent = api.post("/runs?policy=workflow-judged", run("rag"), headers=headers).json()
+    assert not sent["grade"]["passed"]
+    shown = api.client.get(f"/runs/{sent['grade_digest']}", headers={**HTML, **headers})
+    assert "not passed" in text(shown.text)
+    items = api.get("/runs?passed=false", headers=headers).json()["items"]
+    assert [one["digest"] for one in items] == [sent["digest"]]
 
 
 def test_repeats_are_one_click_away(api: Api) -> None:

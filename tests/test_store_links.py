@@ -92,7 +92,7 @@ def test_links_of_a_forgotten_record_still_name_it(ledger: Ledger) -> None:
     assert ledger.links_of_many([evidence, card, grade]) == before
     assert ledger.links_of(evidence) == [Link("evidence_of", card, evidence)]
     assert runs_behind(ledger.database, "default", [card]) == {card: evidence}
-    assert evidence_of(ledger.database, "default", [grade]) == {grade: evidence}
+    assert evidence_of(ledger.database, "default", [grade]) == {grade: [evidence]}
     assert [one.digest for one in grades_of(ledger.database, "default", [evidence])[evidence]] == [
         grade
     ]

@@ -258,8 +258,12 @@ def evaluations_of(ledger: Ledger, run: str, *, project: str) -> Iterator[Stored
     sources = [link.source for link in links if link.relation == "evaluates" and link.source]
     for digest in reversed(dict.fromkeys(sources)):
         item = ledger.get(digest, project=project)
-        if item is not None and item.body is not None and item.kind == "evaluation":
-            yield read_evaluation(item)
+        if item is None or item.body is None or item.kind != "evaluation":
+            continue
+        stored = read_evaluation(item)
+        # another run with the same scorecard shares the grades of this one
+        if any(one.digest == run for one in stored.evaluation.runs):
+            yield stored
 
 
 def evaluation_of_runs(

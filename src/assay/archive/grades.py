@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from assay.canon import in_order
 from assay.errors import InputError, NotEnoughEvidence
@@ -18,6 +19,17 @@ from assay.store.drafts import Draft, Item, Link, draft, graded_drafts
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 
 GRADING_SCHEMA = "assay.grading/1"
+
+
+class _RunDigest(Struct, frozen=True):
+    run: str | None = None
+
+
+class _GradedRun(Struct):
+    digests: _RunDigest = _RunDigest()
+
+
+_read_grade = msgspec.json.Decoder(_GradedRun).decode
 
 
 class Basis(NamedTuple):
@@ -111,20 +123,21 @@ def trace(
         if link.relation == "evidence_of" and link.source is not None:
             sources.setdefault(link.target, []).append(link.source)
     deeper = _by_source(far, "graded_from")
+    own = {
+        grade.digest: own_run(ledger, grade, sources[card], project=project)
+        for grade in grades
+        for card in targets.get(grade.digest, ())
+        if card in sources
+    }
     items = ledger.get_many(
-        {*first, *(one for found in (*sources.values(), *deeper.values()) for one in found)},
+        {*first, *own.values(), *(one for found in deeper.values() for one in found)},
         project=project,
     )
     traced = []
     for grade in grades:
         near_items = [items[one] for one in targets.get(grade.digest, ()) if one in items]
         card = next((item for item in near_items if item.kind == "scorecard"), None)
-        evidence = (
-            _own(grade, [items[one] for one in sources.get(card.digest, ()) if one in items])
-            or card
-            if card is not None
-            else None
-        )
+        evidence = items.get(own.get(grade.digest, ""), card)
         basis = [item for item in near_items if item.kind == "event"]
         basis += [
             items[one]
@@ -136,22 +149,20 @@ def trace(
     return traced
 
 
-def _own(grade: Item, runs: Sequence[Item]) -> Item | None:
-    """The run a grade was made from, among all runs with the same scorecard: runs that differ only
-    in unscored parts share one.
+def own_run(ledger: Ledger, grade: Item, runs: Sequence[str], *, project: str) -> str:
+    """The run that a grade was made from, among all runs with its scorecard, by their digests: runs
+    that differ only in unscored parts share one.
     """
     if len(runs) > 1 and grade.body is not None:
-        digest = grade.tree().get("digests", {}).get("run")
-        there = (item for item in runs if item.kind == "run" and item.body is not None)
-        return next(
-            (
-                item
-                for item in there
-                if run_digest(read_run(Document(item.tree(), item.digest))) == digest
-            ),
-            runs[0],
-        )
-    return runs[0] if runs else None
+        wanted = _read_grade(grade.checked()).digests.run
+        if wanted is not None and wanted in runs:
+            return wanted
+        for item in ledger.get_many(runs, project=project).values():
+            if item.kind == "run" and item.body is not None:
+                run = read_run(Document(item.tree(), item.digest))
+                if run_digest(run) == wanted:
+                    return item.digest
+    return runs[0]
 
 
 def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assay.archive.grades import own_run
 from assay.records.evaluation import VersionedName
 from assay.store.ledger import Ledger
 from assay.store.listing import evaluated_samples, evidence_of
@@ -91,7 +92,11 @@ def _runs(
 ) -> list[tuple[SampleRun, SampleEvidence | None]]:
     """The runs behind grades, or the runs themselves where they have no grade."""
     items = ledger.get_many(digests, project=project)
-    behind = evidence_of(ledger.database, project, digests)
+    behind = {
+        digest: own_run(ledger, items[digest], runs, project=project)
+        for digest, runs in evidence_of(ledger.database, project, digests).items()
+        if digest in items
+    }
     runs = ledger.get_many(set(behind.values()), project=project)
     sample_runs = []
     for digest in digests:

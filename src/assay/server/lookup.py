@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 
 from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
+from assay.archive.grades import own_run
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store.drafts import Item
@@ -65,7 +66,9 @@ def run_with_grades(services: Services, project: str, name: str) -> RunWithGrade
         grade = item if item.kind == "grade" else None
         if grade is not None:
             behind = evidence_of(services.ledger.database, project, [name]).get(name)
-            item = record(services, project, None, behind) if behind is not None else grade
+            if behind:
+                own = own_run(services.ledger, grade, behind, project=project)
+                item = record(services, project, None, own)
         if item.kind not in ("run", "scorecard", "grade"):
             raise absent("run", name)
     grades = grades_of(services.ledger.database, project, [item.digest]).get(item.digest, [])

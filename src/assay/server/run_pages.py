@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from assay.archive.grades import own_run
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.store.facets import moment_key
@@ -78,21 +79,27 @@ def run_page(
             if gate is None
             or (item.body is not None and gate in _gates(item.body).hard_gate_failures)
         ]
-        behind = evidence_of(database, project, [item.digest for item in fitting])
+        evidence = evidence_of(database, project, [item.digest for item in fitting])
+        behind = {
+            item.digest: own_run(services.ledger, item, evidence[item.digest], project=project)
+            for item in fitting
+            if item.digest in evidence
+        }
         runs = services.ledger.get_many(set(behind.values()), project=project)
         graded = grades_of(database, project, list(runs))
         cursor = page.next_cursor
         for index, item in enumerate(fitting):
             run = runs.get(behind.get(item.digest, ""))
-            # only the newest grade of a run counts
+            # only the newest grade of a run counts, or one that says the same
             if (
                 run is not None
                 and run.kind == "run"
                 and run.digest not in fitting_runs
                 and _fits(run, run_only, span)
             ):
-                grades = graded.get(run.digest)
-                if grades and grades[-1].digest == item.digest:
+                grades = graded.get(run.digest, [])
+                own = next((one for one in grades if one.digest == item.digest), None)
+                if own is not None and own[2:] == grades[-1][2:]:
                     fitting_runs[run.digest] = run
                     newest[run.digest] = grades
             if len(fitting_runs) == limit and index + 1 < len(fitting):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Integer, cast, func, select
 
 from assay.store import tables as t
-from assay.store.drafts import digest_bytes, digest_text
+from assay.store.drafts import EVIDENCE, digest_bytes, digest_text
 from assay.store.facets import key
 from assay.store.writing import EVALUATES, lookup, parts
 
@@ -93,9 +93,11 @@ def grades_of(
     }
 
 
-def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict[str, str]:
-    """The evidence of each grade: the run if there is one, else the scorecard."""
-    evidence: dict[str, str] = {}
+def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict[str, list[str]]:
+    """The evidence of each grade: every run with its scorecard, the oldest first; the scorecard
+    itself if there is none. Runs that differ only in unscored parts share a scorecard.
+    """
+    evidence: dict[str, list[str]] = {}
     first, second = t.links.alias(), t.links.alias()
     cards, runs = t.targets.c, t.sources.c
 
@@ -122,10 +124,13 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
                     second.c.project == project,
                     second.c.relation == "graded_from",
                     second.c.source_seq.in_(part),
+                    cards.kind.in_(EVIDENCE),  # a grade is also made from the cards of judges
                 )
+                .order_by(runs.seq)
             )
             for place, card, run in connection.execute(query):
-                evidence[places[place]] = digest_text(bytes(run if run is not None else card))
+                name = digest_text(bytes(run if run is not None else card))
+                evidence.setdefault(places[place], []).append(name)
 
     database.read(work)
     return evidence
