@@ -736,7 +736,7 @@ def test_no_question_about_a_page_of_runs_goes_through_a_whole_project(tmp_path:
             stored[0].digest
         ]
         assert evidence_of(ledger.database, "default", [stored[2].digest, *many]) == {
-            stored[2].digest: stored[0].digest
+            stored[2].digest: [stored[0].digest]
         }
         assert runs_behind(ledger.database, "default", [stored[1].digest, *many]) == {
             stored[1].digest: stored[0].digest
