@@ -803,6 +803,18 @@ def test_samples_with_different_gates_do_not_hide_a_failed_one_without_pairs() -
     )
 
 
+def test_a_lower_pass_threshold_is_lost_without_pairs_too() -> None:
+    easier, strict = (
+        [card(index, norm=0.95, pass_threshold=least) for index in range(N)] for least in (10, 80)
+    )
+    found = unpaired(easier, strict)
+    assert found.outcome == "reject"
+    assert "the candidate lost the pass threshold of 80" in found.reason
+    assert unpaired(strict, easier).outcome == "promote"
+    mixed = [card(index, pass_threshold=(75, 80)[index % 2]) for index in range(N)]
+    assert unpaired(mixed, mixed).outcome == "promote"
+
+
 def test_a_version_may_have_other_steps_that_all_succeed() -> None:
     expected = {"expected": {"answer": "4"}}
     steps = [{"name": name, "status": "success", "critical": True} for name in ("think", "write")]

@@ -188,7 +188,8 @@ def unpaired_decision(
     ours = [held_alike(row, required, like=like[row.sample]) for row in rows[0]]
     # a gate or a floor that only the candidate has must not count against the baseline
     theirs = [held_alike(row, before) for row in rows[1]]
-    ours[0] = ours[0]._replace(lost=tuple(sorted({*ours[0].lost, *lost_altogether(*rows)})))
+    lost = {*ours[0].lost, *lost_altogether(*rows, like)}
+    ours[0] = ours[0]._replace(lost=tuple(sorted(lost)))
     groups = [clustered([row.group for row in side]) for side in rows]
     comparison = compare_unpaired(
         [float(row.score) / 100 for row in ours],

@@ -61,7 +61,7 @@ def held(row: Row, before: Row) -> Row:
     lost = [Lost("gate", f"gate {name}") for name in before.gates - row.gates]
     lost += [Lost("declaration", what) for what in weakened(row.declared, before.declared)]
     if row.threshold < before.threshold:
-        lost.append(Lost("declaration", f"pass threshold of {before.threshold / 100:g}"))
+        lost.append(_threshold(before.threshold))
     lost += [
         Lost("criterion", f"criterion {name}")
         for name in before.stratum.criteria
@@ -113,12 +113,23 @@ def _strict(row: Row, gates: frozenset[str], floors: Mapping[str, int]) -> Row:
     )
 
 
-def lost_altogether(ours: Iterable[Row], theirs: Iterable[Row]) -> tuple[Lost, ...]:
-    """What no sample of the candidate has and some of the baseline do, where nothing can be
-    paired.
+def lost_altogether(
+    ours: Sequence[Row], theirs: Sequence[Row], like: Mapping[str, Stratum]
+) -> tuple[Lost, ...]:
+    """What no sample of the candidate has and some of the baseline do, where nothing can be paired;
+    and the pass threshold of the samples that each is `like`, where it is below all of theirs.
     """
     mine, before = (_everything(rows) for rows in (ours, theirs))
-    return tuple(sorted(before - mine))
+    least: dict[Stratum, int] = {}
+    for row in theirs:
+        least[row.stratum] = min(row.threshold, least.get(row.stratum, row.threshold))
+    limits = ((row.threshold, least[like[row.sample]]) for row in ours)
+    lowered = {_threshold(limit) for threshold, limit in limits if threshold < limit}
+    return tuple(sorted((before - mine) | lowered))
+
+
+def _threshold(units: int) -> Lost:
+    return Lost("declaration", f"pass threshold of {units / 100:g}")
 
 
 def _everything(rows: Iterable[Row]) -> set[Lost]:
