@@ -127,7 +127,22 @@ def test_a_changed_sample_is_named_and_counts_as_lost(
     assert eased.overrides
     assert eased.overrides[0].eases
     assert eased.policy.startswith("release@1+")
-    assert decided(grader, candidate, runs(NAMES), quarantine=("d/q-00",)).outcome == "promote"
+    left_out = decided(grader, candidate, runs(NAMES), quarantine=("d/q-00",))
+    assert left_out.outcome == "promote"
+    for one in (eased, left_out):
+        assert not any(text.startswith("Re-run the baseline") for text in one.would_change)
+
+
+@each("looks", (1, 3))
+def test_the_baseline_is_to_be_run_again_on_the_samples_that_count_as_lost(
+    grader: Grader, looks: int
+) -> None:
+    candidate = [*runs(NAMES[2:], version="2"), run(NAMES[1], version="2", inputs={"q": "easier"})]
+    made = decided(grader, candidate, runs(NAMES), looks=looks)
+    assert made.would_change[0] == (
+        "Re-run the baseline on d version 2: 1 changed and 1 dropped samples now count against the"
+        " candidate."
+    )
 
 
 def test_a_dropped_sample_counts_as_lost_whatever_the_overlap(grader: Grader) -> None:

@@ -257,8 +257,6 @@ def decide(
         extra["notes"] = notes
     if aligned.overlap is not None:
         extra["overlap"] = aligned.overlap
-        advice = overlap_advice(aligned.overlap)
-        promotion = promotion._replace(would_change=(*advice, *promotion.would_change))
     if terms.samples is not None:
         extra["unplanned"] = sorted(
             (candidate.rows.keys() | baseline.rows.keys()) - set(terms.samples)
@@ -275,6 +273,9 @@ def decide(
     promotion = hold_unscored(
         promotion, candidate, baseline, unscored_runs(candidate, baseline), rules
     )
+    if aligned.overlap is not None:
+        advice = overlap_advice(aligned.overlap, terms.quarantine)
+        promotion = promotion._replace(would_change=(*advice, *promotion.would_change))
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
 
 

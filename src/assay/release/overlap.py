@@ -109,21 +109,19 @@ def align(candidate: Side, baseline: Side, rules: ReleaseRules) -> Aligned:
     )
 
 
-def overlap_advice(overlap: SampleOverlap) -> list[str]:
-    """What to do about samples that are not the same any more."""
-    counted = [
-        f"{len(names)} {words}"
-        for names, words in (
-            ([] if overlap.changed_set_aside else overlap.changed, "changed"),
-            (overlap.dropped, "dropped"),
-        )
-        if names
-    ]
+def overlap_advice(overlap: SampleOverlap, quarantined: Collection[str]) -> list[str]:
+    """What to do about samples that are not the same any more, unless they take no part."""
+    changed = [] if overlap.changed_set_aside else overlap.changed
+    counted = {
+        words: n
+        for words, names in (("changed", changed), ("dropped", overlap.dropped))
+        if (n := len(set(names) - set(quarantined)))
+    }
     if not counted:
         return []
-    where = ", ".join(overlap.candidate_dataset)
-    n = len(overlap.dropped) + (0 if overlap.changed_set_aside else len(overlap.changed))
-    lost = f"{' and '.join(counted)} sample{'s' * (n != 1)} now count{'s' * (n == 1)}"
+    where, n = ", ".join(overlap.candidate_dataset), sum(counted.values())
+    listed = " and ".join(f"{n} {words}" for words, n in counted.items())
+    lost = f"{listed} sample{'s' * (n != 1)} now count{'s' * (n == 1)}"
     return [f"Re-run the baseline on {where}: {lost} against the candidate."]
 
 
