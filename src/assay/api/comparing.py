@@ -14,7 +14,7 @@ from assay.files.json_files import Document, Unread
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
-from assay.release.baseline import EvidenceAge, check_age
+from assay.release.baseline import check_age
 from assay.release.comparability import check_kept_rules
 from assay.release.policy import Bars, make_release_rules
 
@@ -146,17 +146,12 @@ def gate(
         grader.shelf.policy_of("release", release_policy or release.policy or "release"),
         Bars(release.margin, release.min_pass_rate, release.confidence, release.min_overlap),
     )
-    name = baseline.name if isinstance(baseline, EvaluationOutcome) else baseline
     if reader.taken is not None:
         check_age(reader.taken, rules, now=None)
     elif base.made_at is not None:
+        name = baseline.name if isinstance(baseline, EvaluationOutcome) else baseline
         check_kept_age({"name": name, "made_at": base.made_at}, rules, where=name)
-    age = EvidenceAge()
-    sides = (
-        side_of(new, grader, name="candidate"),
-        side_of(old, grader, name="baseline", seen=lambda _, graded: age.add(graded.run)),
-    )
-    age.check(rules, name=name, where=name)
+    sides = side_of(new, grader, name="candidate"), side_of(old, grader, name="baseline")
     if reader.taken is not None:
         named = {*given, *(("rubric",) if "profile" in given else ())}
         check_kept_rules(

@@ -10,14 +10,14 @@ from typing import IO, TYPE_CHECKING, Any
 from assay.archive.named_baselines import FoundBaseline, as_stored, find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
-from assay.cli.gate_sides import read_side
+from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, count, printable
+from assay.errors import ExitCode, InputError, UsageError, count, printable
 from assay.files.json_files import StoredInput, Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
-from assay.release.baseline import StoredBaseline, check_age, find, store
+from assay.release.baseline import StoredBaseline, find, store
 from assay.release.policy import make_release_rules
 from assay.views.documents import encode
 
@@ -46,19 +46,12 @@ DIR = arg(
 def _set(options: Options) -> int:
     stored = set_baseline(options)
     if stored.kind == "runs":
-        _warn_of_age(options, stored)
+        from assay.cli.release_settings import release_settings
+
+        policy = opt.shelf_of(options).policy_of("release", release_settings(options).policy)
+        rules, now = make_release_rules(policy), opt.moment(options.now)
+        warn_of_age(stored, rules, now, "`assay gate` refuses it.")
     return opt.give(options, stored.record, _lines(stored))
-
-
-def _warn_of_age(options: Options, stored: StoredBaseline) -> None:
-    """Say at once that a gate will refuse the baseline."""
-    from assay.cli.release_settings import release_settings
-
-    policy = opt.shelf_of(options).policy_of("release", release_settings(options).policy)
-    try:
-        check_age(stored, make_release_rules(policy), now=opt.moment(options.now))
-    except NotEnoughEvidence as error:
-        opt.warn(f"{error.message} `assay gate` refuses it. {error.fix}")
 
 
 def set_baseline(options: Options) -> StoredBaseline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from datetime import datetime
 
     from assay.archive.sides import SideReader
     from assay.cli.parsing import Options
@@ -121,7 +121,7 @@ def read_baseline(
     read: list[Subject] | None = None,
     regraded: list[str] | None = None,
 ) -> Side:
-    """The baseline: files, or the name of a stored one or of an evaluation. It may be too old.
+    """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
     With `kept` one that is not in the folder may be in the ledger. `given` has the rules that the
     command line names; `regraded` takes a note where they change those of a stored baseline.
     """
@@ -165,9 +165,20 @@ def read_baseline(
         read=read,
         seen=lambda _, graded: age.add(graded.run),
     )
-    where = ", ".join(paths)
-    age.check(rules, name=where, where=where, now=now)
+    where, moment = ", ".join(paths), now or datetime.now(UTC)
+    dated = StoredBaseline(where, where, "runs", age.dated(moment), {})
+    warn_of_age(dated, rules, moment, "A stored one that old is refused.")
     return side
+
+
+def warn_of_age(
+    stored: StoredBaseline, rules: ReleaseRules, now: datetime | None, then: str
+) -> None:
+    """Warn of a baseline that is older than the policy allows."""
+    try:
+        check_age(stored, rules, now=now)
+    except NotEnoughEvidence as error:
+        opt.warn(f"{error.message} {then} {error.fix}")
 
 
 def given_rules(options: Options) -> set[str]:

@@ -239,8 +239,8 @@ def moment_of(text: str, path: str) -> datetime:
 
 
 class EvidenceAge:
-    """When the oldest run of a baseline was made, if the runs say so. Neither a new name nor a new
-    file makes old runs newer.
+    """When the oldest run of a baseline was made, if the runs say so. Storing old runs again
+    doesn't make them newer.
     """
 
     def __init__(self) -> None:
@@ -257,29 +257,22 @@ class EvidenceAge:
         """The date of a baseline that is stored now."""
         return min(now, self._oldest or now)
 
-    def check(
-        self, rules: ReleaseRules, *, where: str, name: str = "", now: datetime | None = None
-    ) -> None:
-        """Refuse runs that are older than the policy allows."""
-        moment = now or datetime.now(UTC)
-        check_age(StoredBaseline(name, where, "runs", self.dated(moment), {}), rules, now=moment)
-
 
 def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None) -> None:
     """Refuse a baseline that is older than the policy allows, or from the future."""
     moment = now if now is not None else datetime.now(UTC)
     days = (moment - stored.made_at).total_seconds() / 86400
-    named = f"the baseline {stored.name}".rstrip()
     if days < 0:
         raise NotEnoughEvidence(
             "REL-005",
-            f"{named} is from the future: {stored.record['made_at']}.",
+            f"the baseline {stored.name} is from the future: {stored.record['made_at']}.",
             where=stored.path,
         )
     if days > float(rules.max_age_days):
         raise NotEnoughEvidence(
             "REL-005",
-            f"{named} is {days:.1f} days old; {rules.policy} allows {float(rules.max_age_days):g}.",
+            f"the baseline {stored.name} is {days:.1f} days old; {rules.policy} allows"
+            f" {float(rules.max_age_days):g}.",
             where=stored.path,
             fix="Evaluate the version in production again, and store that.",
         )
