@@ -20,13 +20,13 @@ import numpy as np
 
 from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import estimate_clustered_mean
-from assay.stats.comparison import compare_failure_counts, compare_unpaired
+from assay.stats.comparison import compare_unpaired
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
 from assay.stats.intervals import Interval, wilson
 from assay.stats.means import estimate_mean
 from assay.stats.power import power_of_rates, samples_for_mean
-from assay.stats.rates import paired_rate_difference, rate_difference
+from assay.stats.rates import mcnemar, paired_rate_difference, rate_difference
 from assay.stats.sequential import MeanSequence
 from paired import compare_paired
 
@@ -490,11 +490,9 @@ def gates(repeats: int) -> list[Cell]:
             draw, worse, tested = seeded("gates", rate, n), 0, 0
             for _ in range(repeats):
                 ours, theirs = draw.random(n) < rate, draw.random(n) < rate
-                both = int((ours & theirs).sum())
-                more, fewer = int(ours.sum()) - both, int(theirs.sum()) - both
-                found = compare_failure_counts(both, more, fewer, n)
-                worse += found.worse is True
-                tested += found.mcnemar < 0.05
+                more, fewer = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+                worse += paired_rate_difference(more, fewer, n).low > 0
+                tested += mcnemar(more, fewer) < 0.05
             cells.append(
                 Cell(
                     "gates worse; coverage is McNemar's 1 - error",

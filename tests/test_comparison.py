@@ -20,7 +20,6 @@ from assay.errors import UsageError
 from assay.stats.bounded import Mass, bounded, bounded_mean, chance_below
 from assay.stats.comparison import (
     claims,
-    compare_failure_counts,
     compare_unpaired,
     holm,
 )
@@ -267,8 +266,7 @@ def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(
         assert found.claims == (None, None, None, None)
         assert found.minimum_detectable_effect is None
         assert (found.p_non_inferior, found.p_superior, found.p_equivalent) == (None, None, None)
-    failed = compare_failure_counts(0, len(values), 0, len(values))
-    assert (failed.difference.low, failed.worse, failed.not_worse) == (None, None, None)
+    assert paired_rate_difference(len(values), 0, len(values)).low is None
 
 
 @given(st.integers(2, 2000), st.integers(0, 100))
@@ -400,15 +398,6 @@ def test_groups_widen_a_comparison_of_pairs_that_repeat_each_other() -> None:
     assert together.difference.high - together.difference.low > 3 * (
         alone.difference.high - alone.difference.low
     )
-
-
-def test_failures_are_counted_by_pair() -> None:
-    found = compare_failure_counts(1, 1, 2, 5, allowed=0.0)
-    assert (found.both, found.only_candidate, found.only_baseline, found.neither) == (1, 1, 2, 1)
-    assert found.difference.value == pytest.approx(-0.2)
-    clear = compare_failure_counts(0, 30, 0, 100)
-    assert (clear.worse, clear.not_worse) == (True, False)
-    assert compare_failure_counts(0, 0, 30, 100).not_worse is True
 
 
 @each(

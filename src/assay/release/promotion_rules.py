@@ -18,8 +18,8 @@ from assay.release.pass_rate import PassBar, check_pass_rate
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Row
 from assay.release.tally import FloorTally, GateTally, LostThings, SevereTally
-from assay.stats.comparison import Comparison, compare_failure_counts
-from assay.stats.rates import rate_difference
+from assay.stats.comparison import Comparison
+from assay.stats.rates import mcnemar, paired_rate_difference, rate_difference
 
 SHOWN = 50
 """Items that a rule's evidence lists; all are counted."""
@@ -82,14 +82,7 @@ def gate_failures(
         return rule(GATE_RULE, None, "there are no samples to compare", {})
     ours, theirs, newly = tally.candidate, tally.baseline, tally.newly_failing
     allowed = Fraction(*rules.gate_failure_increase)
-    compared = compare_failure_counts(
-        tally.both,
-        ours - tally.both,
-        theirs - tally.both,
-        n,
-        allowed=float(allowed),
-        level=rules.level,
-    )
+    only_ours, only_theirs = ours - tally.both, theirs - tally.both
     rise = Fraction(ours - theirs, n)
     evidence = {
         "candidate": {"failed": ours, "rate": ours / n},
@@ -97,10 +90,10 @@ def gate_failures(
         "n": n,
         "increase": float(rise),
         "allowed": float(allowed),
-        "difference": compared.difference.shown(),
-        "only_candidate": compared.only_candidate,
-        "only_baseline": compared.only_baseline,
-        "mcnemar_p": compared.mcnemar,
+        "difference": paired_rate_difference(only_ours, only_theirs, n, level=rules.level).shown(),
+        "only_candidate": only_ours,
+        "only_baseline": only_theirs,
+        "mcnemar_p": mcnemar(only_ours, only_theirs),
         "gates": dict(tally.gates),
         "newly_failing": newly.first[:SHOWN],
         "newly_failing_count": newly.total,

@@ -16,20 +16,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import UsageError
-from assay.stats.clusters import (
-    Groups,
-    estimate_grouped_mean,
-)
-from assay.stats.estimate import (
-    DIFFERENCES,
-    SCORES,
-    MeanEstimate,
-    on_scale,
-)
+from assay.stats.clusters import Groups, estimate_grouped_mean
+from assay.stats.estimate import DIFFERENCES, SCORES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_difference
 from assay.stats.power import detectable_given
-from assay.stats.rates import mcnemar, paired_rate_difference
 
 
 class Claims(NamedTuple):
@@ -71,27 +62,6 @@ class Comparison(NamedTuple):
     minimum_detectable_effect: float | None
     """The smallest improvement that would be shown with the given power; None if the spread is not
     known.
-    """
-
-
-class FailureComparison(NamedTuple):
-    """Two sides compared on whether samples failed. A difference above 0 means that the candidate
-    fails more often.
-    """
-
-    n: int
-    both: int
-    only_candidate: int
-    only_baseline: int
-    neither: int
-    difference: Interval
-    allowed: float
-    mcnemar: float
-    worse: bool | None
-    """Shown to fail more often than allowed: the lower end is above it."""
-    not_worse: bool | None
-    """Shown to fail no more often than allowed: the upper end is at most that. With nothing
-    allowed, only clear improvement shows it.
     """
 
 
@@ -193,31 +163,6 @@ def compare_unpaired(
         level=level,
         power=power,
         counts=(0, 0, 0),
-    )
-
-
-def compare_failure_counts(
-    both: int, more: int, fewer: int, n: int, *, allowed: float = 0.0, level: float = 0.95
-) -> FailureComparison:
-    """Failures of n samples on two sides: Tango's interval and the exact test of McNemar. Counted
-    are the samples that fail on both sides, on the candidate's alone and on the baseline's alone.
-
-    >>> found = compare_failure_counts(0, 6, 0, 100)
-    >>> found.only_candidate, found.worse, round(found.mcnemar, 5)
-    (6, True, 0.03125)
-    """
-    difference = paired_rate_difference(more, fewer, n, level=level)
-    return FailureComparison(
-        n=n,
-        both=both,
-        only_candidate=more,
-        only_baseline=fewer,
-        neither=n - both - more - fewer,
-        difference=difference,
-        allowed=allowed,
-        mcnemar=mcnemar(more, fewer),
-        worse=None if difference.low is None else difference.low > allowed,
-        not_worse=None if difference.high is None else difference.high <= allowed,
     )
 
 
