@@ -373,6 +373,30 @@ def test_another_behaviour_is_another_fingerprint_and_another_system(
     assert len({mark for mark, _ in seen}) == len({system for _, system in seen}) == 4
 
 
+def test_a_baseline_under_another_behaviour_of_a_plugin_is_refused_like_another_profile(
+    here: Any, tmp_path: Path, install: Callable[..., Path]
+) -> None:
+    """The profile's text is the same; what its gate does is not."""
+    (tmp_path / "clean.yaml").write_text(PROFILE)
+    (tmp_path / "assay.yaml").write_text("profile: clean.yaml\n")
+    (tmp_path / "run.jsonl").write_text(json.dumps(GOOD) + "\n")
+    code, entries = (
+        GATE.format(body="return GateResult(True, 'fine')"),
+        {"acme.clean": "acme:CLEAN"},
+    )
+    install(code, {"assay.gates": entries})
+    assert here("baseline", "set", "old", "run.jsonl").code == 0
+    here("import", "run.jsonl", "--name", "stored", "--profile", "clean.yaml")
+    for name in ("old", "stored"):
+        assert "scoringSystem/" not in here("gate", "run.jsonl", "--baseline", name).err
+    shutil.rmtree(tmp_path / "site")
+    install(code + "# kinder\n", {"assay.gates": entries})
+    done = here("gate", "run.jsonl", "--baseline", "old")
+    assert (done.code, "was stored under profile clean@1 (scoringSystem/" in done.err) == (3, True)
+    for more in (("old", "--profile", "clean.yaml"), ("stored",)):
+        assert "(scoringSystem/" in here("gate", "run.jsonl", "--baseline", *more).err
+
+
 # --- the example package
 
 

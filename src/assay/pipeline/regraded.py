@@ -40,20 +40,25 @@ def regraded_in(
     return ""
 
 
-def _graded_by(grade: Mapping[str, Any], kind: str) -> tuple[str | None, str | None]:
+def _graded_by(grade: Mapping[str, Any], kind: str) -> tuple[str | None, str | None, str]:
+    """The name of a rule, its digest, and the system in which a profile's plugins are."""
     if kind == "policy":
-        return grade["policy"], grade["digests"].get("policy")
+        return grade["policy"], grade["digests"].get("policy"), ""
     chosen = grade["selection"].get(kind)
-    return None if chosen is None else chosen["id"], grade["digests"].get(kind)
+    system = str(grade["scoringSystem"]) if kind == "profile" else ""
+    return None if chosen is None else chosen["id"], grade["digests"].get(kind), system
 
 
 def _words(
     grade: Mapping[str, Any], kind: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> str:
-    name, digest = _graded_by(grade, kind)
+    name, digest, system = _graded_by(grade, kind)
     label = "" if kind == "profile" else f"{kind} "
     if name is None:
         return f"no {kind}"
-    if _graded_by(before, kind)[0] == _graded_by(now, kind)[0]:
+    then, today = (_graded_by(one, kind) for one in (before, now))
+    if then[:2] == today[:2]:
+        return f"{label}{name} ({system})"
+    if then[0] == today[0]:
         return f"{label}{name} ({(digest or 'no digest').removeprefix('sha256:')[:12]})"
     return f"{label}{name}"

@@ -208,7 +208,11 @@ def _changed_rule(
         for field in (kind, f"{kind}_digest")
     )
     if names[0] == names[1] and digests[0] == digests[1]:
-        return None
+        # the same file may use plugins, which are in the version of the system
+        systems = [_texts(fields.get("scoringSystem")) for fields in (kept, graded)]
+        if kind != "profile" or not systems[0] or systems[0] == systems[1]:
+            return None
+        return ChangedRules(*(f"profile {_listed(names[0])} ({_listed(each)})" for each in systems))
     if names[0] != names[1]:
         return ChangedRules(*(f"{kind} {_listed(each)}" for each in names))
     short = [[one.removeprefix("sha256:")[:12] for one in each] for each in digests]
