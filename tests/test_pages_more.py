@@ -28,6 +28,7 @@ from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
 from serving import Api, serving
 from stocked import Stock, answers, card, commands, exam, faq, newest, stocked_copy, write
+from test_named_baseline import spoil
 from test_pages import HTML, SCRIPT, Markup, kind_of_link
 from test_tools_cli import IMPORTED, LATER, WEIGHT, envelope, record
 from test_tools_protocol import put, schema, tool
@@ -1039,6 +1040,21 @@ def test_what_was_forgotten_is_said_to_be_so(empty: Api) -> None:
         assert empty.post(f"/records/{digest}/forget", {"reason": "asked for"}).status_code == 200
         assert "forgotten" in get(empty, path).text
         assert "was forgotten" in get(empty, f"{path}/{digest}", status=404).text
+
+
+def test_a_decision_that_was_changed_behind_the_ledger_is_shown_nowhere(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/ledger.db") as api:
+        body = {"candidate": faq(3, 30), "baseline": faq(1, 30)}
+        digest = api.post("/decisions", body).json()["digest"]
+        run_id = faq(3, 1)[0]["run_id"]
+        for kind in ("decision", "grade"):
+            spoil(tmp_path / "ledger.db", kind)
+        assert "does not match its digest" in get(api, "/decisions", status=500).text
+        assert "does not match its digest" in get(api, f"/decisions/{digest}", status=500).text
+        for path in (f"/decisions/{digest}", f"/records/{digest}", f"/runs/{run_id}/grade"):
+            answer = api.get(path)
+            assert (answer.status_code, answer.json()["code"]) == (500, "STO-007"), path
+        assert [one["digest"] for one in api.get("/decisions").json()["items"]] == [digest]
 
 
 def test_the_cards_that_the_server_was_started_with_are_shown_too(tmp_path: Path) -> None:

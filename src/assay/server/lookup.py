@@ -98,9 +98,9 @@ def newest_grade(services: Services, project: str, evidence: Item) -> Item | Non
     return services.ledger.get(grades[-1].digest, project=project) if grades else None
 
 
-def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
-    """A record with its metadata. The record itself is the stored bytes."""
-    document: dict[str, Any] = {
+def listed(item: Item) -> dict[str, Any]:
+    """The metadata of a record."""
+    return {
         "digest": item.digest,
         "seq": item.seq,
         "kind": item.kind,
@@ -109,11 +109,14 @@ def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
         "author": item.author,
         "reason": item.reason,
         "forgotten": item.body is None,
-        "record": None if item.body is None else Raw(item.body),
     }
-    if grades is not None:
-        document["grades"] = [one._asdict() for one in grades]
-    return document
+
+
+def shown(item: Item) -> dict[str, Any]:
+    """A record with its metadata. The record itself is the stored bytes; one that doesn't match its
+    digest is refused.
+    """
+    return {**listed(item), "record": None if item.body is None else Raw(item.checked())}
 
 
 def cursor(text: str | None) -> int | None:

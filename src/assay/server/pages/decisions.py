@@ -177,7 +177,7 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
 
 
 def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
-    decision = _read_brief(item.body) if item.body is not None else None
+    decision = _read_brief(item.checked()) if item.body is not None else None
     line = (
         _line(decision, sides)
         if decision is not None
@@ -245,7 +245,7 @@ def show_decision(
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
         item.seq, {}
     )
-    line = _line(_read_brief(item.body or b"{}"), sides)
+    line = _line(_read_brief(item.checked()), sides)
     parts = _parts(services, principal.project, item)
     return page(request, line.name[:200], *parts, _stored(item), nav="/decisions")
 
@@ -297,7 +297,7 @@ def _compared(names: Mapping[str, str | None]) -> Part:
 def _release(item: Item) -> Decision | None:
     """A release decision; None if the record is something else."""
     try:
-        return read_decision(item.body or b"{}")
+        return read_decision(item.checked())
     except msgspec.ValidationError:
         return None
 

@@ -51,7 +51,7 @@ class StoredGrading(NamedTuple):
 def read(item: Item, kind: type[R]) -> R:
     """The record of an item, or a problem that leads to its bytes."""
     try:
-        return msgspec.json.decode(item.body or b"{}", type=kind)
+        return msgspec.json.decode(item.checked(), type=kind)
     except msgspec.ValidationError as error:
         raise Problem(
             422,
@@ -140,7 +140,7 @@ def reports(services: Services, project: str) -> list[tuple[GradeReport, str]]:
 
 def is_report(item: Item) -> bool:
     """Whether an entry is a report of the file protocol."""
-    return b'"dimensions"' in (item.body or b"") and "dimensions" in item.tree()
+    return b'"dimensions"' in item.checked() and "dimensions" in item.tree()
 
 
 def entries_of(services: Services, project: str, index: Item) -> list[StoredGrading]:

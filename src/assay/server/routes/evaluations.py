@@ -150,7 +150,7 @@ def list_evaluations(
 
 def _brief(item: Item) -> dict[str, Any]:
     """An evaluation in a list: everything but its runs."""
-    document = {**lookup.shown(item), "record": None}
+    document = {**lookup.listed(item), "record": None}
     if item.body is not None:
         record = asdict(read_evaluation(item).evaluation)
         document["record"] = {key: value for key, value in record.items() if key != "runs"}

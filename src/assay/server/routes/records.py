@@ -161,14 +161,9 @@ def _listing(plural: str, kind: str) -> None:
             limit=limit,
             newest_first=newest_first,
         )
-        items = [
-            {key: value for key, value in lookup.shown(item).items() if key != "record"}
-            for item in page.items
-        ]
-        return bodies.answer(
-            request,
-            {"items": items, "next": None if page.next_cursor is None else str(page.next_cursor)},
-        )
+        following = None if page.next_cursor is None else str(page.next_cursor)
+        items = [lookup.listed(item) for item in page.items]
+        return bodies.answer(request, {"items": items, "next": following})
 
     def get_record(
         request: Request, digest: Digest, principal: Principal = READ, services: Services = SERVICES

@@ -191,7 +191,8 @@ def get_run(
     grades = grades_of(services.ledger.database, principal.project, [item.digest]).get(
         item.digest, []
     )
-    return bodies.answer(request, lookup.shown(item, grades))
+    shown = {**lookup.shown(item), "grades": [one._asdict() for one in grades]}
+    return bodies.answer(request, shown)
 
 
 @router.get("/{run_id}/grade", summary="The newest grade of a run")
@@ -206,7 +207,7 @@ def get_grade(
         raise lookup.absent("grade of the run", run_id)
     return bodies.reply(
         request,
-        grade.body,
+        grade.checked(),
         headers={"Assay-Digest": grade.digest},
         tag=grade.digest.removeprefix("sha256:"),
     )
@@ -228,7 +229,7 @@ def get_history(
     return bodies.answer(
         request,
         {
-            "items": [{**lookup.shown(item), "record": None} for item in page.items],
+            "items": [{**lookup.listed(item), "record": None} for item in page.items],
             "next": next_cursor,
         },
     )
