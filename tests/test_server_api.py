@@ -14,6 +14,7 @@ import pytest
 from assay.archive.release_settings import ReleaseSettings
 from assay.library.shelf import Shelf
 from assay.release.policy import Bars
+from assay.server import jobs as server_jobs
 from assay.server import posted_runs
 from assay.store import jobs
 from assay.store.ledger import open_ledger
@@ -437,6 +438,20 @@ def test_a_waiting_job_fails_if_assay_yaml_has_other_rules_by_now(tmp_path: Path
         ended = _finished(api, f"/api/v1/jobs/{job.id}", "failed")
         (fault,) = ended["progress"]["faults"]
         assert fault["message"] == "the profile of assay.yaml is 'rag@1', not 'rag@2'."
+
+
+def test_a_job_counts_every_record_that_it_could_not_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_jobs, "MAX_FAULTS", 1)
+    with serving(f"{tmp_path}/l.db") as api:
+        made = [one | {"workflow": {**one["workflow"], "family": "none-such"}} for one in runs(3)]
+        assert api.post("/evaluations", {"name": "own", "runs": made}).json()["ungraded"]
+        job = api.post("/jobs", {"kind": "rescore"}).json()
+        progress = _finished(api, job["location"])["progress"]
+        assert (progress["failed"], len(progress["faults"]), progress["seen"]) == (3, 1, 3)
+        page = api.client.get("/", headers={"Accept": "text/html"}).text
+        assert "A job to rescore failed for 3 records." in page
 
 
 def test_a_request_may_name_the_rules_of_assay_yaml_that_are_files(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ LOOK_S = 30.0
 """How often to look for runs whose evaluation was not finished."""
 BEAT_S = 15.0
 MAX_FAULTS = 100
+"""How many faults of a job are listed; all are counted."""
 
 
 class JobWorker:
@@ -187,6 +188,7 @@ class JobWorker:
             except ContractEnding:
                 raise
             except Exception as error:  # the run is reported as a fault, and the job continues
+                progress["failed"] = progress.get("failed", 0) + 1
                 if len(progress["faults"]) < MAX_FAULTS:
                     fault = _fault(item.digest, internal_error(error))
                     progress["faults"] = [*progress["faults"], fault]

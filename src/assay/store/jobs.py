@@ -72,7 +72,7 @@ def new(
 ) -> Job:
     """A job that has not begun."""
     progress = (
-        {"seen": 0, "written": 0, "unchanged": 0, "faults": [], "cursor": None}
+        {"seen": 0, "written": 0, "unchanged": 0, "failed": 0, "faults": [], "cursor": None}
         if kind == AGAIN
         else {"faults": []}
     )
