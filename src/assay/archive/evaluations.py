@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import DecodeError, ValidationError, field
@@ -129,12 +130,9 @@ def list_evaluations(
     dataset: str | None = None,
 ) -> Iterator[StoredEvaluation]:
     """The evaluations of a project, the newest first. What was forgotten is left out."""
-    filters = {
-        name: value
-        for name, value in (("workflow", workflow), ("dataset", dataset))
-        if value is not None
-    }
-    yield from _matching(ledger, filters, project)
+    named = {"workflow": workflow, "dataset": dataset}
+    filters = {name: value for name, value in named.items() if value is not None}
+    return _matching(ledger, filters, project)
 
 
 def find_evaluation(
@@ -153,10 +151,7 @@ def find_evaluation(
         filters = {"tag": f"id:{name}"}
     else:
         filters = {"tag": f"name:{name}"}
-    for number, stored in enumerate(_matching(ledger, filters, project)):
-        if number == back:
-            return stored
-    return None
+    return next(islice(_matching(ledger, filters, project), back, None), None)
 
 
 def evaluation_names(ledger: Ledger, *, project: str) -> list[str]:

@@ -69,8 +69,6 @@ def drafts_of(
     *,
     basis: Basis = NO_BASIS,
     author: str | None = None,
-    reason: str | None = None,
-    links: Sequence[Link] = (),
 ) -> list[Draft]:
     """All that a ledger stores for a grade: evidence, scorecard and grade, dependencies first."""
     assert graded.evidence is not None, "a grade that came without its evidence is not stored"
@@ -79,8 +77,7 @@ def drafts_of(
         graded.grade.scorecard,
         graded.payload(),
         author=author,
-        reason=reason,
-        links=(*basis.links, *links),
+        links=basis.links,
     )
     return [*basis.drafts, *listed]
 

@@ -106,10 +106,7 @@ def _fix_of(how: Draw) -> str:
 
 
 def _checked(request: SetRequest, *, pairs: bool) -> Draw:
-    for draw_name in DRAWS:
-        if request.how == draw_name:
-            break
-    else:
+    if request.how not in DRAWS:
         raise UsageError(
             "CLI-001",
             f"there is no draw {request.how[:40]!r}.{near_miss(request.how, DRAWS)}",
@@ -128,7 +125,7 @@ def _checked(request: SetRequest, *, pairs: bool) -> Draw:
         )
     if len(request.question) > 2000:
         raise UsageError("CLI-001", "the question has at most 2,000 characters.")
-    return draw_name  # type: ignore[return-value]
+    return request.how  # type: ignore[return-value]
 
 
 def _named(stored: StoredEvaluation) -> LabelledEvaluation:

@@ -69,14 +69,7 @@ class Executor:
         self._owner = own_name()
         self._works: dict[asyncio.Task[None], ExecutionWork] = {}
         self._background = Background("executions", self._next, services.log, idle_s=IDLE_S)
-
-    def start(self) -> None:
-        """Start looking for executions."""
-        self._background.start()
-
-    def wake(self) -> None:
-        """Look for executions now."""
-        self._background.wake()
+        self.start, self.wake = self._background.start, self._background.wake
 
     async def close(self) -> None:
         """End the processes and return the executions to the queue."""

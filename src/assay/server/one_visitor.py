@@ -19,6 +19,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from assay.server.auth import is_same_origin
+
 HOST = "127.0.0.1"
 _OPEN = "/open/"
 _HEADERS = {
@@ -73,7 +75,7 @@ class OneVisitor:
             if is_right and (self._is_new or is_known):
                 self._is_new = False
                 return self._welcome(request)
-        if not is_known or not (request.method in ("GET", "HEAD") or self._is_same(request)):
+        if not is_known or not (request.method in ("GET", "HEAD") or is_same_origin(request)):
             return PlainTextResponse(_REFUSED, 403, headers=_HEADERS)
         return None
 
@@ -94,13 +96,6 @@ class OneVisitor:
             )
         response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
         return response
-
-    def _is_same(self, request: Request) -> bool:
-        """Whether a page of this server sent a request."""
-        site = request.headers.get("sec-fetch-site")
-        if site is not None:
-            return site == "same-origin"
-        return request.headers.get("origin") == f"http://{self._host}"
 
 
 def _is_own(client: Address | None, port: int) -> bool:

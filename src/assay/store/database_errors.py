@@ -121,7 +121,7 @@ _APPEND_ONLY = _Wording(
     UsageError,
     "STO-006",
     "a ledger is append-only: nothing in it is changed or deleted.",
-    "Store a new record; `correct` links it to the old one.",
+    "Store a new record instead.",
 )
 _UNREACHABLE = _Wording(
     (),

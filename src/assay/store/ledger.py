@@ -112,43 +112,6 @@ class Ledger:
             lambda connection: writing.append(connection, project, listed, now=self._clock())
         )
 
-    def correct(
-        self,
-        old: str,
-        record: Any,
-        *,
-        author: str,
-        reason: str,
-        project: str = DEFAULT_PROJECT,
-        links: Sequence[Link] = (),
-    ) -> Stored:
-        """Store a corrected record. The old one stays; the new one links to it and records who
-        corrected it and why.
-        """
-        who, why = note("author", author, needed=True), note("reason", reason, needed=True)
-        before = self.get(old, project=project)
-        if before is None:
-            raise InputError(
-                "STO-012", "there is no such record in this project of the ledger.", where=old
-            )
-        if before.kind == "grade" and not any(link.relation == "graded_from" for link in links):
-            links = [
-                *links,
-                *(
-                    Link("graded_from", link.target)
-                    for link in self.links_of(old, project=project, relation="graded_from")
-                    if link.source == old
-                ),
-            ]
-        correction = draft(
-            record, kind=before.kind, author=who, reason=why, links=(*links, Link("corrects", old))
-        )
-        if correction.name == old:
-            raise InputError(
-                "STO-010", "the correction is the same as what it corrects.", where=old
-            )
-        return self.put_many([correction], project=project)[0]
-
     def forget(
         self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT
     ) -> Tombstone:
@@ -338,14 +301,6 @@ class Ledger:
         return self.database.read(
             lambda connection: reading.count(
                 connection, known_project(project), kind, filters or {}
-            )
-        )
-
-    def tombstone(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Tombstone | None:
-        """Who had a record forgotten; None if it wasn't."""
-        return self.database.read(
-            lambda connection: forgetting.tombstone(
-                connection, known_project(project), digest_bytes(digest)
             )
         )
 

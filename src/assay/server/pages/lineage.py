@@ -177,13 +177,14 @@ def _button(graded_run: RunWithGrades) -> list[Part]:
 
 def _links(services: Services, project: str, graded_run: RunWithGrades) -> Part:
     """The records that the run and its grade are linked to, with the relation in words."""
-    own = [item.digest for item in (graded_run.item, graded_run.grade) if item is not None]
-    listed: list[tuple[str, Link]] = []
-    for digest in dict.fromkeys(own):
-        listed += [
-            (digest, linked)
-            for linked in services.ledger.links_of(digest, project=project, limit=SHOWN)
-        ]
+    own = {
+        item.digest: item.kind for item in (graded_run.item, graded_run.grade) if item is not None
+    }
+    listed: list[tuple[str, Link]] = [
+        (digest, linked)
+        for digest in own
+        for linked in services.ledger.links_of(digest, project=project, limit=SHOWN)
+    ]
     others = {
         linked.target if linked.source == digest else str(linked.source)
         for digest, linked in listed
@@ -193,21 +194,13 @@ def _links(services: Services, project: str, graded_run: RunWithGrades) -> Part:
         for digest, item in services.ledger.get_many(others, project=project).items()
     }
     rows = []
-    for digest, linked in listed[: 2 * SHOWN]:
+    for digest, linked in listed:
         other = linked.target if linked.source == digest else str(linked.source)
-        kind = kinds.get(
-            digest,
-            (
-                graded_run.grade.kind
-                if graded_run.grade is not None and digest == graded_run.grade.digest
-                else graded_run.item.kind
-            ),
-        )
         where = PAGE_OF.get(kinds.get(other, ""), "")
         href = address(where, other) if where else address("api", "v1", "records", other)
         rows.append(
             [
-                f"This {kind}",
+                f"This {own[digest]}",
                 RELATIONS.get((linked.relation, linked.source == digest), linked.relation),
                 phrase(*[kinds.get(other, "record"), " ", short_digest(other, href)]),
             ]

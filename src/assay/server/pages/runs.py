@@ -8,11 +8,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from assay.errors import count
 from assay.records.grade import LETTERS
 from assay.scoring.gates import GATES
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.layout import page
+from assay.server.pages.paging import Cursor, Text
 from assay.server.pages.routing import PageRoute
 from assay.server.pages.run_rows import COLUMNS, rows_of_runs
 from assay.server.pages.run_search import ON_A_PAGE, RunQuery, found_runs
@@ -28,8 +30,6 @@ STATUSES = ("success", "failed", "error", "timeout", "cancelled")
 POST = "curl -d @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
 FIRST = f"assay run\n{POST}"
 """How to get a first run into a ledger."""
-
-Text = Annotated[str | None, Query(max_length=500)]
 
 
 @router.get("/runs")
@@ -48,8 +48,8 @@ def list_runs(
     tag: Text = None,
     began: Annotated[str | None, Query(alias="from", max_length=40)] = None,
     ended: Annotated[str | None, Query(alias="to", max_length=40)] = None,
-    after: Annotated[str | None, Query(max_length=20)] = None,
-    before: Annotated[str | None, Query(max_length=20)] = None,
+    after: Cursor = None,
+    before: Cursor = None,
 ) -> Response:
     """Runs, the newest first."""
     query = RunQuery(
@@ -123,10 +123,8 @@ def _fields(services: Services, project: str) -> list[Field]:
 
 
 def _lead(services: Services, project: str, query: RunQuery) -> str:
-    tally = services.ledger.count("run", project=project)
-    stored = f"{tally.n:,} run{'s' if tally.n != 1 else ''} stored"
-    used = [value for value in query if value]
-    return f"{stored}; the filter applies, newest first." if used else f"{stored}, newest first."
+    stored = f"{count(services.ledger.count('run', project=project).n, 'run')} stored"
+    return f"{stored}{'; the filter applies' if any(query) else ''}, newest first."
 
 
 def _nothing(more: str | None) -> str:
@@ -138,7 +136,7 @@ def _nothing(more: str | None) -> str:
 def _ways(search: RunQuery, matches: Mapping[str, Any], *, paged: bool) -> Part:
     query = search.query()
     items = matches["items"]
-    summary = f"{len(items)} run{'s' if len(items) != 1 else ''} on this page" if items else ""
+    summary = f"{count(len(items), 'run')} on this page" if items else ""
     short_page = matches["next"] is not None and len(items) < ON_A_PAGE
     if short_page:
         summary = f"{summary or 'No run on this page'}; older runs may match"

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from assay import exact
 from assay.grading.policy import Policy, Rules
 from assay.grading.rules import effective_floor
@@ -16,6 +14,7 @@ from assay.records.scorecard import Criterion
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import Profile, make_plan
 from assay.scoring.rubric import Rubric
+from assay.server.routes.library import plain
 from assay.views.blocks import (
     Column,
     Facts,
@@ -63,13 +62,6 @@ def content(loaded: Any, policy: FloorPolicy, rubric: Rubric | None = None) -> P
         "Content",
         Verbatim(json_text(plain(loaded)), "Content"),
         id="content-of",
-    )
-
-
-def plain(value: Any) -> Any:
-    """A record as plain values."""
-    return msgspec.to_builtins(
-        value, enc_hook=lambda one: one._asdict() if hasattr(one, "_asdict") else str(one)
     )
 
 

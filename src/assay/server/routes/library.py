@@ -63,14 +63,14 @@ def get_shelf(
         {
             "id": str(loaded.id),
             "kind": kind.value,
-            "content": msgspec.to_builtins(loaded, enc_hook=_plain),
+            "content": plain(loaded),
         },
     )
 
 
-def _plain(value: Any) -> Any:
-    asdict = getattr(value, "_asdict", None)
-    return asdict() if asdict is not None else str(value)
+def plain(item: Any) -> Any:
+    """An item of the shelf as plain values."""
+    return msgspec.to_builtins(item, enc_hook=str)
 
 
 def _names(request: Request, principal: Principal, what: str) -> Response:
