@@ -83,18 +83,9 @@ async def end_unfinished(
     if it still has that many events.
     """
     run_id = str(parse_json(live.head)["run_id"])
-    update = unfinished(live, run_id, status, reason)
-    total = await asyncio.to_thread(
-        stored_events.add,
-        services.ledger.database,
-        project,
-        live.run_id,
-        update.events,
-        of=update.of,
-        state=update.state,
-        head=update.head,
-        after=after,
-    )
+    update = unfinished(live, run_id, status, reason)._replace(after=after)
+    database = services.ledger.database
+    total = await asyncio.to_thread(stored_events.add, database, project, update)
     if total is not None:
         services.hub.update((project, live.run_id), total)
         await evaluate(services, project, live.run_id)
@@ -162,24 +153,9 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
     broke = bool(last) and last[-1].kind == "error"
     still = (stored_events.EVALUATING,)
 
-    async def add(
-        new_events: list[Event],
-        *,
-        state: str | None = None,
-        digest: str | None = None,
-        after: int | None = None,
-    ) -> None:
-        count = await asyncio.to_thread(
-            stored_events.add,
-            database,
-            project,
-            key,
-            new_events,
-            of=still,
-            state=state,
-            digest=digest,
-            after=after,
-        )
+    async def add(new_events: list[Event], **changes: Any) -> None:
+        update = RunUpdate(key, new_events, still, **changes)
+        count = await asyncio.to_thread(stored_events.add, database, project, update)
         if count is not None:
             services.hub.update((project, key), count)
 

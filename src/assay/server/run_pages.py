@@ -45,17 +45,22 @@ _gates = msgspec.json.Decoder(_FailedGates).decode
 def run_page(
     services: Services,
     project: str,
+    filters: Mapping[str, Any],
     *,
-    base: dict[str, Any],
-    run_only: dict[str, Any],
-    of_grade: dict[str, Any],
     gate: str | None,
     after: int | None,
     limit: int,
     newest_first: bool,
 ) -> dict[str, Any]:
-    """One page. Filters on the grade go through the grades, all others through the runs."""
-    span = read_span(run_only)
+    """One page. Filters on the grade go through the grades, all others through the runs; one that
+    is None doesn't filter.
+    """
+    span = read_span(filters)
+    base = {name: value for name, value in filters.items() if value is not None}
+    run_only, of_grade = (
+        {name: base.pop(name) for name in names if name in base}
+        for names in (("status", *SPAN), ("grade", "passed"))
+    )
     database = services.ledger.database
     find = partial(
         services.ledger.find, project=project, newest_first=newest_first, look_at=LOOKED_AT
@@ -121,7 +126,8 @@ def _fits(run: Item, wanted: dict[str, Any], span: Mapping[str, str]) -> bool:
 
 def read_span(filters: Mapping[str, Any]) -> dict[str, str]:
     """The filters on the start of a run as moments; an error for one that is not a time."""
-    return {name: span_moment(name, filters[name]) for name in SPAN if name in filters}
+    named = {name: filters.get(name) for name in SPAN}
+    return {name: span_moment(name, value) for name, value in named.items() if value is not None}
 
 
 def is_within(started_at: Any, span: Mapping[str, str]) -> bool:

@@ -110,27 +110,15 @@ def find(database: Database, project: str, run_id: str) -> Live | None:
     return None if row is None else Live(row[0], row[1], bytes(row[2]), row[3], row[4], row[5])
 
 
-def add(
-    database: Database,
-    project: str,
-    run_id: str,
-    events: Sequence[Event],
-    *,
-    of: Sequence[str] = (RUNNING,),
-    state: str | None = None,
-    digest: str | None = None,
-    head: bytes | None = None,
-    after: int | None = None,
-) -> int | None:
-    """Add events. Returns how many the run then has, or None if the run is not in a state that
-    allows it (see `RunUpdate`).
+def add(database: Database, project: str, run: RunUpdate) -> int | None:
+    """Add the events of one run. Returns how many it then has, or None if the run is not in a state
+    that allows it.
     """
-    run_update = RunUpdate(run_id, events, of, state, head, digest, after)
 
     def work(connection: Connection) -> int | None:
-        total = append(connection, project, [run_update]).get(run_id)
+        total = append(connection, project, [run]).get(run.key)
         if total is not None and total > MAX_EVENTS:
-            raise InputError("FIL-004", f"a run has at most {MAX_EVENTS:,} events.", where=run_id)
+            raise InputError("FIL-004", f"a run has at most {MAX_EVENTS:,} events.", where=run.key)
         return total
 
     return database.write(work)

@@ -47,30 +47,24 @@ def found_runs(
     services: Services, project: str, query: RunQuery, after: int | None, before: int | None
 ) -> dict[str, Any]:
     """A page: the runs after a place in the list, or with `before` those just before it."""
-    base = {
+    filters = {
         "workflow": query.workflow,
         "workflow_version": query.version,
         "dataset": query.dataset,
         "tag": query.tag,
-    }
-    named = {
         "status": query.status,
         "started_from": query.began,
         "started_before": _until(query.ended),
+        "grade": query.grade,
+        "passed": None if query.passed is None else query.passed == "yes",
     }
-    run_only = {key: value for key, value in named.items() if value}
-    of_grade: dict[str, Any] = {"grade": query.grade} if query.grade else {}
-    if query.passed:
-        of_grade["passed"] = query.passed == "yes"
     if query.q:
-        return _by_text(services, project, query, read_span(run_only), after)
+        return _by_text(services, project, query, read_span(filters), after)
     newest_first = before is None
     page = run_page(
         services,
         project,
-        base={key: value for key, value in base.items() if value},
-        run_only=run_only,
-        of_grade=of_grade,
+        filters,
         gate=query.gate,
         after=after if newest_first else before,
         limit=ON_A_PAGE,

@@ -27,7 +27,7 @@ from assay.server.requests import EventRequest, StepStart
 from assay.server.state import SERVICES, Services
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
-from assay.store.events import Event
+from assay.store.events import Event, RunUpdate
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
 from assay.views import events
@@ -163,15 +163,13 @@ async def post_events(
         if ended == "error"
         else {**begun, **(posted[-1].run or {})}
     )
-    count = await asyncio.to_thread(
-        stored_events.add,
-        database,
-        principal.project,
+    update = RunUpdate(
         key,
         new_events,
         state=stored_events.EVALUATING if ended else None,
         head=encode(whole) if ended else None,
     )
+    count = await asyncio.to_thread(stored_events.add, database, principal.project, update)
     if count is None:
         raise _over()
     services.hub.update((principal.project, key), count)

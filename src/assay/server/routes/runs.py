@@ -154,26 +154,21 @@ def list_runs(
     """Runs with their newest grade, page by page. A page may be short although more follow: `next`
     says so.
     """
-    filters = {"workflow": workflow, "workflow_version": version, "dataset": dataset, "tag": tag}
-    base = {name: value for name, value in filters.items() if value is not None}
-    run_only = {
-        name: value
-        for name, value in (
-            ("status", status),
-            ("started_from", began_from),
-            ("started_before", began_to),
-        )
-        if value is not None
-    }
-    of_grade: dict[str, Any] = {
-        name: value for name, value in (("grade", grade), ("passed", passed)) if value is not None
+    filters = {
+        "workflow": workflow,
+        "workflow_version": version,
+        "dataset": dataset,
+        "tag": tag,
+        "status": status,
+        "started_from": began_from,
+        "started_before": began_to,
+        "grade": grade,
+        "passed": passed,
     }
     page = run_page(
         services,
         principal.project,
-        base=base,
-        run_only=run_only,
-        of_grade=of_grade,
+        filters,
         gate=gate,
         after=lookup.cursor(after),
         limit=limit,
