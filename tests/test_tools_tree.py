@@ -712,6 +712,27 @@ def test_a_veto_outlives_a_new_version_of_the_schema(tree: Tree) -> None:
     assert status(tree) == "rejected"
 
 
+@each("name", ["_manifest--*", "prices--*"])
+def test_a_rejected_schema_stays_rejected_where_its_manifest_or_snapshot_is_spoiled(
+    tmp_path: Path, name: str
+) -> None:
+    made = tree_of(tmp_path / name[:3])
+    import_one(made, schema_of(), [], now=START)
+    put(made, 1)
+    put(made, 2, area="tools-aggregate-schema", categoricalVeto=VETO)
+    (file,) = Path(made.home("providers", "alpha"), "prices").glob(name)
+    if name.startswith("_"):
+        file.write_bytes(b"{")
+    else:
+        file.unlink()
+    found = index_of(made)["schemas"]["prices"]["toolsAggregate"]
+    assert (found["status"], found["grade"], found["reason"]) == (
+        "rejected",
+        "REJECTED",
+        "veto: illegal-content",
+    )
+
+
 def _rewritten(path: Path, **changes: Any) -> str:
     return json.dumps({**read(str(path)), **changes})
 

@@ -90,6 +90,19 @@ def _folded(name: str) -> str:
     return name if "://" in name else re.sub(r"[-_.]+", "-", name).lower()
 
 
+_EXACT = re.compile(r"[v=]*(\d+(?:\.\d+)*(?:-[\w.-]+)?)(?:\+[\w.-]+)?")
+
+
+def _may_be_same(one: str | None, other: str | None) -> bool:
+    """Whether two versions may be the same one. No version, a range (`^3.3.0`) and a word
+    (`latest`) may be any; `3` may be every version that begins with it.
+    """
+    exact = [
+        f"{known[1]}." for version in (one, other) if (known := _EXACT.fullmatch(version or ""))
+    ]
+    return len(exact) < 2 or exact[0].startswith(exact[1]) or exact[1].startswith(exact[0])
+
+
 _SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
 """The parts of a module server's path that come before the package."""
 
@@ -147,8 +160,7 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
         for module in outside
         for name in sorted(_spellings(module.name))
         for version, why in listed.get(_folded(name), ())
-        # a version that one of the two leaves open may be the bad one
-        if version in (None, module.version) or module.version is None
+        if _may_be_same(version, module.version)
     }
     if hits:
         named = "; ".join(f"{name}: {why}" for name, why in sorted(hits.items()))

@@ -266,16 +266,9 @@ def _schema_node(build: IndexBuilder, namespace: str, name: str, state: _SchemaS
         live,
         of_server(build.catalogue) if of_tools else None,
     )
-    if state.unread is not None:
-        whole = build.show(Node(BLOCKED, reason=state.unread), live)
-    if state.gone:
-        whole = build.show(
-            whole.node._replace(
-                status=NODE_REJECTED if whole.node.status == NODE_REJECTED else BLOCKED,
-                reason=SNAPSHOT_GONE,
-            ),
-            live,
-        )
+    fault = SNAPSHOT_GONE if state.gone else state.unread
+    if fault is not None:
+        whole = build.block(whole, fault, live)
     tools: dict[str, IndexNode] = {}
     for tool in sorted(manifest.tools) if manifest else visible_folders(state.folder, "tools"):
         place = Home(os.path.join(state.folder, "tools", tool), ("single-test",), namespace, tool)
