@@ -16,13 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli import importing
 from assay.errors import (
     AssayError,
     ExitCode,
     InputError,
     NotEnoughEvidence,
-    UsageError,
 )
 from assay.files.json_files import Document
 from assay.importers.head import Head
@@ -1390,33 +1388,25 @@ def test_any_json_is_read_or_refused_and_never_crashes(tree: Any) -> None:
 # --- the command
 
 
-def call(*arguments: object) -> int:
-    given = [str(argument) for argument in arguments]
-    return importing.run(importing.COMMANDS["import"].parse("import", given))
-
-
 OPTIONS = ("--workflow", "calc@1", "--family", "tool-use", "--dataset", "sums@1")
 
 
-def test_what_is_imported_is_graded_by_the_real_command(
-    shared: Path, tmp_path: Path, assay: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [shared / "data" / "peer_results" / "otel" / f"{name}.jsonl" for name in REAL]
-    assert call(*files, "-o", tmp_path / "runs.jsonl", *OPTIONS) == ExitCode.PASSED
-    said = capsys.readouterr().out
-    assert "6 runs from 4 files, 35 spans, 6 traces" in said
-    assert "left out: spans without meaning (4)" in said
+def test_what_is_imported_is_graded_by_the_real_command(shared: Path, assay: Any) -> None:
+    files = [f"{shared}/data/peer_results/otel/{name}.jsonl" for name in REAL]
+    done = assay("import", *files, "-o", "runs.jsonl", *OPTIONS)
+    assert done.code == ExitCode.PASSED
+    assert "6 runs from 4 files, 35 spans, 6 traces" in done.out
+    assert "left out: spans without meaning (4)" in done.out
     result = assay("grade", "runs.jsonl", "--json")
     assert result.code == ExitCode.FAILED  # nobody said which outputs are required
     assert len(result.json()["results"]) == 6
 
 
-def test_json_output_is_one_document_with_the_counts(
-    shared: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = shared / "data" / "peer_results" / "otel" / "maf_default.jsonl"
-    assert call(path, "--from", "otlp", "--json", *OPTIONS) == ExitCode.PASSED
-    found = json.loads(capsys.readouterr().out)
+def test_json_output_is_one_document_with_the_counts(shared: Path, assay: Any) -> None:
+    path = f"{shared}/data/peer_results/otel/maf_default.jsonl"
+    done = assay("import", path, "--from", "otlp", "--json", *OPTIONS)
+    assert done.code == ExitCode.PASSED
+    found = done.json()
     assert found["counts"] == {
         "runs": 2,
         "read": {"files": 1, "spans": 8, "traces": 2},
@@ -1425,26 +1415,20 @@ def test_json_output_is_one_document_with_the_counts(
     assert len(found["runs"]) == 2
 
 
-def test_the_command_refuses_what_it_cannot_import(tmp_path: Path) -> None:
+def test_the_command_refuses_what_it_cannot_import(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"hello": 1}')
     (tmp_path / "build.jsonl").write_text(json.dumps(otlp([span(1, name="workflow.build")])))
     (tmp_path / "good.jsonl").write_text(json.dumps(otlp([agent(1)])))
-    for arguments, kind, words in (
-        (("x.json",), InputError, "JSON with the keys hello"),
-        (("good.jsonl", "--from", "otpl"), UsageError, "Supported: assay, "),
-        (("good.jsonl", "--workflow", "calc"), UsageError, "an id and a version"),
-        (("build.jsonl", *OPTIONS), NotEnoughEvidence, "no run"),
-        (("good.jsonl",), InputError, "which workflow"),
-        (("-",), UsageError, "standard input"),
+    for arguments, code, words in (
+        (("x.json",), ExitCode.MALFORMED, "JSON with the keys hello"),
+        (("good.jsonl", "--from", "otpl"), ExitCode.MISUSE, "Supported: assay, "),
+        (("good.jsonl", "--workflow", "calc"), ExitCode.MISUSE, "an id and a version"),
+        (("build.jsonl", *OPTIONS), ExitCode.NOT_ENOUGH, "no run"),
+        (("good.jsonl",), ExitCode.MALFORMED, "which workflow"),
+        (("-",), ExitCode.MISUSE, "standard input"),
     ):
-        with pytest.raises(kind) as caught:
-            call(
-                *(
-                    str(tmp_path / one) if str(one).endswith(("json", "jsonl")) else one
-                    for one in arguments
-                )
-            )
-        assert words in str(caught.value)
+        done = assay("import", *arguments)
+        assert (done.code, words in done.err) == (code, True), done.err
 
 
 # --- grades sent by the command
