@@ -25,8 +25,9 @@ from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
-from assay.server.graded_by import check_additions
+from assay.server.graded_by import check_additions, refuse_scorers
 from assay.server.pages import compare, compare_decision
+from assay.server.problems import Problem
 from serving import Api, serving
 from stocked import commands, faq, write
 from test_pages import HTML, SCRIPT, Markup
@@ -293,6 +294,26 @@ def test_what_only_the_command_applies_is_left_to_it(tmp_path: Path) -> None:
         found = get(api, "?of=old&of=new")
         assert "scorers or gates that these evaluations were made without" in found.text
         assert outcome(found) == ""
+
+
+def test_a_server_requires_the_gates_that_its_project_declares(tmp_path: Path) -> None:
+    """As every command does, of runs that were made without the scorers too."""
+    gates = "gates: [{target: 'x:f', name: polite}]\n"
+    settings = settings_in(tmp_path, f"profile: code-repair@1\n{gates}")
+    (run,) = faq(1, 1)
+    checked = {**run, "run_id": "checked", "gates": {"polite": {"passed": True}}}
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        for posted, failed in ((run, True), (checked, False)):
+            for query in ("", "?profile=code-repair@1"):
+                grade = api.post(f"/runs{query}", posted).json()["grade"]
+                assert ("polite" in grade["hard_gate_failures"]) is failed
+        made = api.post("/evaluations", {"name": "e", "runs": [run]}).json()["evaluation"]
+        assert made["totals"]["gate_failures"]["polite"] == 1
+        with pytest.raises(Problem, match="scorers or gates"):
+            refuse_scorers(api.services)
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings_in(tmp_path, gates)) as api:
+        refused = api.post("/runs", run)
+        assert (refused.status_code, refused.json()["code"]) == (422, "CFG-001")
 
 
 # --- what fails closed

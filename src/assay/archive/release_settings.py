@@ -25,6 +25,8 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
     grading_policy: str = "workflow"
     additions: Additions = Additions()
     """The gates and criteria that the scorers of the file require of every run."""
+    extended: str | None = None
+    """The file of the profile with these additions; None if there are none, or no profile."""
     only_command: tuple[str, ...] = ()
     """Other options that the file sets for `assay gate`, which only the command applies."""
 
@@ -43,5 +45,5 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
     @property
     def files(self) -> list[str]:
         """The files that it names."""
-        named = (self.policy, self.profile, self.rubric, self.grading_policy)
+        named = (self.policy, self.profile, self.rubric, self.grading_policy, self.extended)
         return [name.partition("#")[0] for name in named if name and is_yaml_name(name)]

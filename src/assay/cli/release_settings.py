@@ -8,6 +8,7 @@ from assay.archive.release_settings import ReleaseSettings
 from assay.cli.configured import COMMAND_LINE, DEFAULT
 from assay.cli.frame import Options, load_command
 from assay.cli.gate import rules_of
+from assay.cli.grade import asked_profile
 from assay.cli.run_profile import configured_scorers
 from assay.files.yaml_files import is_yaml_name
 from assay.release.policy import Bars
@@ -30,6 +31,9 @@ def release_settings(options: Options) -> ReleaseSettings:
     gate = load_command("gate").parse("gate", ["--config", options.config.path])
     gate.library = options.library
     rules_of(gate)
+    additions = scorer_additions(configured_scorers(gate))
+    has_base = gate.profile is not None or options.config.chosen("workflow") is not None
+    extended = asked_profile(gate, gate.profile) if any(additions) and has_base else None
     is_typed = options.sources.get("policy") == COMMAND_LINE  # it wins over the file
     from_file = [name for name, source in gate.sources.items() if source not in _ELSEWHERE]
     return ReleaseSettings(
@@ -39,7 +43,8 @@ def release_settings(options: Options) -> ReleaseSettings:
         profile=None if gate.profile is None else _absolute(gate.profile),
         rubric=None if gate.rubric is None else _absolute(gate.rubric),
         grading_policy=_absolute(options.policy if is_typed else gate.grading_policy),
-        additions=scorer_additions(configured_scorers(gate)),
+        additions=additions,
+        extended=None if extended is None else _absolute(extended),
         only_command=tuple(
             f"--{name.replace('_', '-')}" for name in from_file if name not in _APPLIED
         ),

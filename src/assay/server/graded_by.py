@@ -26,7 +26,18 @@ def grader_of(
     """The grader of evidence that arrives: by assay.yaml, else by what the request names, else by
     what each run names.
     """
-    return services.grader(project, **with_configured(services, named, policy="policy"))
+    rules = with_configured(services, named, policy="policy")
+    own = services.settings.release
+    if any(own.additions):  # required of every run, even of one that was made without the scorers
+        if own.extended is None:
+            raise InputError(
+                "CFG-001",
+                "scorers are declared, but no profile to add them to.",
+                where=own.source,
+                fix="Add `profile:` to assay.yaml.",
+            )
+        rules["profile"] = own.extended
+    return services.grader(project, **rules)
 
 
 def with_configured(
@@ -56,6 +67,18 @@ def with_configured(
             )
         check_same(services, kind, name, wanted, field=field)
     return {**given, **own.graded_by}
+
+
+def refuse_scorers(services: Services) -> None:
+    """Refuse to execute a workflow whose runs need the scorers of assay.yaml."""
+    own = services.settings.release
+    if any(own.additions):
+        raise Problem(
+            422,
+            f"{own.source} declares scorers or gates, which a server doesn't run.",
+            where="workflow",
+            fix="Run it with `assay run`, or move them to the workflow file.",
+        )
 
 
 def check_same(services: Services, what: str, name: str, wanted: str, *, field: str) -> None:

@@ -61,7 +61,8 @@ class Services:
         self._held = library_of(settings)
         self.shelf = Shelf(held=self._held)
         self.shelf.policy(settings.policy)
-        self._named = {settings.policy, *settings.release.graded_by.values()}
+        own = settings.release
+        self._named = {settings.policy, own.extended, *own.graded_by.values()}
         now = datetime.now(UTC)
         self.cards = [
             check_card(read_json(path).tree, where=path, now=now) for path in settings.cards

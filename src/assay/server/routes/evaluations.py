@@ -19,7 +19,7 @@ from assay.files.json_files import Document
 from assay.scoring.profile import load_profile
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import with_configured
+from assay.server.graded_by import grader_of, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
@@ -79,7 +79,7 @@ def _evaluated(
         raise Problem(422, "an evaluation is made of runs (assay.run/1).", where=where)
     named = {"profile": body.profile, "policy": body.policy, "rubric": body.rubric}
     rules = with_configured(services, named, policy="policy")
-    grader = services.grader(project, **rules)
+    grader = grader_of(services, project, named)
     drafts: dict[bytes, Draft] = {one.digest: one for one in grader.basis.drafts}
     for document in evidence.documents:
         _need_names(document.tree, document.at)

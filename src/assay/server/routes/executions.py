@@ -34,7 +34,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
-from assay.server.graded_by import grader_of
+from assay.server.graded_by import grader_of, refuse_scorers
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.state import SERVICES, Services
@@ -147,6 +147,7 @@ def _execution_plan(
         prepared = prepare(workflow, dataset)
     except Misfit as error:
         raise misfit(error.reasons) from None
+    refuse_scorers(services)
     _can_be_graded(services, project, workflow)
     settings = _settings(body, workflow, execution, services.settings.run_concurrency)
     runs = [
