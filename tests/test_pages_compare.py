@@ -218,6 +218,24 @@ def test_imported_results_are_decided_on_by_the_profile_of_the_baseline(tmp_path
         assert replayed.code == 0, replayed.err
 
 
+def test_a_decision_by_the_metrics_of_a_baseline_alone_can_be_replayed(tmp_path: Path) -> None:
+    """No evaluation has that profile: the candidate has one metric more."""
+    run, ledger = commands(tmp_path), ".assay/ledger.db"
+    for name, scores in (("first", {"score": 0.8}), ("second", {"score": 0.9, "relevance": 0.8})):
+        rows = [{"id": f"q-{n}", "question": "?", "answer": name, **scores} for n in range(35)]
+        write(tmp_path / f"{name}.jsonl", *rows)
+    assert run("import", "second.jsonl", "--workflow", "bot@2", "--name", "second").code == 0
+    assert run("baseline", "set", "kept", "first.jsonl", "--store", ledger).code == 0
+    with serving(f"sqlite:///{tmp_path}/{ledger}") as api:
+        sent = button(get(api, "?of=baseline:kept&of=second"))
+        assert store(api, sent).status_code == 303
+        sides = {"candidate": {"evaluation": "second"}, "baseline": {"baseline": "kept"}}
+        posted = api.post("/decisions", sides).json()["digest"]
+        for digest in (sent["decision"], posted):
+            replayed = run("ledger", "replay", digest)
+            assert replayed.code == 0, replayed.err
+
+
 def settings_in(folder: Path, config: str) -> ReleaseSettings:
     """What a server takes from an assay.yaml."""
     (folder / "assay.yaml").write_text(config)

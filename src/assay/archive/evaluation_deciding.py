@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from assay.archive.evaluation_choice import (
     EvaluationChoice,
+    ToolProfile,
     baseline_settings,
     choose,
     refuse_other_scale,
@@ -72,6 +73,8 @@ class DecidedSides(NamedTuple):
     baseline: KeptSide
     regraded: bool = False
     """Whether a side was stored with grades by other rules."""
+    made: ToolProfile | None = None
+    """The profile made from the metrics of the baseline, if they were graded by one."""
 
 
 def choose_for(
@@ -150,7 +153,7 @@ def decide_stored(
     plan, samples = declared(None, rules, looks=1, slices=())
     terms = Terms(plan=plan, samples=samples, regraded=tuple(notes))
     decision = decide(sides[0].side, sides[1].side, rules, grader, terms=terms)
-    return DecidedSides(decision, sides[0], sides[1], bool(notes))
+    return DecidedSides(decision, sides[0], sides[1], bool(notes), choice.made)
 
 
 def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:

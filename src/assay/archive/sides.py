@@ -96,7 +96,7 @@ def decision_drafts(
     baseline: KeptSide,
     *,
     plan: Mapping[str, Any] | None = None,
-    profile: Mapping[str, Any] | None = None,
+    made: ToolProfile | None = None,
     author: str | None = None,
 ) -> list[Draft]:
     """A decision with links to the evidence of both sides, to the grades it decides on, to its
@@ -111,8 +111,8 @@ def decision_drafts(
     before = []
     if plan is not None:
         before.append(draft(plan, kind="event", author=author))
-    if profile is not None:
-        before.append(own_profile_draft(profile, author=author))
+    if made is not None:
+        before.append(own_profile_draft(made.profile, author=author))
     return [*before, decision.linked("evidence_of", [one.name for one in before])]
 
 

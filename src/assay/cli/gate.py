@@ -180,8 +180,7 @@ def _decide_and_store(
             " The decision is stored, but cannot be replayed."
         )
     made: ToolProfile | None = getattr(options, "made_profile", None)
-    profile = None if made is None else made.profile
-    store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), profile=profile))
+    store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), made=made))
     return document
 
 

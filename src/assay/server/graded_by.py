@@ -40,6 +40,20 @@ def grader_of(
     return services.grader(project, **rules)
 
 
+def grader_by(
+    services: Services, project: str, choice: EvaluationChoice, *, stored_cards: bool
+) -> BasedGrader:
+    """The grader of the sides of a comparison."""
+    return services.grader(
+        project,
+        policy=choice.policy,
+        profile=None if choice.own is not None else choice.profile,
+        rubric=choice.rubric,
+        own=choice.own,
+        stored_cards=stored_cards,
+    )
+
+
 def with_configured(
     services: Services, named: Mapping[str, str | None], *, policy: str = "grading_policy"
 ) -> dict[str, Any]:

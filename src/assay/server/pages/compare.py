@@ -313,6 +313,10 @@ def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -
         author=principal.author,
     )
     decision = decision_drafts(
-        decided.decision, decided.candidate, decided.baseline, author=principal.author
+        decided.decision,
+        decided.candidate,
+        decided.baseline,
+        made=decided.made,
+        author=principal.author,
     )
     return [*drafts.values(), *decision]

@@ -15,6 +15,7 @@ from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.regraded import regraded
 from assay.server import lookup
+from assay.server.graded_by import grader_by
 from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
 from assay.server.state import Services
@@ -137,14 +138,8 @@ def decide_between(
 ) -> DecidedSides:
     """The decision on two sides, as `assay gate` makes it under the same assay.yaml."""
     rules, choice = rules_for(services, policy).rules, choice_for(services, candidate, baseline)
-    grader = services.grader(
-        project,
-        policy=choice.policy,
-        profile=None if choice.own is not None else choice.profile,
-        rubric=choice.rubric,
-        own=choice.own,
-        stored_cards=False,  # the command uses only the cards it is given
-    )
+    # like the command, which uses only the cards it is given
+    grader = grader_by(services, project, choice, stored_cards=False)
     return decide_stored(
         services.ledger,
         candidate,

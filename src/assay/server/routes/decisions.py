@@ -43,7 +43,7 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import BASELINE, WRITE, Principal
-from assay.server.graded_by import check_additions, check_same, with_configured
+from assay.server.graded_by import check_additions, check_same, grader_by, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
@@ -117,8 +117,9 @@ def _decided(
     candidate = read_evidence(services, project, body.candidate, "candidate", rules)
     judged = versions_of(one.tree for one in candidate.documents)
     baseline = read_evidence(services, project, body.baseline, "baseline", rules, judged=judged)
+    choice = _choice(services, _named_rules(body), baseline, candidate)
     # like the command, which uses only the cards it is given
-    grader = _grader(services, project, _named_rules(body), baseline, candidate, stored_cards=False)
+    grader = grader_by(services, project, choice, stored_cards=False)
     ours = _side(candidate, author, grader, drafts, "candidate")
     theirs = _side(baseline, author, grader, drafts, "baseline")
     notes = [
@@ -151,7 +152,7 @@ def _decided(
     )
     return document, [
         *drafts.values(),
-        *decision_drafts(document, ours, theirs, plan=plan, author=author),
+        *decision_drafts(document, ours, theirs, plan=plan, made=choice.made, author=author),
     ]
 
 
@@ -183,17 +184,14 @@ def _named_rules(body: DecisionRequest | BaselineRequest) -> dict[str, str]:
     return {kind: value for kind, value in named.items() if value is not None}
 
 
-def _grader(
+def _choice(
     services: Services,
-    project: str,
     requested: Mapping[str, str],
     baseline: Evidence,
     candidate: Evidence | None = None,
-    *,
-    stored_cards: bool = True,
-) -> BasedGrader:
-    """The grader of both sides: by the rules of the request or of assay.yaml, else as their
-    evaluations were graded.
+) -> EvaluationChoice:
+    """What both sides are graded by: the rules of the request or of assay.yaml, else those of their
+    evaluations.
     """
     named = with_configured(services, requested)
     ours = _settings("candidate", None if candidate is None else candidate.evaluation)
@@ -221,14 +219,7 @@ def _grader(
         check_additions(services, choice)
     if choice.made is not None and candidate is not None:
         refuse_other_scale("the candidate", candidate.documents, choice.made)
-    return services.grader(
-        project,
-        policy=choice.policy,
-        profile=None if choice.own is not None else choice.profile,
-        rubric=choice.rubric,
-        own=choice.own,
-        stored_cards=stored_cards,
-    )
+    return choice
 
 
 def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
@@ -370,7 +361,8 @@ def _kept(
     check_name(body.name)
     drafts: dict[bytes, Draft] = {}
     evidence = read_evidence(services, project, body.evidence, "evidence", None)
-    grader = _grader(services, project, _named_rules(body), evidence)
+    choice = _choice(services, _named_rules(body), evidence)
+    grader = grader_by(services, project, choice, stored_cards=True)
     kept = _side(evidence, author, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
