@@ -35,6 +35,7 @@ CELL = {
 HEAD = {
     "run_id": "VARCHAR",
     "sample": "VARCHAR",
+    "attempt": "BIGINT",
     "group": "VARCHAR",
     "workflow": "VARCHAR",
     "version": "VARCHAR",
@@ -108,6 +109,11 @@ class _GradeNumbers(Struct):
     group: str | None = None
 
 
+class _NumberedRun(Struct):
+    attempt: int | None = None
+
+
+_numbered = msgspec.json.Decoder(_NumberedRun).decode
 _read = msgspec.json.Decoder(_GradeNumbers, float_hook=Decimal).decode
 
 
@@ -128,15 +134,16 @@ class ExportedGrade(NamedTuple):
         return len(self.line["cells"])
 
 
-def exported(item: Item) -> ExportedGrade | str:
+def exported(item: Item, runs: Iterable[Item]) -> ExportedGrade | str:
     """The rows of a stored grade; or the reason why it has none. A record that doesn't match its
-    digest is refused.
+    digest is refused. `runs`, if they are stored, have the number of the attempt.
     """
     if item.body is None:
         return FORGOTTEN
     body = item.checked()
     try:
         grade = _read(body)
+        attempts = {_numbered(run.checked()).attempt for run in runs}
         cells = [
             *map(_criterion, grade.criteria),
             *(
@@ -155,6 +162,7 @@ def exported(item: Item) -> ExportedGrade | str:
         "sample": (
             f"{dataset.id}/{dataset.sample_id}" if dataset else grade.sample_id or grade.run_id
         ),
+        "attempt": attempts.pop() if len(attempts) == 1 else None,
         "group": grade.group,
         "workflow": workflow and workflow.id,
         "version": workflow and workflow.version,

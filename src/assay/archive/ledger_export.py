@@ -17,6 +17,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ from assay.files.json_files import parse_json
 from assay.records.typed import convert
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
+from assay.store.listing import evidence_of
 from assay.views.parquet import encode_row, load_duckdb, write_parquet
 
 SCHEMA = "assay.ledger-export/1"
@@ -121,8 +123,8 @@ def _export_project(
     writer = _Writer(staging, project)
     forgotten: set[str] = set()
     try:
-        for item in _items(ledger, "grade", project, after=before.seq, to=head):
-            rows = exported(item)
+        for item, runs in _graded(ledger, project, after=before.seq, to=head):
+            rows = exported(item, runs)
             if rows == FORGOTTEN and item.digest not in forgotten:
                 forgotten.update(_tombstones(ledger, project))
                 rows = FORGOTTEN if item.digest in forgotten else GONE
@@ -150,6 +152,19 @@ def _items(ledger: Ledger, kind: str, project: str, *, after: int, to: int) -> I
                 return
             yield item
         cursor = page.next_cursor
+
+
+def _graded(
+    ledger: Ledger, project: str, *, after: int, to: int
+) -> Iterator[tuple[Item, list[Item]]]:
+    """Each grade with its run; with several if they share their scorecard."""
+    grades = _items(ledger, "grade", project, after=after, to=to)
+    while items := [*islice(grades, PAGE)]:
+        named = evidence_of(ledger.database, project, [item.digest for item in items])
+        found = ledger.get_many({*chain.from_iterable(named.values())}, project=project)
+        for item in items:
+            evidence = [found[name] for name in named.get(item.digest, ()) if name in found]
+            yield item, [one for one in evidence if one.kind == "run" and one.body is not None]
 
 
 def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int:

@@ -118,7 +118,7 @@ def _hints(profiles: list[str], folder: str) -> list[str]:
         place, chosen = shlex.quote(os.path.join(folder, name)), shlex.quote(profile)
         lines.append(
             f"  assay batch {place} -o graded-{len(lines) + 1}.parquet --profile {chosen}"
-            " --keep run_id,sample,group,dataset_version,judge,stored_grade"
+            " --keep run_id,sample,attempt,group,dataset_version,judge,stored_grade"
             if profile in known
             else f"  {place} needs the file of its profile: assay batch --profile FILE"
         )
