@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -451,3 +452,20 @@ def test_a_scorer_that_raises_is_in_the_printed_result() -> None:
     )
     assert found.runs[0]["dataset"]["sample_id"].startswith("sha-")
     assert found.runs[0]["expected"] == {"answer": "why"}
+
+
+def test_a_table_is_refused_with_the_commands_that_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("old", "new"):
+        rows = "".join(f"s{n},{n % 2}\n" for n in range(30))
+        (tmp_path / f"{name}.csv").write_text(f"id,score\n{rows}")
+        with pytest.raises(InputError) as refused:
+            assay.gate(f"{name}.csv", "old.csv")
+        command, given, profile, *_ = re.findall(
+            r"`(.+?)`|pass (\S+) |profile='(.+?)'", refused.value.fix
+        )
+        assert main(command[0].split()[1:]) == 0
+    assert (given[1], profile[2]) == ("new.runs.jsonl", "new.runs.profile.yaml")
+    assert assay.gate(given[1], "old.runs.jsonl", profile="old.runs.profile.yaml").outcome

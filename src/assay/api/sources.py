@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,9 +32,12 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
-from assay.errors import NotEnoughEvidence, UsageError
+from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.files.own_files import looks_own
 from assay.files.upwards import find_upwards
+from assay.importers.known import fitting
+from assay.importers.parts import head_of
 from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
 from assay.registry import is_path
@@ -178,6 +183,7 @@ class SourceReader:
         if isinstance(source, EvaluationOutcome):
             yield from source.documents()
         elif is_path(source):
+            _refuse_foreign(source)
             yield from stream_documents(source)
         else:
             yield from self._stored(source, ())
@@ -242,6 +248,22 @@ class SourceReader:
             self.stored = _Stored(evaluation.name, evaluation.settings, evaluation.started)
             for item in stored_runs(ledger, found, project=project):
                 yield Document(item.tree(), reference)
+
+
+def _refuse_foreign(path: str) -> None:
+    """Refuse a result file of another tool, which the commands import and these functions don't."""
+    tools = [] if looks_own(path) else fitting(head_of(path))
+    if tools:
+        made = os.path.splitext(path)[0] + ".runs"
+        profile = tools[0].profile or f"{made}.profile.yaml"
+        raise InputError(
+            "FIL-006",
+            f"the Python functions read runs, and this is from another tool: {tools[0].title}.",
+            where=path,
+            fix=f"Import it with `assay import {shlex.quote(path)} -o {shlex.quote(made)}.jsonl`,"
+            f" and pass {made}.jsonl with profile={profile!r}; `assay.gate` needs the profile of"
+            " the baseline.",
+        )
 
 
 def _nearest_ledger() -> str:
