@@ -142,6 +142,19 @@ def test_a_stored_baseline_keeps_the_profile_that_candidates_are_graded_by(
     assert printed(capsys, "gate", "new.json", "--baseline", "first")["outcome"] == "promote"
 
 
+def test_an_empty_side_is_not_taken_for_the_file_of_another_tool(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    (here / "empty.jsonl").write_text("")
+    for new, old, side in (
+        ("empty.jsonl", "old.json", "candidate"),
+        ("old.json", "empty.jsonl", "baseline"),
+    ):
+        assert assay(["gate", new, "--baseline", old]) == ExitCode.NOT_ENOUGH
+        assert f"empty.jsonl: the {side} contains no runs." in capsys.readouterr().err
+
+
 def test_nothing_is_half_imported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "cut.json").write_text(scores(here / "old.json").read_text()[:-40])
     twice = json.loads((here / "old.json").read_text())

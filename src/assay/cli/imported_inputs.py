@@ -211,6 +211,11 @@ def use_made_profile(
     ]
     judged = candidates if baselines else ()
     rest = [ComparedInput(one, _made(options, one, needed=False)) for one in judged]
+    if any(given.made for given in (*asked, *rest)):
+        for given in (*asked, *rest):
+            if given.made is None:
+                side = "baseline" if baselines and given not in rest else "candidate"
+                _refuse_empty(given.name, side)
     chosen = one_made_profile(asked, rest)
     if chosen is None:
         return
@@ -228,6 +233,12 @@ def use_made_profile(
     write_file(path, pretty(chosen.profile))
     _use(options, path)
     options.made_profile = chosen
+
+
+def _refuse_empty(path: str, side: str) -> None:
+    """Refuse a file without runs, which would pass for a file of another tool."""
+    if os.path.isfile(path) and next(stream_documents(path), None) is None:
+        raise NotEnoughEvidence("REL-003", f"the {side} contains no runs.", where=path)
 
 
 def is_chosen(options: Options) -> bool:
