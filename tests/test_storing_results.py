@@ -574,7 +574,7 @@ def test_a_ledger_that_is_locked_or_read_only_keeps_every_output_back(
     holder.close()
     assert (
         held.code,
-        "is locked by another writer" in held.err,
+        "has been locked by another writer" in held.err,
         held.out,
         (tmp_path / "out.json").exists(),
     ) == (2, True, "", False), held.err

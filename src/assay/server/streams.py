@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from sqlalchemy import select
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from assay.errors import AssayError
@@ -177,10 +178,11 @@ class Hub:
         return counts
 
 
-class LiveStream:
-    """The events of a run in progress, as an ASGI response."""
+class LiveStream(Response):
+    """The events of a run in progress."""
 
     def __init__(self, hub: Hub, key: Key, after: int) -> None:
+        super().__init__()
         self._hub = hub
         self._key = key
         self._after = after

@@ -83,7 +83,7 @@ _WORDINGS = (
         _BUSY_STATES,
         UsageError,
         "STO-002",
-        "is locked by another writer for more than {patience:g} seconds ({text}).",
+        "has been locked by another writer for more than {patience:g} seconds ({text}).",
         "Nothing was stored. Try again; the lock may belong to a job that hangs.",
     ),
     _Wording(

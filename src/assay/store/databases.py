@@ -203,7 +203,7 @@ def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
     if known and _identity(path) != known[0]:
         raise UsageError(
             "STO-001",
-            "the file of the ledger was removed or replaced.",
+            "the ledger's file was removed or replaced.",
             where=path,
             fix="Put it back and start again.",
         )

@@ -25,7 +25,7 @@ from assay.store.events import (
     append,
 )
 from assay.store.facets import key as index_key
-from assay.store.jobs import CANCELLING, EXECUTION, RUNNING, Job, row_of, send_beat
+from assay.store.jobs import EXECUTION, OPEN, Job, row_of, send_beat
 from assay.store.jobs import find as find_job
 from assay.store.serving import execution_runs, insert_new, insert_or_skip, jobs, live_runs
 from assay.store.tables import records
@@ -126,7 +126,7 @@ def waiting(database: Database, project: str) -> int:
     query = select(func.count()).where(
         jobs.c.project == project,
         jobs.c.kind == EXECUTION,
-        jobs.c.state.in_((QUEUED, RUNNING, CANCELLING)),
+        jobs.c.state.in_(OPEN),
     )
     return int(database.read(lambda connection: connection.execute(query).scalar_one()))
 

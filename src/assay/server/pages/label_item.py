@@ -51,7 +51,7 @@ class RaterPlace(NamedTuple):
     own: dict[str, StoredLabel]
     """The rater's labels, by run."""
     gone: frozenset[str]
-    """Items with a run that was forgotten."""
+    """Items that can't be labelled, because a run was forgotten."""
 
     def at(self, number: int) -> int | None:
         """The place of an item in the rater's order, by its number in the set."""
@@ -236,17 +236,13 @@ async def save_item(
             _item_page, request, services, principal, place, at, sent=sent, problem=sentence(error)
         )
     await save_label(services, principal, label)
-    following = place._replace(own={**place.own, item.run: _NEW}).open_after(at)
+    following = place._replace(gone=place.gone | {item.run}).open_after(at)
     to = (
         f"/label/{stored.set.id}/results?done=yes"
         if following is None
         else f"{place.address(following)}&saved={number}"
     )
     return RedirectResponse(to, 303)
-
-
-_NEW: StoredLabel = None  # type: ignore[assignment]
-"""A placeholder for the label that was just stored."""
 
 
 @router.get("/label/{name}/results")

@@ -51,10 +51,10 @@ RELATIONS = {
     ("supersedes", False): "is superseded by",
     ("corrects", True): "corrects",
     ("corrects", False): "is corrected by",
-    ("candidate_of", True): "is of the candidate in",
-    ("candidate_of", False): "has for its candidate",
-    ("baseline_of", True): "is of the baseline in",
-    ("baseline_of", False): "has for its baseline",
+    ("candidate_of", True): "is part of the candidate in",
+    ("candidate_of", False): "has as its candidate",
+    ("baseline_of", True): "is part of the baseline in",
+    ("baseline_of", False): "has as its baseline",
 }
 
 

@@ -49,7 +49,6 @@ from assay.views.pieces import (
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 8
 LOOKED_AT = 50
-BUSY = (jobs.QUEUED, jobs.RUNNING, jobs.CANCELLING)
 COLUMNS = ("Evaluation", "State", "Progress", "Pass rate so far", "Started", "Cancel")
 LONG = 80
 
@@ -132,7 +131,11 @@ def _running(services: Services, principal: Principal) -> RunningNow:
     database, project = services.ledger.database, principal.project
     may_cancel = "write" in principal.scopes
     busy, again = (
-        [job for job in jobs.newest(database, kind, project, limit=LOOKED_AT) if job.state in BUSY]
+        [
+            job
+            for job in jobs.newest(database, kind, project, limit=LOOKED_AT)
+            if job.state in jobs.OPEN
+        ]
         for kind in (jobs.EXECUTION, jobs.AGAIN)
     )
     live = list(recent.live(database, project, (events.RUNNING,), limit=LOOKED_AT))

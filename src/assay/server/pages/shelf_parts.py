@@ -183,7 +183,7 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
     about.append(
         (
             "Judges need",
-            "a calibration card" if profile.judge is not None else shown(None, "nothing is asked"),
+            "a calibration card" if profile.judge is not None else shown(None, "nothing"),
         )
     )
     return Group(
@@ -229,7 +229,7 @@ def _policy(policy: Policy) -> Part:
                 ]
             ),
         ),
-        ("Points apart that are still a tie", shown(policy.ranking.tie_window)),
+        ("Score difference that still counts as a tie", shown(policy.ranking.tie_window)),
     ]
     terms: Mapping[str, Any] = plain(policy.judge.gate) if policy.judge.gate is not None else {}
     judge_terms = (

@@ -261,25 +261,13 @@ async def get_events(
             stored_events.find, services.ledger.database, principal.project, key
         )
     if live is not None:
-        stream: Any = LiveStream(
+        return LiveStream(
             services.hub,
             (principal.project, key),
             min(seen, live.events - 1 if live.over else seen),
         )
-        return _Handed(stream)
     data = await asyncio.to_thread(_stored_frames, services, principal.project, run_id, seen)
     return Response(data, headers={"Cache-Control": "no-cache"}, media_type="text/event-stream")
-
-
-class _Handed(Response):
-    """A response that another ASGI application sends."""
-
-    def __init__(self, app: Any) -> None:
-        super().__init__()
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._app(scope, receive, send)
 
 
 def _stored_frames(services: Services, project: str, run_id: str, seen: int) -> bytes:
