@@ -29,6 +29,7 @@ from assay.running.workflow import LoadedWorkflow, make_workflow
 from assay.scoring.extension import Additions, extended
 from assay.scoring.profile import ProfileCriterion, make_plan
 from assay.scoring.scorecard import score
+from documents import run as document
 
 NOW = "2026-11-15T10:00:00Z"
 ROWS = [{"id": "s1", "q": "why", "expected": {"answer": "nine"}}]
@@ -410,6 +411,20 @@ def test_a_verdict_is_the_one_that_evidence_has() -> None:
 
 
 # --- the command
+
+
+def test_an_import_into_a_project_with_scorers_needs_no_profile_option(
+    assay: Any, tmp_path: Path
+) -> None:
+    """Runs are held to the profile of the project and its gates; what another tool measured is
+    graded as that tool measured it.
+    """
+    (tmp_path / "assay.yaml").write_text("profile: rag@2\ngates: [{target: 'x:no_pii'}]\n")
+    (tmp_path / "runs.jsonl").write_text(json.dumps(document("rag")) + "\n")
+    (tmp_path / "table.csv").write_text("id,output,score\n1,yes,0.9\n")
+    for file, passed in (("runs.jsonl", 0), ("table.csv", 1)):
+        done = assay("import", file)
+        assert (done.code, f", {passed} of 1 run passed" in done.out) == (0, True), done.err
 
 
 def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ def evaluate_file(
     from assay.archive.evaluations import default_name
     from assay.archive.grades import basis_of
 
+    if profile is not None:
+        options.made_profile = profile  # what a team's scorers add belongs to its own profile
     choice = choice_of(options).dated()
     if profile is not None:
         path = os.path.join(folder, f"{profile.id}.yaml")
