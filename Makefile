@@ -4,12 +4,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check --no-compile
 
 DEMO := .[charts,flowmcp,terminal]
 
 # uv installs in a fraction of pip's time. Where it reaches no index (it doesn't read pip's settings), pip installs and says what is wrong.
-install = { $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python $(1) 2>/dev/null || $(PIP_INSTALL) $(1); }
+install_into = { $(BIN)/uv pip install --quiet --system-certs --python $(1)/python $(2) 2>/dev/null || $(1)/$(PIP_INSTALL) $(2); }
+install = $(call install_into,$(BIN),$(1))
 
 # What is installed is compiled on all cores at once, and our own source with it: many of its processes are short, and some may not write.
 COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/dev/null 2>&1 || true
@@ -25,7 +26,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing assay into $(VENV) ..."
-	@test -x $(BIN)/uv || $(PIP_INSTALL) -c constraints.txt uv
+	@test -x $(BIN)/uv || $(BIN)/$(PIP_INSTALL) -c constraints.txt uv
 	@$(call install,-c constraints.txt -e '$(DEMO)')
 	@$(COMPILE)
 	@touch $@
@@ -61,11 +62,11 @@ test: $(VENV)/.dev system-packages check
 	@$(BIN)/assay library check
 
 # Other evaluation tools, in an environment of their own; those from npm only where there is npm. Nothing else needs them: recorded outputs serve `make test`.
-$(PEERS)/.installed: tests/peers/requirements.txt tests/peers/without_dependencies.txt tests/peers/constraints.txt tests/peers/package.json
+$(PEERS)/.installed: tests/peers/requirements.txt tests/peers/without_dependencies.txt tests/peers/constraints.txt tests/peers/package.json | $(VENV)/.core
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	@echo "installing other tools into $(PEERS) ..."
-	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c tests/peers/constraints.txt -r tests/peers/requirements.txt
-	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/peers/without_dependencies.txt
+	@$(call install_into,$(PEERS)/bin,-c tests/peers/constraints.txt -r tests/peers/requirements.txt)
+	@$(call install_into,$(PEERS)/bin,--no-deps -r tests/peers/without_dependencies.txt)
 	@if command -v npm >/dev/null; then \
 	  mkdir -p $(PEERS)/node && cp tests/peers/package.json $(PEERS)/node/ && { (cd $(PEERS)/node && npm install --silent --no-audit --no-fund) || echo "npm could not install them; the tools that come from it are skipped"; }; \
 	else echo "npm is not installed; the tools that come from it are skipped"; fi
