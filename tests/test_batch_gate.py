@@ -373,7 +373,9 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     assert (done.code, "--engine is for outputs of `assay batch`" in done.err) == (2, True)
     refused(ours, "CLI-001", 2, "--quarantine", "nobody")
     twice = batch(tmp_path / "twice.parquet", "twice")
-    assert "'s00' appears twice in the candidate" in refused(twice, "REL-004", 3)
+    said = refused(twice, "REL-004", 3)
+    assert "'s00' appears twice in the candidate" in said
+    assert "If they are of several versions, grade each version into its own output." in said
     refused(batch(tmp_path / "invalid.parquet", "invalid"), "BAT-060", 3)
     grouped = batch(tmp_path / "grouped.parquet", "grouped")
     done = assay("gate", grouped, "--baseline", grouped, "--looks", "2")

@@ -95,10 +95,10 @@ def test_intervals_of_few_samples_stay_on_the_scale(assay: Any, tmp_path: Path) 
     for text in (done.out, page):
         assert "none; scores that vary this much need more samples" in text
         assert "no minimum is set" in text  # of the pass rate, which nothing else here judges
-        assert "NOTHING PASSED" not in text
+        assert "no sample passed" not in text
     write(tmp_path / "bad.jsonl", cards([9.0, 5.0, 50.0]))
     failing = assay("gate", "bad.jsonl", "--baseline", "bad.jsonl")
-    assert "NOTHING PASSED, and no minimum is set (--min-pass-rate)" in failing.out
+    assert "no sample passed, and no minimum is set (--min-pass-rate)" in failing.out
     barred = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "--min-pass-rate", "0.5")
     assert "no minimum is set" not in barred.out
 

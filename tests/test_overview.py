@@ -106,6 +106,19 @@ def test_attention_is_nothing_only_where_every_newest_evaluation_holds(api: Api)
     assert f"/evaluations/{stored['id']}?show=failed" in found.links()
 
 
+@pytest.mark.parametrize(("status", "undetermined"), [("error", False), ("failed", True)])
+def test_runs_that_ended_in_an_error_are_not_listed_by_their_gates_too(
+    api: Api, status: str, undetermined: bool
+) -> None:
+    made = [one | {"status": status} for one in runs(3, family="rag")]
+    for one in made:
+        del one["claims"]
+    assert api.post("/evaluations", {"name": "bad", "runs": made}).status_code == 201
+    text = show(api, "/").text
+    assert ("are undetermined in 3 runs" in text) is undetermined
+    assert ("3 runs ended in an error" in text) is not undetermined
+
+
 def test_the_named_baseline_is_named_and_marked_and_is_not_compared_with_itself(api: Api) -> None:
     stored = evaluated(api, "old")
     ledger = api.services.ledger

@@ -180,7 +180,8 @@ class SideCheck:
                 f"the sample {example!r}{more} twice in the {self.name}.",
                 where=self.where,
                 fix="Keep one run for each sample, or number the repeats in a column `attempt` and"
-                " carry it through with `--keep sample,attempt`.",
+                " carry it through with `--keep sample,attempt`. If they are of several versions,"
+                " grade each version into its own output.",
             )
         if regrouped:
             raise self._refused(f"the repeats of {regrouped:,} samples are in different groups.")

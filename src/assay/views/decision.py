@@ -189,7 +189,7 @@ def bar_facts(decision: Decision) -> list[tuple[str, str]]:
     if any(rule.id == "pass_rate" for rule in decision.rules):
         return []
     if decision.candidate.pass_rate.value == 0:
-        return [("pass rate", "NOTHING PASSED, and no minimum is set (--min-pass-rate)")]
+        return [("pass rate", "no sample passed, and no minimum is set (--min-pass-rate)")]
     return [("pass rate", "no minimum is set")]
 
 

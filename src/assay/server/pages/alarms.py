@@ -47,6 +47,7 @@ class _Gate(msgspec.Struct):
 
 
 class _GateFailures(msgspec.Struct):
+    status: Any = None
     hard_gates: dict[str, _Gate] = {}
 
 
@@ -234,7 +235,10 @@ def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
     )
     runs_of: dict[str, list[int]] = {}
     for place, (_, body) in enumerate(bodies):
-        for name, gate in _gates(body).hard_gates.items():
+        grade = _gates(body)
+        if grade.status in ENDED_BADLY:  # which is why it has no evidence, and `_of_runs` says it
+            continue
+        for name, gate in grade.hard_gates.items():
             if gate.status == "undetermined":
                 runs_of.setdefault(name, []).append(place)
     together: dict[tuple[int, ...], list[str]] = {}
