@@ -94,7 +94,7 @@ JOBS: dict[str, JobNeeds] = {
         "read FlowMCP schema modules",
         "flowmcp",
         (
-            ("quickjs", "quickjs"),
+            ("quickjs", "quickjs-ng"),
             ("tree_sitter", "tree-sitter"),
             ("tree_sitter_javascript", "tree-sitter-javascript"),
             ("publicsuffixlist", "publicsuffixlist"),

@@ -4,11 +4,13 @@
   const { getPrototypeOf, setPrototypeOf } = Reflect;
   const { create, is, prototype: ObjectPrototype } = Object;
   const { isArray, prototype: ArrayPrototype } = Array;
+  const { join } = ArrayPrototype;
   const { parse, stringify } = JSON;
   const { isFinite, isSafeInteger } = Number;
   const { hasOwnProperty, toString: tagOf } = ObjectPrototype;
   const { toStringTag } = Symbol;
   const { slice, charCodeAt } = String.prototype;
+  const { get: stackOf } = describe(Error.prototype, "stack");
   const { has: mapHas, set: mapSet } = Map.prototype;
   const Fault = Error;
   const Clock = Date;
@@ -23,28 +25,63 @@
   let readExport;
   function refuse(what, isCall) {
     const fault = new Fault(what);
-    if (broke === null) broke = { __proto__: null, what, stack: isCall ? fault.stack : "" };
+    if (broke === null) broke = { __proto__: null, what, stack: isCall ? apply(stackOf, fault, []) : "" };
     throw fault;
   }
   function forbid(owner, name, what) {
     const ask = () => refuse(what, false);
-    define(owner, name, { __proto__: null, get: ask, set: ask, enumerable: false, configurable: false });
+    if (!define(owner, name, { __proto__: null, get: ask, set: ask, enumerable: false, configurable: false })) throw new Fault(what);
   }
   function forbidCall(owner, name, what) {
     define(owner, name, { __proto__: null, value: function () { return refuse(what, true); }, writable: false, enumerable: false, configurable: false });
   }
 
-  const Day = function Date(...given) {
+  const listed = { __proto__: null };
+  for (const [owners, names] of Object.entries(LANGUAGE)) for (const owner of owners.split(" ")) listed[owner] = names.split(" ");
+  const OF_FUNCTIONS = ["length", "name", "prototype"];
+  const labelOf = (key) => (typeof key === "symbol" ? "@" + key.description.slice(7) : key);
+  function replace(name, made) {
+    const real = globalThis[name];
+    for (const key of ownKeys(real)) {
+      define(made, key, OF_FUNCTIONS.includes(key) || listed[name].includes(key) ? describe(real, key) : fixed(undefined));
+    }
+    define(real.prototype, "constructor", fixed(made));
+    define(globalThis, name, fixed(made));
+  }
+  const Sign = Symbol;
+  replace("Symbol", { Symbol(...given) { return apply(Sign, undefined, given); } }.Symbol);
+  replace("Date", function Date(...given) {
     if (new.target === undefined || given.length === 0) return refuse("the clock: `Date` without a date", true);
     return construct(Clock, given, new.target);
-  };
-  define(Day, "prototype", { __proto__: null, value: Clock.prototype, writable: false });
-  define(Day, "length", { __proto__: null, value: 7, writable: false, enumerable: false, configurable: true });
-  define(Clock.prototype, "constructor", fixed(Day));
-  define(Day, "parse", fixed(Clock.parse));
-  define(Day, "UTC", fixed(Clock.UTC));
-  forbidCall(Day, "now", "the clock: `Date.now`");
-  define(globalThis, "Date", fixed(Day));
+  });
+
+  const kept = new Set();
+  function restrict(owner, name) {
+    if (typeof owner === "function" ? ownKeys(owner).length === 2 : typeof owner !== "object" || owner === null) return;
+    if (kept.has(owner)) return;
+    kept.add(owner);
+    const left = new Set(listed[name]);
+    for (const key of ownKeys(owner)) {
+      const label = labelOf(key);
+      if (left.delete(label) || (typeof owner === "function" && OF_FUNCTIONS.includes(key))) {
+        if (key !== "constructor") restrict(describe(owner, key).value, name === "" ? label : name + "." + label);
+      } else if (owner !== globalThis) forbid(owner, key, "`" + (key.description ?? key) + "`");
+      else if (!remove(owner, key)) throw new Fault("the engine keeps " + label);
+    }
+    for (const label of left) throw new Fault("the engine has no " + name + "." + label);
+  }
+  const hidden = { "Function.prototype": refuse, "AsyncFunction.prototype": async function () {}, "GeneratorFunction.prototype": function* () {},
+    "AsyncGeneratorFunction.prototype": async function* () {}, "ArrayIterator.prototype": [].values(), "StringIterator.prototype": ""[Symbol.iterator](),
+    "MapIterator.prototype": new Map().values(), "SetIterator.prototype": new Set().values(), "RegExpStringIterator.prototype": "".matchAll(/x/g),
+    "Iterator.prototype": getPrototypeOf([].values()), "AsyncIterator.prototype": getPrototypeOf((async function* () {}).prototype), TypedArray: Uint8Array };
+  for (const name of ["fileName", "lineNumber", "columnNumber"]) remove(getPrototypeOf(refuse), name);
+  for (const name of ownKeys(hidden)) restrict(getPrototypeOf(hidden[name]), name);
+  restrict(globalThis, "");
+  for (const owner of kept) {
+    const parent = getPrototypeOf(owner);
+    if (parent !== null && !kept.has(parent)) throw new Fault("the engine has an unknown prototype");
+  }
+  forbidCall(globalThis.Date, "now", "the clock: `Date.now`");
   forbidCall(Math, "random", "chance: `Math.random`");
   for (const name of ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "exp", "expm1", "hypot", "log", "log10", "log1p",
     "log2", "pow", "sin", "sinh", "tan", "tanh"]) forbidCall(Math, name, "the last digits of `Math." + name + "`");
@@ -57,6 +94,7 @@
     define(checked, "length", { __proto__: null, value: real.length, writable: false, enumerable: false, configurable: true });
     define(owner, name, fixed(checked));
   }
+  check(JSON, "parse", (self, given) => typeof given[1] === "function");
   check(Number.prototype, "toString", (self, given) => given[0] !== undefined && given[0] !== 10 && !isSafeInteger(typeof self === "number" ? self : NaN));
   for (const name of ["toLowerCase", "toUpperCase", "normalize"]) check(String.prototype, name, (self) => {
     if (typeof self !== "string") return true;
@@ -70,27 +108,13 @@
   }
   forbidCall(getPrototypeOf(refuse), "toString", "the text of a function");
   for (const [owner, names] of [
-    [ArrayPrototype, ["findLastIndex", "toSpliced", "with"]], [Array, ["fromAsync"]], [Object, ["groupBy"]], [Map, ["groupBy"]],
-    [String.prototype, ["isWellFormed", "toWellFormed"]], [Promise, ["withResolvers", "try"]],
-    [ArrayBuffer.prototype, ["maxByteLength", "resizable", "resize", "transfer", "transferToFixedLength", "detached"]],
-    [getPrototypeOf(Uint8Array.prototype), ["at", "findLast", "findLastIndex", "toReversed", "toSorted", "with"]],
-    [Set.prototype, ["union", "intersection", "difference", "symmetricDifference", "isSubsetOf", "isSupersetOf", "isDisjointFrom"]],
-    [Symbol, ["dispose", "asyncDispose"]], [RegExp.prototype, ["hasIndices", "unicodeSets", "compile"]], [Math, ["f16round", "sumPrecise"]],
-    [RegExp, ["escape", "input", "$_", "lastMatch", "$&", "lastParen", "$+", "leftContext", "$`", "rightContext", "$'", "$1", "$2", "$3", "$4", "$5", "$6",
-      "$7", "$8", "$9"]], [Error, ["captureStackTrace", "stackTraceLimit", "prepareStackTrace", "isError"]], [Error.prototype, ["cause"]],
-    [getPrototypeOf(getPrototypeOf([][Symbol.iterator]())), ["map", "filter", "take", "drop", "flatMap", "reduce", "toArray", "forEach", "some", "every",
-      "find"]],
-    [JSON, ["rawJSON", "isRawJSON"]]]) {
+    [RegExp, ["input", "$_", "lastMatch", "$&", "lastParen", "$+", "leftContext", "$`", "rightContext", "$'", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8",
+      "$9"]], [Error.prototype, ["cause"]], [Clock.prototype, ["toTemporalInstant"]]]) {
     for (const name of names) if (!has(owner, name)) forbid(owner, name, "`" + name + "`");
   }
 
-  for (const [owner, names] of [[Object, ["__getClass"]], [String.prototype, ["__quote"]],
-    [BigInt, ["cdiv", "cdivrem", "ctz", "ediv", "edivrem", "fdiv", "fdivrem", "floorLog2", "sqrt", "sqrtrem", "tdiv", "tdivrem"]]]) {
-    for (const name of names) remove(owner, name);
-  }
-
-  for (const maker of [function () {}, async function () {}, function* () {}, async function* () {}]) {
-    forbid(getPrototypeOf(maker), "constructor", "code made from text: the constructor of functions");
+  for (const name of ["Function", "AsyncFunction", "GeneratorFunction", "AsyncGeneratorFunction"]) {
+    forbid(getPrototypeOf(hidden[name + ".prototype"]), "constructor", "code made from text: the constructor of functions");
   }
 
   const quiet = {};
@@ -103,36 +127,20 @@
   }
   define(globalThis, "console", fixed(quiet));
 
-  const { sort: nativeSort, reverse, slice: cut } = ArrayPrototype;
-  function sort(order) {
+  function checkSort(list, order) {
     if (order !== undefined) refuse("`sort` with a function", true);
-    const { length } = isArray(this) ? this : refuse("`sort` of what is no list", true);
+    const { length } = isArray(list) ? list : refuse("`sort` of what is no list", true);
     for (let i = 0; i < length; i += 1) {
-      const own = describe(this, i);
+      const own = describe(list, i);
       const item = own === undefined ? "" : has(own, "value") ? own.value : own;
       if ((typeof item === "object" && item !== null) || typeof item === "function") refuse("`sort` of objects", true);
     }
-    return apply(nativeSort, this, []);
   }
-  const added = {
-    at(index) {
-      let place = +index;
-      place = place !== place ? 0 : place < 0 ? -((-place) - ((-place) % 1)) + this.length : place - (place % 1);
-      return place < 0 || place >= this.length ? undefined : this[place];
-    },
-    hasOwn(owner, name) { return apply(hasOwnProperty, owner, [name]); },
-    toSorted(order) { return apply(sort, apply(cut, this, []), [order]); },
-    toReversed() { return apply(reverse, apply(cut, this, []), []); },
-    findLast(test) {
-      for (let i = this.length - 1; i >= 0; i -= 1) if (apply(test, arguments[1], [this[i], i, this])) return this[i];
-      return undefined;
-    },
-  };
-  added.sort = { sort(order) { return apply(sort, this, [order]); } }.sort;
+  for (const name of ["sort", "toSorted"]) {
+    const real = ArrayPrototype[name];
+    define(ArrayPrototype, name, fixed({ [name](order) { checkSort(this, order); return apply(real, this, []); } }[name]));
+  }
   forbidCall(getPrototypeOf(Uint8Array.prototype), "sort", "`sort` of numbers in a buffer");
-  for (const name of ["at", "findLast", "sort", "toReversed", "toSorted"]) define(Array.prototype, name, fixed(added[name]));
-  define(String.prototype, "at", fixed(added.at));
-  define(Object, "hasOwn", fixed(added.hasOwn));
 
   let nodes = 0;
   let units = 0;
@@ -308,15 +316,37 @@
     const isThing = (typeof error === "object" && error !== null) || typeof error === "function";
     answer.name = isThing ? textOf(error, "name") : "";
     answer.message = isThing ? textOf(error, "message") : typeof error === "symbol" ? "a symbol" : apply(slice, "" + error, [0, 2000]);
-    answer.stack = isThing ? textOf(error, "stack") : "";
+    const stack = isThing ? apply(stackOf, error, []) : "";
+    answer.stack = typeof stack === "string" ? stack : "";
     return answer;
   }
   function used() {
     broke.outcome = "used";
     return broke;
   }
+  function write(value, parts) {
+    if (typeof value !== "object" || value === null) {
+      parts[parts.length] = typeof value === "string" ? stringify(value) : "" + value;
+      return;
+    }
+    const isList = isArray(value);
+    const keys = isList ? value : ownKeys(value);
+    const { length } = keys;
+    parts[parts.length] = isList ? "[" : "{";
+    for (let i = 0; i < length; i += 1) {
+      if (i > 0) parts[parts.length] = ",";
+      if (!isList) parts[parts.length] = stringify(keys[i]) + ":";
+      write(value[isList ? i : keys[i]], parts);
+    }
+    parts[parts.length] = isList ? "]" : "}";
+  }
+  function written(value) {
+    const parts = bare([]);
+    write(value, parts);
+    return apply(join, parts, [""]);
+  }
   function guard(work) {
-    try { return stringify(work()); } catch (error) { return stringify(broke !== null ? used() : thrown(error)); }
+    try { return written(work()); } catch (error) { return written(broke !== null ? used() : thrown(error)); }
   }
 
   function run(module) {
@@ -349,8 +379,8 @@
       return answer;
     }
     answer.outcome = "copied";
-    answer.main = stringify(plain);
-    answer.tools = plain.tools === undefined ? "{}" : stringify(plain.tools);
+    answer.main = written(plain);
+    answer.tools = plain.tools === undefined ? "{}" : written(plain.tools);
     answer.notes = notes;
     return answer;
   }

@@ -67,9 +67,12 @@ _PROBES = """
 (binary_expression operator: "in") @in
 (binary_expression operator: "**") @power
 (augmented_assignment_expression operator: "**=") @power
-(regex_pattern) @unicode
+(regex_pattern) @pattern
 "async" @async
+"using" @using
 """
+_GROUP = re.compile(r"\(\?(?:<(?![=!])([^>]*)>|[a-z-]+:)")
+"""A named group of a pattern, or a group with flags."""
 _UNLIKE = frozenset(("globalThis", "Date", "Promise", "Reflect", "RegExp"))
 _ERRORS = frozenset(
     (
@@ -169,9 +172,15 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
         yield from ((one, "the operator `in`") for one in found.get("in", []) if runs)
         yield from (
             (one, "a pattern of Unicode properties")
-            for one in found.get("unicode", [])
+            for one in found.get("pattern", [])
             if runs and "\\p{" in text(one).lower()
         )
+        yield from (
+            (one, "a pattern that not every engine reads")
+            for one in found.get("pattern", [])
+            if runs and _is_new(text(one))
+        )
+        yield from ((one, "the declaration `using`") for one in found.get("using", []) if runs)
         yield from (
             (one, "the operator `**`")
             for one in found.get("power", [])
@@ -184,6 +193,12 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
                 or (text(one) in _ERRORS and not _is_thrown(one))
             ):
                 yield one, f"`{text(one)}`"
+
+
+def _is_new(pattern: str) -> bool:
+    """Whether a pattern has a group with flags, or two groups of one name."""
+    names = _GROUP.findall(pattern)
+    return "" in names or len(names) > len(set(names))
 
 
 def _is_logged(node: Node) -> bool:

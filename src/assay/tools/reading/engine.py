@@ -1,15 +1,17 @@
 """Evaluating a module without trusting it: the side of the caller.
 
-A module runs in its own process (`worker`), because a regular expression can keep the engine busy
-forever and a fault of the engine must not take the caller down. One `Engine` keeps one such process
-for many modules; one that dies or is killed is replaced. The messages for its answers are here;
-`files` knows what a schema is.
+A module runs in its own process (`worker`), because a built-in function can keep the engine busy
+for hours and a fault of the engine must not take the caller down. One `Engine` keeps one such
+process for many modules; one that dies or is killed is replaced. The messages for its answers are
+here; `files` knows what a schema is.
 """
 
 from __future__ import annotations
 
 import json
 import signal
+from contextlib import suppress
+from importlib import metadata
 from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -257,11 +259,16 @@ def _too_long(file: str, seconds: int) -> InputError:
 
 
 def _not_installed(why: str, file: str) -> InputError:
+    fix = install_hint("flowmcp")
+    with suppress(metadata.PackageNotFoundError):
+        found = metadata.version("quickjs")  # an older engine, whose modules have the same names
+        why = f"quickjs {found} is in the place of quickjs-ng"
+        fix = f"pip uninstall -y quickjs quickjs-ng && {fix}"
     return InputError(
         "FMC-006",
         f"the engine that reads modules is not installed: {why}.",
         where=file,
-        fix=f"Run: {install_hint('flowmcp')}",
+        fix=f"Run: {fix}",
     )
 
 
@@ -270,7 +277,7 @@ _REFUSALS = {
     "no syntax": (
         "FMC-001",
         "{at}the engine cannot read this: {message}.",
-        f"{_IN_NODE} Syntax that is newer than ECMAScript 2020 is not read.",
+        f"{_IN_NODE} Syntax that is newer than ECMAScript 2025 is not read.",
     ),
     "no object": (
         "FMC-002",

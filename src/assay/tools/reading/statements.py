@@ -125,9 +125,25 @@ def marks(node: Node) -> frozenset[str]:
     return mentions(node) | {WRITES} if effects.writes(node) else mentions(node)
 
 
-def nearest_double(literal: str) -> bytes | None:
-    """A long number as the double next to it. The engine rounds many integers beyond 2**53 to the
-    wrong side; None if it is left to the engine.
+def corrections(found: dict[str, list[Node]]) -> Iterator[tuple[int, int, int, bytes]]:
+    """Where the engine gives another value than others do, what to write instead: the start and the
+    end of what is replaced, the start of the expression, and the new text.
+
+    It copies no characters where a string is spread in an object. A pattern does.
+    """
+    for node in found.get("number", []):
+        exact = _nearest_double(text(node))
+        if exact is not None:
+            yield node.start_byte, node.end_byte, node.start_byte, exact
+    for node in found.get("spread", []):
+        start, end = node.start_byte, node.end_byte
+        yield start, start, start, b"(({...all})=>all)(("
+        yield end, end, start, b")??{})"
+
+
+def _nearest_double(literal: str) -> bytes | None:
+    """A long number as the double next to it. The engine rounds some numbers of more than 30
+    digits to the wrong side; None if it is left to the engine.
     """
     digits = literal.replace("_", "").lower()
     if digits.endswith("n"):

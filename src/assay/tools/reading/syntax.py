@@ -19,10 +19,10 @@ from assay.tools.reading.statements import (
     TopStatement,
     blank_out,
     bound_names,
+    corrections,
     imported_names,
     marks,
     mentions,
-    nearest_double,
     specifiers,
     statement_of,
 )
@@ -55,10 +55,8 @@ _QUERY = """
 (meta_property) @meta
 ((identifier) @reserved (#any-of? @reserved "await" "arguments"))
 (variable_declaration (variable_declarator name: (_) @var))
-(class_static_block) @new
-(binary_expression left: (private_property_identifier)) @new
-((regex_flags) @new (#match? @new "[dv]"))
 ((number) @number (#match? @number "[0-9a-fA-F_]{14}"))
+(object (spread_element (expression) @spread))
 """
 _NAME_TYPES = ("identifier", "shorthand_property_identifier")
 
@@ -96,13 +94,11 @@ class Parsed:
         """A name the module does not have. It stands for `import` where the module imports while it
         runs, so that asking for it is seen.
         """
-        self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
-        """From the last to the first, because rewriting one moves what follows."""
+        self._corrections = sorted(corrections(found), reverse=True)
+        """From the last to the first, because each moves what follows."""
         self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
         self.names = mentions(root)
-        self._unread = [
-            node.start_byte for node in (*found.get("new", []), *self._metas, *self._waits)
-        ]
+        self._unread = [node.start_byte for node in (*self._metas, *self._waits)]
         """Where the syntax is one that the engine cannot read."""
         self.handlers = self._handlers()
 
@@ -132,10 +128,9 @@ class Parsed:
         for start in (node.start_byte for node in self._dynamic):
             if code[start : start + 6] == b"import":
                 code[start : start + 6] = self.stand_in.encode()
-        for node in self._numbers:
-            exact = nearest_double(text(node))
-            if exact is not None and bytes(code[node.start_byte : node.end_byte]) == node.text:
-                code[node.start_byte : node.end_byte] = exact
+        for start, end, needed, correct in self._corrections:
+            if not code[needed : needed + 1].isspace():  # it was not blanked
+                code[start:end] = correct
         return bytes(code)
 
     def cannot_run(self, target: str) -> tuple[int, str] | None:

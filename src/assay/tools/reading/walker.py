@@ -5,9 +5,14 @@ It takes hold of every function it needs before the module runs, and afterwards 
 without a prototype: whatever the module does to `JSON`, `Array.prototype` or `Object.prototype`
 changes nothing here. It changes what users of the module see, so each change of a built-in is
 noted, and so is each place where reading a property, listing the keys and writing JSON differ.
-Accessors are never called. All of it is joined to one line: the engine gives line 1 no number, so
-that the lines of an error are those of the module, which begins on line 2. Where an accessor was
-read, the engine does not know.
+Accessors are never called, and nothing is stored in a list that inherits from `Array.prototype`:
+the engine's own `JSON.stringify` does that, so it only writes strings here. All of it is joined to
+one line, so that every other line of an error is one of the module, which begins on line 2.
+
+The engine is newer than many hosts. `data/language.json` lists the properties of built-ins that
+every host has, owner by owner. Any other global is removed, and reading any other property refuses
+the module. An engine that lacks one that is listed, or has one that can't be taken away, is not
+used.
 """
 
 from __future__ import annotations
@@ -88,9 +93,11 @@ describe itself one way to the gate and another way to its users.
 
 def _walker() -> str:
     """The script with its limits filled in, on one line."""
-    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "walker.js")
-    with open(path, encoding="utf-8") as stream:
+    data = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
+    with open(os.path.join(data, "walker.js"), encoding="utf-8") as stream:
         text = stream.read()
+    with open(os.path.join(data, "language.json"), encoding="utf-8") as stream:
+        text = text.replace("LANGUAGE", stream.read())
     for name in ("MAX_NOTES", "MAX_TEXT", "MAX_NODES", "MAX_DEPTH"):
         text = text.replace(name, str(getattr(limits, name)))
     return " ".join(text.split("\n"))

@@ -3,8 +3,8 @@ limits.
 
 It answers requests one after the other (`worker_process`): the bytes of a module come in, JSON goes
 out. Every module gets its own engine. The parent kills this process when it takes too long,
-because a regular expression can keep the engine from ever looking at its clock. The parent's side
-is `engine`.
+because a built-in function can keep the engine from looking at its clock. The parent's side is
+`engine`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 from typing import Any, Protocol
 
 from assay.sandbox.worker import serve
@@ -21,7 +22,17 @@ from assay.tools.reading.syntax import Parsed
 from assay.tools.reading.tree import NoModule
 from assay.tools.reading.walker import HOST, WALKER
 
-_LINE = re.compile(r"<input>:(\d+)")
+_LINE = re.compile(r"<input>:(?!1:)(\d+)")
+"""The line of a place in a stack. Line 1 is that of the walker; the module begins on line 2."""
+_BEYOND = {
+    ("RangeError", "Maximum call stack size exceeded"): "stack",
+    ("InternalError", "out of memory"): "memory",
+    ("InternalError", "out of memory in regexp execution"): "memory",
+    ("InternalError", "string too long"): "memory",
+    ("", "null"): "null",  # no memory was left to make an error of
+    ("", "[uninitialized]"): "memory",  # nor to note that
+}
+"""The names and messages of what the engine throws where a module needs more than it gets."""
 _UNKNOWN = "the unknown name "
 _NAMED = re.compile(rf"(?:{_UNKNOWN})?`([^`]+)`(?: of the import|$)")
 _WARM_UP = (
@@ -180,20 +191,16 @@ def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
 
 def _run_jobs(context: _Context) -> dict[str, Any] | None:
     """Run what the module put off until after itself: an importer would see its effects. A job that
-    is interrupted says nothing, so time is taken.
+    is interrupted looks like a rejection, so time is taken.
     """
     import quickjs  # an optional extra, as above
 
     began = time.process_time()
     for _ in range(limits.MAX_JOBS):
-        try:
+        with suppress(quickjs.JSException):  # a rejection that nobody awaits
             if not context.execute_pending_job():
                 return None
-        except quickjs.JSException:
-            continue  # a rejection that nobody awaits
-        finally:
-            late = time.process_time() - began >= limits.RUN_S
-        if late:
+        if time.process_time() - began >= limits.RUN_S:
             return {"outcome": "too long"}
     return {"outcome": "endless"}
 
@@ -202,7 +209,7 @@ def _broken(text: str, *, compiling: bool) -> dict[str, Any]:
     """What the engine's own exception means; the text is the engine's, not the module's."""
     if "interrupted" in text:
         return {"outcome": "too long"}
-    if "stack overflow" in text:
+    if "call stack size exceeded" in text or "stack overflow" in text:
         return {"outcome": "too much", "why": "stack", "path": []}
     if "out of memory" in text or text.strip() in ("", "null"):
         return {"outcome": "too much", "why": "memory", "path": []}
@@ -216,22 +223,9 @@ def _broken(text: str, *, compiling: bool) -> dict[str, Any]:
 
 
 def _with_line(outcome: dict[str, Any], module: Parsed, target: str) -> dict[str, Any]:
-    if (
-        outcome["outcome"] == "threw"
-        and outcome["name"] == "InternalError"
-        and outcome["message"].startswith(("out of memory", "stack overflow"))
-    ):
-        return {
-            "outcome": "too much",
-            "why": "memory" if outcome["message"].startswith("out") else "stack",
-            "path": [],
-        }
-    if outcome["outcome"] == "threw" and (outcome["name"], outcome["message"]) == ("", "null"):
-        return {
-            "outcome": "too much",
-            "why": "null",
-            "path": [],
-        }  # no memory was left to make an error of
+    thrown = (outcome["name"], outcome["message"]) if outcome["outcome"] == "threw" else None
+    if thrown in _BEYOND:
+        return {"outcome": "too much", "why": _BEYOND[thrown], "path": []}
     if "stack" in outcome:
         outcome["line"] = _line_of(outcome.pop("stack"))
     named = _NAMED.match(outcome["what"]) if outcome["outcome"] == "used" else None
