@@ -132,8 +132,12 @@ def _keep(
     )
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
     # the update comes first: it takes the lock under which spans are counted
+    # the sender of the root names the run, whoever sent the first span
     rooted = (
-        {"root_ms": case((traces.c.root_ms.is_(None), now_ms), else_=traces.c.root_ms)}
+        {
+            name: case((traces.c.root_ms.is_(None), value), else_=traces.c[name])
+            for name, value in (("root_ms", now_ms), ("asked", asked))
+        }
         if batch.has_root
         else {}
     )
