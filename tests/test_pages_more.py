@@ -747,6 +747,15 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
     assert "45 days" in old.text
 
 
+def test_a_good_card_that_a_bad_one_has_replaced_lets_nobody_gate(empty: Api) -> None:
+    good = empty.post("/cards", card(days=5)).json()["digest"]
+    assert "✓ May gate under workflow-judged@1" in get(empty, f"/judges/{good}").text
+    empty.post("/cards", card(good=False, days=2))
+    assert "✓ may gate" not in get(empty, "/judges").text
+    found = get(empty, f"/judges/{good}").text
+    assert "✗ May not gate under workflow-judged@1 A newer card of this judge counts" in found
+
+
 def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None:
     found = get(shop, f"/judges/{shop.stock.card}")
     for words in (

@@ -13,12 +13,12 @@ import msgspec
 
 from assay.archive.workflows import WorkflowState
 from assay.errors import count
-from assay.judging.card import admit, newest, read_card
+from assay.judging.card import admit
 from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
 from assay.records.exam import EXAM_GATE
 from assay.records.tool_gate import SCHEMA_GATE
-from assay.server.pages.judge_parts import policies
+from assay.server.pages.judge_parts import current_cards, policies
 from assay.server.state import Services
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
@@ -28,7 +28,6 @@ from assay.views.pieces import address, clip, link, moment, phrase, small, verdi
 from assay.views.workflow_card import CardBaseline
 
 FAILED_LOOKED_AT = 200
-CARDS = 50
 JOBS = 8
 RUNS_LOOKED_AT = 500
 DECIDED = 20
@@ -272,26 +271,14 @@ def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
     """Judges whose newest card is too old to gate, by the first policy on the shelf that has terms
     for judges.
     """
-    stored = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
-    digests = {item.tree()["digest"]: item.digest for item in stored if item.body is not None}
-    trees = [*services.cards, *(item.tree() for item in stored if item.body is not None)]
-    cards = [read_card(tree) for tree in trees]
-    if not cards:
-        return
     terms = next(iter(policies(services).values()), None)
     if terms is None:
         return
-    current = {card.digest: card for listed in newest(cards).values() for card in listed}
-    for card in current.values():
+    for card, page in current_cards(services, project).values():
         stale = [
             term.sentence
             for term in admit(card, terms, now=datetime.now(UTC)).terms
             if term.id == "age" and term.holds is not True
         ]
         if stale:
-            digest = digests.get(card.digest)
-            yield Alarm(
-                "open",
-                f"Judge {card.model} may not gate: {stale[0]}.",
-                address("judges", digest) if digest else "/judges",
-            )
+            yield Alarm("open", f"Judge {card.model} may not gate: {stale[0]}.", page)

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from assay.archive.evaluations import read_brief
 from assay.errors import AssayError
 from assay.grading.policy import JudgeTerms, Policy, make_rules
-from assay.judging.card import admit, age_days, read_card
+from assay.judging.card import admit, age_days, newest, read_card
 from assay.judging.drift import compare_cards
 from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
 from assay.server.state import Services
@@ -24,6 +24,7 @@ from assay.views.pieces import address, link, moment, number, phrase, short_dige
 
 CARDS = 200
 """How many cards are searched for those of the same judge."""
+REPLACED = "a newer card of this judge counts instead"
 
 
 class StoredCard(NamedTuple):
@@ -46,18 +47,36 @@ def policies(services: Services) -> dict[str, JudgeTerms]:
     return by_policy
 
 
-def admissions(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list[CardAdmission]:
-    """Whether a judge may gate now, under each policy with terms."""
-    return [
-        CardAdmission(
-            admission.may_gate,
-            policy,
-            admission.reason,
-            [CardTerm(term.id, term.holds, term.sentence) for term in admission.terms],
-        )
-        for policy, required in terms.items()
-        for admission in [admit(card, required, now=now)]
-    ]
+def current_cards(services: Services, project: str) -> dict[str, tuple[JudgeCard, str]]:
+    """The cards that count for their judges, by digest, each with the address of its page: those in
+    the ledger, and those that the server was started with.
+    """
+    pages = [(read_card(tree), "/judges") for tree in services.cards]
+    items = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
+    for stored in filter(None, map(stored_card, items)):
+        pages.append((stored.card, address("judges", stored.item.digest)))
+    page_of = {card.digest: page for card, page in pages}
+    counting = newest(card for card, _ in pages).values()
+    return {card.digest: (card, page_of[card.digest]) for listed in counting for card in listed}
+
+
+def admissions(
+    card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime, *, is_current: bool
+) -> list[CardAdmission]:
+    """Whether a judge may gate now, under each policy with terms. A card that others have replaced
+    lets nobody gate.
+    """
+    by_policy = []
+    for policy, required in terms.items():
+        admission = admit(card, required, now=now)
+        listed = [CardTerm(term.id, term.holds, term.sentence) for term in admission.terms]
+        reason = admission.reason
+        if not is_current:
+            listed.append(CardTerm("replaced", False, REPLACED))
+            reason = REPLACED if admission.may_gate else f"{reason}; {REPLACED}"
+        may_gate = admission.may_gate and is_current
+        by_policy.append(CardAdmission(may_gate, policy, reason, listed))
+    return by_policy
 
 
 def age_of(card: JudgeCard, now: datetime) -> str:
@@ -124,7 +143,7 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
         totals = evaluation.totals
         rows.append(
             [
-                link(evaluation.name, address("evaluations", evaluation.name)),
+                link(evaluation.name, address("evaluations", evaluation.id)),
                 versioned(evaluation.workflow),
                 versioned(evaluation.dataset),
                 number(totals.pass_rate.value, interval=totals.pass_rate, n=totals.n, percent=True),

@@ -4,6 +4,7 @@ expires, so whether it admits its judge is decided at the time of viewing.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
@@ -67,12 +68,14 @@ def list_judges(
 ) -> Response:
     """The cards of judges, the newest first."""
     now = datetime.now(UTC)
-    terms = parts.policies(services)
+    terms, current = parts.policies(services), parts.current_cards(services, principal.project)
     records = listed(
         services, principal.project, "card", {}, after=after, before=before, limit=ON_A_PAGE
     )
     first_page = not after and not before
-    started_with = [_started_with(services, terms, now)] if services.cards and first_page else []
+    started_with = (
+        [_started_with(services, terms, now, current)] if services.cards and first_page else []
+    )
     if not records.items and first_page and not started_with:
         nothing = Empty(
             "No judge has a card in this project yet. Label samples, compare its verdicts with the"
@@ -81,16 +84,10 @@ def list_judges(
             f"`assay judge audit` adds the biases. {WITHOUT_TERMS}",
         )
         return page(request, "Judges", nothing, nav="/judges")
-    cards = [(item, parts.stored_card(item)) for item in records.items]
-    newest: dict[str, str] = {}
-    for _, one in cards:
-        if one is not None:
-            newest[one.card.model] = max(newest.get(one.card.model, ""), one.card.made_at)
-    rows = [_row(item, one, terms, now, newest) for item, one in cards]
     shown_cards = Table(
         "Cards of judges, the newest first",
         COLUMNS,
-        rows,
+        [_row(item, terms, now, current) for item in records.items],
         kind="stack runs",
         absent="No card is stored.",
     )
@@ -113,22 +110,22 @@ def _terms_text(terms: dict[str, JudgeTerms]) -> str:
 
 
 def _row(
-    item: Item,
-    stored: StoredCard | None,
-    terms: dict[str, JudgeTerms],
-    now: datetime,
-    newest: dict[str, str],
+    item: Item, terms: dict[str, JudgeTerms], now: datetime, current: Container[str]
 ) -> list[str]:
-    here = address("judges", item.digest)
+    here, stored = address("judges", item.digest), parts.stored_card(item)
     if stored is None:
         return [link("forgotten card", here), *[absent("forgotten")] * 4, moment(item.created_at)]
-    older = [small(" older card")] if stored.card.made_at < newest[stored.card.model] else []
-    return [phrase(link(stored.card.model, here), *older), *_cells(stored.card, terms, now)]
+    card = stored.card
+    older = [] if card.digest in current else [small(" older card")]
+    return [phrase(link(card.model, here), *older), *_cells(card, terms, now, current)]
 
 
-def _cells(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list[str]:
+def _cells(
+    card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime, current: Container[str]
+) -> list[str]:
+    is_current = card.digest in current
     return [
-        admission_lines(parts.admissions(card, terms, now)),
+        admission_lines(parts.admissions(card, terms, now, is_current=is_current)),
         estimate(card.kappa),
         shown(card.n_labelled, "none"),
         parts.age_of(card, now),
@@ -136,10 +133,12 @@ def _cells(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list
     ]
 
 
-def _started_with(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> Section:
+def _started_with(
+    services: Services, terms: dict[str, JudgeTerms], now: datetime, current: Container[str]
+) -> Section:
     """Cards that the server was started with; they aren't in the ledger."""
     cards = [read_card(tree) for tree in services.cards]
-    rows = [[card.model, *_cells(card, terms, now)] for card in cards]
+    rows = [[card.model, *_cells(card, terms, now, current)] for card in cards]
     title = "Cards that this server was started with"
     return section(title, Table(title, COLUMNS, rows, kind="stack runs"), id="given")
 
@@ -168,9 +167,10 @@ def show_judge(
     kept = StoredCard(item, read_card(item.tree(), where=digest))
     now = datetime.now(UTC)
     cards = parts.cards_of(services, principal.project, kept.card.model)
+    is_current = kept.card.digest in parts.current_cards(services, principal.project)
     view = judge_view(
         kept.card,
-        parts.admissions(kept.card, parts.policies(services), now),
+        parts.admissions(kept.card, parts.policies(services), now, is_current=is_current),
         age=parts.age_of(kept.card, now),
         url=url,
         notes=[_newer(cards[0])] if cards and cards[0].card.made_at > kept.card.made_at else [],
