@@ -349,8 +349,7 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     counts = BatchCounts(
         rows=41, runs=40, passed=40, invalid=0, grades={}, rejects={"BAT-012": 1200}
     )
-    columns = {"raw": "best_of_five"}
-    ours = batch(tmp_path / "ours.parquet", "also good", counts=counts, columns=columns)
+    ours = batch(tmp_path / "ours.parquet", "also good", counts=counts, columns={"run": "id"})
     other = "sha256:" + 64 * "0"
 
     def refused(candidate: object, code: str, exit_code: int, *more: str) -> str:
@@ -362,7 +361,9 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     assert done.code == 0, done.err
     assert "`assay batch` rejected 1,200 entries of the candidate and graded" in done.out
     assert "BAT-012 1,200" in done.out
-    assert "the candidate's batch: raw=best_of_five; of the baseline's: none." in done.out
+    best = batch(tmp_path / "best.parquet", "also good", columns={"raw": "best_of_five"})
+    said = refused(best, "REL-002", 3)
+    assert "raw is the column 'raw' in the baseline's batch, and 'best_of_five' in" in said
     for column in ("group", "language"):
         assert f"--keep {column}" in refused(ours, "BAT-061", 2, "--slice", column)
     for option in (["--allow-unpaired"], ["--store"], ["-o", "d.sarif"]):

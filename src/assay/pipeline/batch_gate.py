@@ -202,6 +202,7 @@ def decide_batches(
     ]
     if different := mismatches(*sides):
         raise mismatch_error(different)
+    _check_columns(candidate, baseline)
     check_plan(plan, baseline)
     check_slices(baseline, slices)
     query = PairQuery(
@@ -270,10 +271,7 @@ def decide_batches(
     unscored = unscored_runs(engine, query, *views) if lacks_some else {}
     promotion = hold_unscored(promotion, summarised[0], summarised[1], unscored, rules)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
-    notes += [
-        _columns_note(candidate.record, baseline.record),
-        _groups_note(candidate, baseline),
-    ]
+    notes.append(_groups_note(candidate, baseline))
     notes += [
         _rejects_note(bare.name, side.record)
         for bare, side in zip(sides, (candidate, baseline), strict=True)
@@ -335,15 +333,20 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
     )
 
 
-def _columns_note(candidate: BatchRecord, baseline: BatchRecord) -> str | None:
-    """A note that the two sides read their scores or verdicts from other columns."""
-    if candidate.columns == baseline.columns:
-        return None
-    ours, theirs = (
-        ", ".join(f"{role}={name}" for role, name in sorted(record.columns.items())) or "none"
-        for record in (candidate, baseline)
-    )
-    return f"--map of the candidate's batch: {ours}; of the baseline's: {theirs}."
+def _check_columns(candidate: BatchSide, baseline: BatchSide) -> None:
+    """Refuse a candidate whose scores or verdicts come from other columns than the baseline's."""
+    ours, theirs = candidate.record.columns, baseline.record.columns
+    for role in sorted({*ours, *theirs} - {"run"}):
+        now, before = ours.get(role, role), theirs.get(role, role)
+        if now.lower() != before.lower():
+            raise InputError(
+                "REL-002",
+                f"{role} is the column {before!r} in the baseline's batch, and {now!r} in the"
+                " candidate's.",
+                where=candidate.path,
+                fix="Grade both with the same --map. A column that was only renamed needs its"
+                " earlier name.",
+            )
 
 
 def _groups_note(candidate: BatchSide, baseline: BatchSide) -> str | None:
