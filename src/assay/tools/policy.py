@@ -1,6 +1,4 @@
-"""The policy of tool-schema grading: worth of words, bands, tier caps, selection sizes. Every
-number is a field; none is hard-coded.
-"""
+"""The policy of tool-schema grading. Every number is a field; none is hard-coded."""
 
 from __future__ import annotations
 
@@ -88,9 +86,9 @@ class SchemaRules:
                 published=is_published(self.digest),
             )
         )
-        self.bands = tuple((band.grade, _fraction(band.min)) for band in policy.bands)
+        self.bands = tuple((band.grade, Fraction(*exact.ratio(band.min))) for band in policy.bands)
         self.caps: dict[str, str] = {str(tier): str(cap) for tier, cap in policy.tier_caps.items()}
-        self.reproducible_within = _fraction(policy.reproducible_within)
+        self.reproducible_within = Fraction(*exact.ratio(policy.reproducible_within))
         self._words = {
             "pass": exact.ratio(policy.worth.passed),
             "fail": exact.ratio(policy.worth.failed),
@@ -109,10 +107,6 @@ class SchemaRules:
     def letter(self, mean: Fraction) -> str:
         """The band of a mean, compared unrounded; the lower edge belongs to the band."""
         return next(grade for grade, edge in self.bands if mean >= edge)
-
-
-def _fraction(value: object) -> Fraction:
-    return Fraction(*exact.ratio(value))
 
 
 def better(letter: str, than: str) -> bool:

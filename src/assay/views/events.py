@@ -17,7 +17,7 @@ from assay.canon import encode
 from assay.errors import AssayError
 from assay.records.evidence import Run
 from assay.records.grade import ENGINE
-from assay.views.event_schema import EVENT_SCHEMA, LAST
+from assay.views.event_schema import EVENT_SCHEMA
 
 HEARTBEAT = b": still here\n\n"
 
@@ -89,17 +89,12 @@ def evaluation_fields(payload: Mapping[str, Any], digest: str) -> dict[str, Any]
     return {**plain(payload), "digest": digest}
 
 
-def replay(
-    run: Run, grade: Mapping[str, Any] | None, digest: str | None, *, after: int = 0
-) -> Iterator[bytes]:
-    """The events of a stored run, after the one that was seen last. A run without a grade ends in
-    `error`: without an event, it would seem that a grade is still to come.
+def replay(run: Run, grade: Mapping[str, Any] | None, digest: str | None) -> Iterator[bytes]:
+    """The events of a stored run. A run without a grade ends in `error`: without an event, it would
+    seem that a grade is still to come.
     """
     for position, (kind, at, fields) in enumerate(_story(run, grade, digest), 1):
-        if position > after:
-            yield frame(position, kind, event(kind, run.run_id, at, fields)(position))
-        if kind in LAST:
-            return
+        yield frame(position, kind, event(kind, run.run_id, at, fields)(position))
 
 
 def _story(

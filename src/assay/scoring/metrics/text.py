@@ -17,7 +17,7 @@ from assay.exact import Ratio
 from assay.records.evidence import Run
 from assay.scoring.metrics.comparing import COMPARE, is_exact, normalised, wanted_text
 from assay.scoring.metrics.measure import Measure, Undetermined
-from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_overlap
+from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_recall
 from assay.scoring.metrics.values import ABSENT, is_close, json_diff, numeric
 
 # --- measures of one run
@@ -141,10 +141,6 @@ def _mean(
         return fsum(scores) / len(scores)
 
     return read
-
-
-def _recall(actual: str, expected: str) -> Ratio | None:
-    return token_overlap(actual, expected).recall()
 
 
 def _bleu(actual: str, expected: str) -> float | None:
@@ -272,7 +268,7 @@ TEXT = (
         "zero_one",
         _BOTH,
         _OUT,
-        _mean(_recall),
+        _mean(token_recall),
         params={"output": None, "steps": _STEPS},
         citation="Rajpurkar et al., SQuAD, 2016",
         limits="Order and negation do not count, and a longer answer never loses.",
