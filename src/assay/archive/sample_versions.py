@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import NamedTuple
 
-import msgspec
-
+from assay.archive.compared import newest_evaluations
 from assay.archive.grades import own_run
-from assay.records.evaluation import VersionedName
+from assay.records.evaluation import Evaluation
+from assay.store.facets import key
 from assay.store.ledger import Ledger
 from assay.store.listing import evaluated_samples, evidence_of
 from assay.views.samples import SampleEvidence, SampleRun, sample_evidence, sample_grade
@@ -21,26 +20,11 @@ RUNS = 50_000
 """How many runs these evaluations may have together."""
 
 
-class RunCount(msgspec.Struct, frozen=True):
-    """How many runs an evaluation has."""
-
-    n: int = 0
-
-
-class EvaluationHead(msgspec.Struct, frozen=True):
-    """The fields of an evaluation that name it, and its size."""
-
-    id: str
-    name: str
-    workflow: VersionedName
-    dataset: VersionedName
-    totals: RunCount = RunCount()
-
-
 class SampleVersion(NamedTuple):
     """The sample in another evaluation; of several repeats, the worst."""
 
-    evaluation: EvaluationHead
+    evaluation: Evaluation
+    """Without its list of runs."""
     seq: int
     """The position of the evaluation in the ledger: a higher one is newer."""
     run: SampleRun
@@ -49,42 +33,38 @@ class SampleVersion(NamedTuple):
     repeats: int
 
 
-_head = msgspec.json.Decoder(EvaluationHead, strict=False).decode
-
-
 def other_versions(
     ledger: Ledger, *, project: str, workflow: str, dataset: str, sample: str, but: str = ""
 ) -> list[SampleVersion]:
     """The newest evaluations of a workflow on a dataset that have the sample, without the one of
     the digest `but`. At most LOOKED_AT evaluations are searched.
     """
-    heads = _heads(ledger, project, {"workflow": workflow, "dataset": dataset}, but)
-    places = evaluated_samples(ledger.database, project, list(heads), sample)
+    evaluations = _evaluations(ledger, project, workflow, dataset, but)
+    places = evaluated_samples(ledger.database, project, list(evaluations), sample)
     versions = []
     for seq in sorted(places, reverse=True)[:MOST]:
         runs = _runs(ledger, project, places[seq])
         if runs:
             worst, evidence = min(runs, key=lambda one: (one[0].passed, one[0].score))
-            versions.append(SampleVersion(heads[seq], seq, worst, evidence, len(runs)))
+            versions.append(SampleVersion(evaluations[seq], seq, worst, evidence, len(runs)))
     return versions
 
 
-def _heads(
-    ledger: Ledger, project: str, filters: dict[str, str], but: str
-) -> dict[int, EvaluationHead]:
-    heads: dict[int, EvaluationHead] = {}
+def _evaluations(
+    ledger: Ledger, project: str, workflow: str, dataset: str, but: str
+) -> dict[int, Evaluation]:
+    evaluations: dict[int, Evaluation] = {}
     runs = 0
-    # One by one: a record lists all runs of its evaluation.
-    items = ledger.each("evaluation", filters, project=project, at_once=1, newest_first=True)
-    for item in islice(items, LOOKED_AT):
-        if item.digest == but:
+    for stored in newest_evaluations(
+        ledger, project, LOOKED_AT, workflow=key(workflow), dataset=key(dataset)
+    ):
+        if stored.digest == but:
             continue
-        head = _head(item.checked())
-        runs += head.totals.n
+        runs += stored.evaluation.totals.n
         if runs > RUNS:
             break
-        heads[item.seq] = head
-    return heads
+        evaluations[stored.seq] = stored.evaluation
+    return evaluations
 
 
 def _runs(

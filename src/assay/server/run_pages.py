@@ -16,6 +16,7 @@ from assay.store.drafts import Item
 from assay.store.facets import moment_key
 from assay.store.listing import GradeOf, evidence_of, grades_of
 from assay.store.reading import SPAN, span_moment
+from assay.views.grade_line import GradeLine
 
 LOOKED_AT = 2000
 """How many rows are examined for one page."""
@@ -34,12 +35,8 @@ class _RunBrief(msgspec.Struct):
     cost_usd: Any = None
 
 
-class _FailedGates(msgspec.Struct):
-    hard_gate_failures: list[str] = []
-
-
 _brief = msgspec.json.Decoder(_RunBrief).decode
-_gates = msgspec.json.Decoder(_FailedGates).decode
+_line = msgspec.json.Decoder(GradeLine).decode
 
 
 def run_page(
@@ -82,7 +79,7 @@ def run_page(
             item
             for item in page.items
             if gate is None
-            or (item.body is not None and gate in _gates(item.body).hard_gate_failures)
+            or (item.body is not None and gate in _line(item.body).hard_gate_failures)
         ]
         evidence = evidence_of(database, project, [item.digest for item in fitting])
         behind = {

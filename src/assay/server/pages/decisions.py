@@ -101,7 +101,8 @@ class _DecisionBrief(msgspec.Struct):
     results: Any = None
 
 
-_read_brief = msgspec.json.Decoder(_DecisionBrief).decode
+read_brief = msgspec.json.Decoder(_DecisionBrief).decode
+"""The fields of a stored decision that a list shows."""
 
 
 class Line(NamedTuple):
@@ -177,7 +178,7 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
 
 
 def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
-    decision = _read_brief(item.checked()) if item.body is not None else None
+    decision = read_brief(item.checked()) if item.body is not None else None
     line = (
         _line(decision, sides)
         if decision is not None
@@ -245,7 +246,7 @@ def show_decision(
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
         item.seq, {}
     )
-    line = _line(_read_brief(item.checked()), sides)
+    line = _line(read_brief(item.checked()), sides)
     parts = _parts(services, principal.project, item)
     return page(request, line.name[:200], *parts, _stored(item), nav="/decisions")
 

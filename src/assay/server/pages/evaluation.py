@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from msgspec import Struct
-from msgspec.json import Decoder
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.evaluations import LATEST, StoredEvaluation
@@ -18,6 +16,7 @@ from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.compared_sides import BASELINE
+from assay.server.pages.decisions import read_brief
 from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
@@ -35,13 +34,6 @@ from assay.views.sample_table import SampleLinks, criterion_columns
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OVERRIDES = 5
 """How many runs with an override are linked."""
-
-
-class _Outcome(Struct):
-    outcome: Any = None
-
-
-_outcome = Decoder(_Outcome)
 
 
 @router.get("/evaluations/{name}")
@@ -155,6 +147,6 @@ def _decision(services: Services, project: str, stored: StoredEvaluation) -> str
             continue
         evidence = evidence_of_decision(ledger, decided, project=project)
         if set(runs) <= set(evidence.candidate):
-            outcome = _outcome.decode(item.checked()).outcome
+            outcome = read_brief(item.checked()).outcome
             return link(verdict(outcome), address("decisions", decided))
     return ""

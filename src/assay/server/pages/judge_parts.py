@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict
 
-from assay.archive.evaluations import read_brief
+from assay.archive.compared import newest_evaluations
 from assay.errors import AssayError
 from assay.grading.policy import JudgeTerms, Policy, make_rules
 from assay.judging.card import admit, age_days, newest, read_card
@@ -132,13 +132,12 @@ LOOKED_AT = 200
 
 def used_section(services: Services, project: str, card: JudgeCard) -> Section:
     """The newest evaluations that asked this judge."""
-    page = services.ledger.find("evaluation", project=project, limit=LOOKED_AT, newest_first=True)
+    evaluations = newest_evaluations(services.ledger, project, LOOKED_AT)
     rows = []
-    for item in page.items:
-        evaluation = read_brief(item).evaluation if item.body is not None else None
-        judge = None if evaluation is None else evaluation.settings.get("judge")
+    for evaluation in [stored.evaluation for stored in evaluations]:
+        judge = evaluation.settings.get("judge")
         named = (judge.get("model"), judge.get("name")) if isinstance(judge, dict) else ()
-        if evaluation is None or card.model not in named:
+        if card.model not in named:
             continue
         totals = evaluation.totals
         rows.append(
@@ -152,7 +151,7 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
         )
     absent = (
         f"None of the newest {LOOKED_AT} evaluations asked this judge."
-        if page.next_cursor is not None
+        if len(evaluations) == LOOKED_AT
         else "No stored evaluation asked this judge."
     )
     columns = ("Evaluation", "Workflow", "Dataset", Column("Pass rate", "n"), "Started")
