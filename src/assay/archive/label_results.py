@@ -57,16 +57,13 @@ def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults
     kept = counted(of_items)
     raters = raters_of(kept)
     people = list(dict.fromkeys(map(_person, raters)))
-    progress = []
-    for rater in raters:
-        own = [one for one in kept if one.label.rater == rater]
-        progress.append(RaterProgress(rater, len(own), max(one.at for one in own)))
+    given = {rater: [one.at for one in kept if one.label.rater == rater] for rater in raters}
     changed, late = _changed(kept, of_items)
     return LabelResults(
         stored,
         tuple(kept),
         len(labels) - len(kept),
-        tuple(progress),
+        tuple(RaterProgress(rater, len(times), max(times)) for rater, times in given.items()),
         tuple(_agreement(stored, kept, people, name) for name in criteria_of(stored))
         if len(people) > 1
         else (),

@@ -101,7 +101,7 @@ async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> A
             fix = "Send it faster, or in smaller requests."
             raise Problem(408, "the body arrives too slowly.", fix=fix) from None
         if message["type"] == "http.disconnect":
-            raise _gone()
+            raise Problem(400, "the client disconnected in the middle of the body.")
         more = message.get("more_body", False)
         if not more:
             request.scope[BODY_READ] = True
@@ -134,10 +134,6 @@ def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
             )
         )
     return [plain] if plain else []
-
-
-def _gone() -> Problem:
-    return Problem(400, "the client disconnected in the middle of the body.")
 
 
 def _too_large(limit: int) -> Problem:

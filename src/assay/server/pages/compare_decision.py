@@ -43,27 +43,17 @@ def decision_section(
     command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
     title = f"May {candidate.version.name} replace {baseline.version.name}?"
     own = services.settings.release
-    if own.only_command:
-        return section(
-            title,
-            Note(
-                f"Not decided here: {own.source} sets {', '.join(own.only_command)} for `assay"
-                " gate`, which this page can't apply. The command decides, and stores the"
-                " decision:",
-            ),
-            command,
-            id="decision",
-        ), ""
-    if max(len(ours.evidence), len(theirs.evidence)) > MOST:
-        return section(
-            title,
-            Note(
-                f"Not decided here: a side has more than {MOST:,} runs, which takes longer than a"
-                " page may. The command decides, and stores the decision:",
-            ),
-            command,
-            id="decision",
-        ), ""
+    why_not = (
+        f"{own.source} sets {', '.join(own.only_command)} for `assay gate`, which this page can't"
+        " apply"
+        if own.only_command
+        else f"a side has more than {MOST:,} runs, which takes longer than a page may"
+        if max(len(ours.evidence), len(theirs.evidence)) > MOST
+        else ""
+    )
+    if why_not:
+        text = f"Not decided here: {why_not}. The command decides, and stores the decision:"
+        return section(title, Note(text), command, id="decision"), ""
     try:
         rules = rules_for(services, query.policy)
         decided = decide_between(services, project, ours, theirs, query.policy)

@@ -17,7 +17,7 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
-from assay.server.pages.run_rows import workflow_of
+from assay.server.pages.run_rows import sample_of, workflow_of
 from assay.server.state import SERVICES, Services
 from assay.store import events
 from assay.store.events import StoredEvent
@@ -29,10 +29,8 @@ from assay.views.pieces import (
     letter,
     link,
     moment,
-    phrase,
     points,
     shown,
-    small,
     verdict,
 )
 
@@ -96,22 +94,11 @@ async def live_run(
         over=live.over,
         state=verdict(live.state, STATES.get(live.state, live.state)),
         workflow=workflow_of(head),
-        dataset=_dataset(head),
+        dataset=sample_of(head),
         events=live.events,
         stream=address("api", "v1", "runs", run_id, "events"),
         seen=recent[-1].position if recent else live.events,
         again=address("runs", run_id, "live"),
-    )
-
-
-def _dataset(head: dict[str, Any]) -> str:
-    dataset = head.get("dataset")
-    return (
-        phrase(
-            *[shown(dataset.get("id")), " ", small(shown(dataset.get("sample_id"), "no sample"))]
-        )
-        if isinstance(dataset, dict)
-        else shown(None)
     )
 
 

@@ -92,7 +92,7 @@ def rows_of_runs(
                 letter(grade["grade"], grade["policy"]) if grade else shown(None, "not graded"),
                 points(why.weighted_score) if why else shown(None, "no score"),
                 _verdict(grade, why),
-                phrase(line(workflow_of(item)), line(_sample(item))),
+                phrase(line(workflow_of(item)), line(sample_of(item))),
                 moment(item["started_at"] or None, "not stated"),
             ]
         )
@@ -137,7 +137,8 @@ def workflow_of(item: Mapping[str, Any]) -> str:
     )
 
 
-def _sample(item: Mapping[str, Any]) -> str:
+def sample_of(item: Mapping[str, Any]) -> str:
+    """The dataset with the sample."""
     dataset = part_of(item, "dataset")
     if not dataset:
         return shown(None, "not stated")
