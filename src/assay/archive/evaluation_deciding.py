@@ -7,7 +7,6 @@ Nothing is stored here; `take` gets the records that a stored decision depends o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -112,7 +111,6 @@ def decide_stored(
     *,
     choice: EvaluationChoice,
     project: str,
-    now: datetime | None = None,
     take: Take | None = None,
     basis: Basis = NO_BASIS,
     author: str | None = None,
@@ -123,11 +121,11 @@ def decide_stored(
     label = "baseline"
     if baseline.kept is not None:
         refuse_exam(baseline.kept.record.get("kind", "runs"), baseline.name)
-        check_kept_age(baseline.kept.record, rules, where=baseline.name, now=now)
+        check_kept_age(baseline.kept.record, rules, where=baseline.name)
         label = f"baseline {as_stored(baseline.kept, ledger.where).name}"
     elif baseline.stored is not None:
         made = {"name": baseline.name, "made_at": baseline.stored.evaluation.started}
-        check_kept_age(made, rules, where=baseline.name, now=now)
+        check_kept_age(made, rules, where=baseline.name)
     sides: list[KeptSide] = []
     notes: list[str] = []
     for side, name in ((candidate, "candidate"), (baseline, label)):

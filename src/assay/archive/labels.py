@@ -48,10 +48,10 @@ class LabelCounts(NamedTuple):
     """Digests of the runs with an override, the oldest first."""
 
 
-def label_draft(label: HumanLabel, *, author: str | None = None) -> Draft:
+def label_draft(label: HumanLabel) -> Draft:
     """A label, linked to the runs it is about and to the label it replaces."""
     replaced = [] if label.supersedes is None else [Link("supersedes", label.supersedes)]
-    drafted = draft(label, kind="label", author=author, links=replaced)
+    drafted = draft(label, kind="label", links=replaced)
     return drafted.linked("evidence_of", [label.run, *([label.pair.b] if label.pair else [])])
 
 

@@ -193,7 +193,6 @@ def reply(
     status: int = 200,
     headers: dict[str, str] | None = None,
     tag: str | None = None,
-    media: str = JSON,
 ) -> Response:
     """A JSON response with its ETag: `304` if the client has it, gzip if the client accepts it and
     it saves bytes.
@@ -213,7 +212,7 @@ def reply(
     if len(body) >= GZIP_FROM and takes_gzip(header(request, "accept-encoding") or ""):
         body = zlib.compress(body, 1, wbits=31)
         more["Content-Encoding"] = "gzip"
-    return Response(body, status, headers=more, media_type=media)
+    return Response(body, status, headers=more, media_type=JSON)
 
 
 def takes_gzip(accepted: str) -> bool:
@@ -235,10 +234,9 @@ def answer(
     *,
     status: int = 200,
     headers: dict[str, str] | None = None,
-    tag: str | None = None,
 ) -> Response:
     """A document as a response."""
-    return reply(request, encode(value), status=status, headers=headers, tag=tag)
+    return reply(request, encode(value), status=status, headers=headers)
 
 
 def created(request: Request, stored: Stored, path: str, **more: Any) -> Response:

@@ -235,12 +235,12 @@ class Ledger:
         *,
         project: str,
         at_once: int = _AT_ONCE,
-        after: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:
         """Every record of a kind that was not forgotten, read `at_once` at a time: 1 for records
         that may be large.
         """
+        after: int | None = None
         while True:
             page = self.find(
                 kind,

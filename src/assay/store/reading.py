@@ -329,17 +329,15 @@ def links_of_many(connection: Connection, project: str, digests: Iterable[bytes]
     return [links[place] for place in sorted(links)]
 
 
-def starting_with(
-    connection: Connection, project: str, digits: str, *, limit: int = 10
-) -> list[Item]:
-    """The records whose digest begins with these hexadecimal digits."""
+def starting_with(connection: Connection, project: str, digits: str) -> list[Item]:
+    """The records whose digest begins with these hexadecimal digits, at most ten."""
     size = 2 * DIGEST_BYTES
     low, high = bytes.fromhex(digits.ljust(size, "0")), bytes.fromhex(digits.ljust(size, "f"))
     query = (
         select(*_ITEM)
         .where(_c.project == project, _c.digest >= low, _c.digest <= high)
         .order_by(_c.digest)
-        .limit(limit)
+        .limit(10)
     )
     return [_item(row) for row in connection.execute(query)]
 
