@@ -122,7 +122,7 @@ def _decide(work: _Work, options: Options, store: Store | None) -> int:
         document,
         lines,
         rows=lambda: work.decided(
-            items, asked, answers, model=specs[0].model, version=specs[0].version
+            items, asked, answers, model=specs[0].model, version=specs[0].whole_version
         ),
         whole=None not in verdicts,
     )

@@ -85,13 +85,20 @@ class JudgeSpec(ClosedRecord, frozen=True):
     allow_plain_http: bool = False
     """Whether a key may go over HTTP to another machine."""
 
+    @property
+    def whole_version(self) -> str | None:
+        """The version of the model; if a plugin asks it, with the digest of the plugin's code."""
+        plugin = JUDGES.fingerprints([self.api]).values()
+        marks = [mark.removeprefix("sha256:")[:12] for mark in plugin]
+        return "+".join([self.version or self.api, *marks]) if marks else self.version
+
     def identity(self) -> dict[str, Any]:
         """Everything that identifies a judge; limits and prices do not."""
         return {
             "api": self.api,
             "base_url": self.base_url,
             "model": self.model,
-            "version": self.version,
+            "version": self.whole_version,
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
             "seed": self.seed,

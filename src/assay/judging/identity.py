@@ -51,7 +51,7 @@ def scorer_of(
     return {
         "kind": "llm",
         "name": spec.model,
-        "version": spec.version,
+        "version": spec.whole_version,
         "prompt_version": prompt_version,
         "rubric": rubric,
         "settings": digest({**fixed, **how}),

@@ -176,7 +176,7 @@ class JudgeStep:
             return run
         answers = await judge_parts(self, asked)
         spec = self.client.spec
-        return judged_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
+        return judged_runs([item], asked, answers, model=spec.model, version=spec.whole_version)[0]
 
     async def _weighed(self, run: dict[str, Any]) -> dict[str, Any]:
         if not self.task.passages:
@@ -185,7 +185,7 @@ class JudgeStep:
         asked = passages_of([item])
         answers = await judge_parts(self, asked)
         spec = self.client.spec
-        return weighed_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
+        return weighed_runs([item], asked, answers, model=spec.model, version=spec.whole_version)[0]
 
     async def _scored(self, run: dict[str, Any]) -> dict[str, Any]:
         rubric = self.task.rubric
