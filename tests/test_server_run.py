@@ -61,10 +61,13 @@ def answer(inputs, record):
     with record.step("plan", agent="planner") as step:
         step.used(model="m-1", tier="large", tokens=12, cost_usd=0.004)
         step.score("clarity", 4)
+        if inputs["question"].startswith("once") and not os.path.exists(HERE + "/once"):
+            open(HERE + "/once", "w").close()
+            step.tool("rm", {})
     with record.step("write", agent="writer") as step:
         step.tool("search", {"q": inputs["question"]}, valid=True)
         word, _, rest = inputs["question"].partition(" ")
-        if word == "sleep":
+        if word in ("sleep", "once"):
             time.sleep(float(rest))
         elif word == "wait":
             while not os.path.exists(os.path.join(HERE, rest)):
@@ -586,10 +589,10 @@ def test_no_expected_value_reaches_the_workflow_by_any_way(served: tuple[Process
 def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_others_are_not(
     url: str, tmp_path: Path
 ) -> None:
-    with executing(url, tmp_path) as api:
+    with executing(url, tmp_path, f"{WORKFLOW}forbidden_tools: [rm]\n") as api:
         found = finished(
             api,
-            ask(api, asked("sleep 1", "abort", "exit", concurrency=2, retries=0)),
+            ask(api, asked("once 1", "abort", "exit", concurrency=2, retries=0)),
         )
         assert found["state"] == "done"
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
@@ -603,6 +606,9 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
         assert (records[0]["retries"], "SIGABRT" in records[0]["metadata"]["begun_again"]) == (
             1,
             True,
+        )
+        assert [one["name"] for one in records[0]["tool_calls"]] == ["rm", "search"], (
+            "another try does not undo a forbidden call"
         )
         assert [one["passed"] for one in found["runs"]][1:3] == [False, False]
         events = kinds(api.client.get(found["runs"][0]["events"]).text)

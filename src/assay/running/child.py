@@ -36,6 +36,7 @@ from assay.running.runner import (
     Runner,
     RunSettings,
     SampleWork,
+    keep_forbidden,
     utc_now,
     work_of,
 )
@@ -82,12 +83,20 @@ class ReportingRunner(Runner):
     """A runner that reports to a server."""
 
     def __init__(
-        self, *arguments: Any, wire: Wire, execution: str, crashed: dict[str, str], **more: Any
+        self,
+        *arguments: Any,
+        wire: Wire,
+        execution: str,
+        crashed: dict[str, str],
+        tried: dict[str, list[dict[str, Any]]],
+        **more: Any,
     ) -> None:
+        """`tried` has the tool calls of runs that began in an earlier process."""
         super().__init__(*arguments, keep=self.finished, notify=self.happened, **more)
         self._wire = wire
         self._execution = execution
         self._crashed = crashed
+        self._tried = tried
         self._heads: dict[str, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
         waits = sum(BACKOFF_S * 2**number for number in range(self._tries - 1))
@@ -111,6 +120,7 @@ class ReportingRunner(Runner):
                 "timeout",
                 f"the run and its measurements did not finish within {self._whole_s:g} s",
             )
+        keep_forbidden(run, [{"tool_calls": self._tried.get(work.run_id, ())}])
         reason = self._crashed.get(work.run_id)
         if reason is None:
             return run
@@ -251,6 +261,7 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
         wire=wire,
         execution=order["execution"],
         crashed=dict(order["crashed"]),
+        tried=dict(order["tried"]),
     )
     alive = asyncio.create_task(_keep_alive(runner.answer_s))
     try:

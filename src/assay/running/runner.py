@@ -164,7 +164,7 @@ class Runner:
             "finished_at": self._wall(),
         }
         _count_earlier(run, [tried.record for tried in spent])
-        _keep_forbidden(run, [tried.record for tried in spent])
+        keep_forbidden(run, [tried.record.evidence() for tried in spent])
         if last.error:
             run["metadata"] = {**head["metadata"], "error": last.error}
         run = _valid({key: value for key, value in run.items() if value is not None}, head)
@@ -311,10 +311,9 @@ def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
         run[name] = sum(known) if None not in known else None
 
 
-def _keep_forbidden(run: dict[str, Any], spent: list[Recorder]) -> None:
+def keep_forbidden(run: dict[str, Any], earlier: Sequence[Mapping[str, Any]]) -> None:
     """Keep forbidden tool calls and handoffs of earlier tries: another try does not undo them."""
     barred, rules = run.get("forbidden_tools", ()), run.get("handoff_rules")
-    earlier = [record.evidence() for record in spent]
     kept = {
         "tool_calls": [
             call

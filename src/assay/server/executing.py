@@ -219,7 +219,13 @@ class ExecutionWork:
             chosen, width = (alone, 1) if alone else (sorted(left), accepted["concurrency"])
             crashed = {name: suspects[name] for name in alone}
             ended = await self._in_child(
-                {**request, "left": chosen, "concurrency": width, "crashed": crashed},
+                {
+                    **request,
+                    "left": chosen,
+                    "concurrency": width,
+                    "crashed": crashed,
+                    "tried": await self._runs.tried_calls(),
+                },
                 frozenset(chosen),
             )
             if self._is_stopped():

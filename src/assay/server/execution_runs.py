@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from assay.canon import encode
 from assay.errors import AssayError, InputError
-from assay.files.json_files import Document
+from assay.files.json_files import Document, parse_json
 from assay.server.evaluating import evaluate, problem_events, unfinished
 from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
@@ -73,6 +73,22 @@ class ExecutionRuns:
     async def in_states(self, *states: str) -> list[Placed]:
         """The runs in one of these states, in order."""
         return await asyncio.to_thread(executions.runs, self._database, self._job.id, states=states)
+
+    async def tried_calls(self) -> dict[str, list[Any]]:
+        """The tool calls that runs reported before their process or server ended, by the run."""
+        return {
+            one.run_id: await asyncio.to_thread(self._calls, one.key)
+            for one in await self.in_states(EXECUTING)
+        }
+
+    def _calls(self, key: str) -> list[Any]:
+        calls: list[Any] = []
+        position = 0
+        while page := stored_events.after(self._database, self._job.project, key, position):
+            position = page[-1].position
+            ended = (one.body for one in page if one.kind == "step_end")
+            calls += [call for body in ended for call in parse_json(body)["tool_calls"]]
+        return calls
 
     async def _record(self, updates: Sequence[RunUpdate]) -> dict[str, int]:
         """Record updates and wake the watchers. Returns each updated run's number of events."""
