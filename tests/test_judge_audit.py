@@ -260,7 +260,9 @@ def answer(
         ("first", answer("scored", place="first"), answer("scored", place="first"), False),
         ("tie", answer("scored", place="second"), answer("tie", place="tie"), True),
         ("refuse", answer("scored", score=3), answer("refused"), True),
-        ("refuse", answer("scored", score=3), answer("errored"), False),
+        ("refuse", answer("scored", score=3), answer("unparsable"), True),
+        ("refuse", answer("scored", score=3), answer("scored", score=3), False),
+        ("refuse", answer("scored", score=3), answer("errored"), None),
         (
             "leak",
             answer("scored", score=3),
