@@ -522,6 +522,12 @@ def test_a_dataset_in_the_folder_is_named_by_its_id_and_its_data_is_not_offered_
             },
         )
         assert other.status_code == 404
+        (data / "questions.yaml").write_text("dataset: [questions\n")
+        unclear = api.post(
+            "/runs",
+            {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "rows"}},
+        )
+        assert (unclear.status_code, "not YAML" in unclear.text) == (500, True)
         assert CANARY not in json.dumps(seen(tmp_path))
 
 

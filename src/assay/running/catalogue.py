@@ -93,12 +93,13 @@ class Offered:
             _offered(head.path)
         _unique(heads)
         if self.datasets is not None:
-            list(self._heads(self.datasets, "dataset", strict=True))
             _unique(self._all_data(self.datasets))
 
     def _all_data(self, folder: str) -> list[OfferedFile]:
-        """The datasets that a file describes, and the data files that none does."""
-        described = list(self._heads(folder, "dataset"))
+        """The datasets that a file describes, and the data files that none does. A file that can't
+        be read may describe any of these, so it raises.
+        """
+        described = list(self._heads(folder, "dataset", strict=True))
         parts = {self._part(head.path) for head in described}
         alone = [path for path in _files(folder, DATA) if os.path.realpath(path) not in parts]
         return described + [
