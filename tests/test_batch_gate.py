@@ -140,6 +140,11 @@ SIDES = {
         ],
         "twice": [*GOOD, GOOD[0]],
         "half": [with_raw(row, None) if n % 2 else row for n, row in enumerate(GOOD)],
+        "lacks where it missed": [
+            *(with_raw(row, 1 if n < 2 else None) for n, row in enumerate(GOOD[:4])),
+            *GOOD[4:],
+        ],
+        "misses elsewhere": [*GOOD[:2], *(with_raw(row, 1) for row in GOOD[2:4]), *GOOD[4:]],
         "invalid": [with_raw(GOOD[0], 99), *GOOD[1:]],
         "grouped": runs(1, drop=0.0, groups=8),
         "their outputs": [
@@ -288,6 +293,20 @@ def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: 
     assert f"no score for {SCORING.criteria[0].spec.id} in 20 of 40" in done.json()["reason"]
     same = assay("gate", theirs, "--baseline", theirs, "--profile", PROFILE, "--json").json()
     assert same["outcome"] == "promote"  # neither side has those scores
+
+
+def test_a_floor_missed_where_the_baseline_lacks_a_score_is_not_offset_elsewhere(
+    tmp_path: Path, assay: Any
+) -> None:
+    ours, theirs = (
+        batch(tmp_path / f"{name}.parquet", name)
+        for name in ("misses elsewhere", "lacks where it missed")
+    )
+    made = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json").json()
+    (floors,) = (rule for rule in made["rules"] if rule["id"] == "floor_regression")
+    assert (floors["holds"], floors["violated"]) == (False, False)
+    found, _, _ = floors["reason"].partition(" for which the baseline has no score.")
+    assert found == "the candidate misses the floor of correctness in 2 samples"
 
 
 def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_is_named(

@@ -650,6 +650,25 @@ def test_evidence_that_the_baseline_lacks_does_not_open_the_gate(
     assert (found.outcome, why in reasons[rule]) == ("hold", True)
 
 
+@each("floor", (3, 1))
+def test_a_floor_missed_without_a_score_of_the_baseline_is_not_offset_elsewhere(floor: int) -> None:
+    def side(name: str, raws: list[int | None], floor: int = 3) -> Side:
+        rows = copy.deepcopy(BASELINE)
+        for row, raw in zip(rows, raws, strict=False):
+            row["criteria"][1] |= {"raw_score": raw, "critical_floor": {"raw": floor}}
+            if raw is None:
+                row["criteria"][1]["missing"] = "nobody scored it"
+        return made(rows, name)
+
+    wide = RULES._replace(margin=20)
+    before = side("baseline", [2, None])
+    found = decide_sides(side("candidate", [4, 2], floor), before, wide, GRADER, terms=Terms())
+    assert found.outcome == "hold"
+    assert "misses the floor of style in 1 sample for which the baseline has" in found.reason
+    found = decide_sides(side("candidate", [2, 4]), before, wide, GRADER, terms=Terms())
+    assert found.outcome == "promote"
+
+
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
     failed = {"status": "error", **correctness(None)}
     both = correctness(None)

@@ -28,6 +28,7 @@ from assay.records.summary import (
 )
 from assay.release.promotion_rules import SHOWN
 from assay.release.summary import COVERAGE, NORMS, TOP
+from assay.release.unscored import UnscoredRuns
 from assay.stats.counts import QUANTILES, Counts
 from assay.stats.estimate import SCORES, Range, on_scale
 from assay.stats.flaky import FlakyItem
@@ -109,22 +110,27 @@ def side_sums(
 
 def unscored_runs(
     engine: BatchEngine, query: BatchRunQuery, candidate: BatchView, baseline: BatchView
-) -> dict[str, int]:
+) -> dict[str, UnscoredRuns]:
     """For two batches what `release.unscored.unscored_runs` counts for two sides."""
     names = [one.name for one in query.plan.criteria]
-    lacks = [f"{has_item('missing', name)} AS a{index}" for index, name in enumerate(names)]
-    theirs, ours = (query.runs(side, *lacks) for side in (baseline, candidate))
-    every = ", ".join(f"MIN(a{index}) AS a{index}" for index in range(len(names)))
-    counts = ", ".join(
-        count_if(f"t.a{index} = 1 AND COALESCE(o.a{index}, 0) = 0") for index in range(len(names))
-    )
+    floors = {index for index, _ in query.floors}
+    absent = [f"{has_item('missing', name)} AS a{index}" for index, name in enumerate(names)]
+    theirs, ours = (query.runs(side, *absent) for side in (baseline, candidate))
+    every = [f"MIN(a{index}) AS a{index}" for index in range(len(names))]
+    every += [f"MAX(f{index}) AS f{index}" for index in floors]
+    counts = []
+    for index in range(len(names)):
+        lacks = f"t.a{index} = 1 AND COALESCE(o.a{index}, 0) = 0"
+        missed = f"{lacks} AND o.f{index} = 1" if index in floors else "FALSE"
+        counts += [count_if(lacks), f"COUNT(DISTINCT CASE WHEN {missed} THEN t.sample END)"]
     (row,) = ask(
         engine,
         f"WITH t AS ({theirs}), o_runs AS ({ours}),"
-        f" o AS (SELECT sample, {every} FROM o_runs GROUP BY sample)"
-        f" SELECT {counts} FROM t LEFT JOIN o ON o.sample = t.sample",
+        f" o AS (SELECT sample, {', '.join(every)} FROM o_runs GROUP BY sample)"
+        f" SELECT {', '.join(counts)} FROM t LEFT JOIN o ON o.sample = t.sample",
     )
-    return {name: int(times) for name, times in zip(names, row, strict=True)}
+    found = map(int, row)
+    return {name: UnscoredRuns(next(found), next(found)) for name in names}
 
 
 class _BatchSums:

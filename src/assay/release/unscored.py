@@ -9,18 +9,29 @@ stays 0. A sample that the candidate has no score for either is left out: both c
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
+from assay.errors import count
 from assay.records.grade import Grade
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_finding
 from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE
+from assay.release.required import held
 from assay.release.sides import Side, Stratum
 from assay.stats.comparison import Comparison
 
 AGAIN = "Evaluate the baseline again with all of its evidence."
+
+
+class UnscoredRuns(NamedTuple):
+    """What the baseline lacks of a criterion that the candidate has, or lost with the sample."""
+
+    runs: int = 0
+    """Runs of the baseline without a score."""
+    missed: int = 0
+    """Samples of these runs in which the candidate misses the floor."""
 
 
 def unscored_in(grade: Grade) -> Iterator[tuple[str, str]]:
@@ -31,15 +42,15 @@ def unscored_in(grade: Grade) -> Iterator[tuple[str, str]]:
                 yield item.name, grade.sample
 
 
-def unscored_runs(candidate: Side, baseline: Side) -> Counter[str]:
-    """How many runs of the baseline lack a score that the candidate has for the sample, or lost
-    with it, by criterion.
-    """
-    counts: Counter[str] = Counter()
+def unscored_runs(candidate: Side, baseline: Side) -> dict[str, UnscoredRuns]:
+    """What the baseline lacks, by criterion."""
+    counts: dict[str, UnscoredRuns] = {}
     for (name, sample), times in baseline.unscored.items():
         ours = candidate.rows.get(sample)
         if ours is None or name in ours.judges:
-            counts[name] += times
+            runs, missed = counts.get(name, UnscoredRuns())
+            missed += ours is not None and name in held(ours, baseline.rows[sample]).missed
+            counts[name] = UnscoredRuns(runs + times, missed)
     return counts
 
 
@@ -47,7 +58,7 @@ def hold_unscored(
     promotion: Promotion,
     candidate: Side,
     baseline: Side,
-    unscored: Mapping[str, int],
+    unscored: Mapping[str, UnscoredRuns],
     rules: ReleaseRules,
 ) -> Promotion:
     """The decision, with every rule that the missing evidence of the baseline leaves open.
@@ -63,16 +74,16 @@ def hold_unscored(
 def unscored_baseline(
     candidate: Side,
     baseline: Side,
-    unscored: Mapping[str, int],
+    unscored: Mapping[str, UnscoredRuns],
     comparison: Comparison,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
 ) -> dict[str, str]:
     """Why a rule doesn't hold though it does as counted, by its id."""
     unscored = {
-        name: times
-        for name, times in unscored.items()
-        if times
+        name: lacks
+        for name, lacks in unscored.items()
+        if lacks.runs
         and (ours := candidate.summary.criteria.get(name)) is not None
         and ours.missing < ours.n
     }
@@ -85,7 +96,7 @@ def unscored_baseline(
 
 
 def _scores(
-    unscored: Mapping[str, int],
+    unscored: Mapping[str, UnscoredRuns],
     baseline: Side,
     comparison: Comparison,
     strata: Iterable[Stratum],
@@ -99,13 +110,13 @@ def _scores(
             shares[name] = max(share, shares.get(name, share))
     runs, low = baseline.summary.n, comparison.difference.low
     points = sum(
-        (100 * shares.get(name, Fraction(0)) * times for name, times in unscored.items()),
+        (100 * shares.get(name, Fraction(0)) * lacks.runs for name, lacks in unscored.items()),
         Fraction(0),
     )
     off = float(points / runs)
     if not off or low is None or low - off > -rules.margin:
         return ""
-    listed = ", ".join(f"{name} in {times} of {runs}" for name, times in unscored.items())
+    listed = ", ".join(f"{name} in {lacks.runs} of {runs}" for name, lacks in unscored.items())
     return (
         f"runs of the baseline have no score for {listed}; with one, the difference could be"
         f" {off:.2f} points lower, and as counted its lower end is {low:+.2f}"
@@ -113,16 +124,21 @@ def _scores(
 
 
 def _floors(
-    unscored: Mapping[str, int], candidate: Side, baseline: Side, rules: ReleaseRules
+    unscored: Mapping[str, UnscoredRuns], candidate: Side, baseline: Side, rules: ReleaseRules
 ) -> str:
     """Whether the candidate misses a floor where the baseline may have kept it."""
-    for name, times in unscored.items():
+    for name, (times, missed) in unscored.items():
         ours, theirs = (side.summary.criteria[name] for side in (candidate, baseline))
         misses, before = (max(0, one.floor_failures - one.missing) for one in (ours, theirs))
         if misses - before > rules.new_floor_failures:
             return (
                 f"{misses} scores of the candidate for {name} miss its floor, {before} of the"
                 f" baseline, which has no score in {times} of {baseline.summary.n} runs"
+            )
+        if missed > rules.new_floor_failures:
+            return (
+                f"the candidate misses the floor of {name} in {count(missed, 'sample')} for which"
+                " the baseline has no score"
             )
     return ""
 
