@@ -132,7 +132,7 @@ def _keep(
     )
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
     # the update comes first: it takes the lock under which spans are counted
-    # the sender of the root names the run, whoever sent the first span
+    # the sender of the root names the run, not the sender of the first span
     rooted = (
         {
             name: case((traces.c.root_ms.is_(None), value), else_=traces.c[name])
