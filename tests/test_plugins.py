@@ -570,21 +570,26 @@ def test_a_judge_of_a_plugin_that_fails_leaves_the_score_missing(
     assert "the house is on fire" in done.out + done.err
 
 
-def test_scores_by_another_version_of_a_judge_plugin_are_by_another_judge(
+def test_scores_by_another_version_of_a_judge_or_with_another_prompt_are_by_another_judge(
     here: Any, tmp_path: Path, install: Callable[..., Path]
 ) -> None:
     code = (EXAMPLE / "assay_example" / "judge.py").read_text().replace("assay_example", "acme")
     entries = {"assay.judges": {"acme.house": "acme:HOUSE"}}
     words = ("--rubric", "rag", "--model", "m-1", "--api", "acme.house", "--no-journal")
-    for name, more in (("old", ""), ("same", ""), ("new", "# kinder\n")):
+    for name, more, *options in (
+        ("old", ""),
+        ("same", ""),
+        ("new", "# kinder\n"),
+        ("shown", "", "--with-reference"),
+    ):
         shutil.rmtree(tmp_path / "site")
         install(code + more, entries)
-        answered = {**run("rag"), "run_id": name, "scores": {}}
+        answered = {**run("rag"), "run_id": name, "scores": {}, "expected": {"answer": "so"}}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(answered) + "\n")
-        here("judge", "rubric", f"{name}.jsonl", *words, "-o", f"{name}-judged.jsonl")
-    for name, is_other in (("same", False), ("new", True)):
+        here("judge", "rubric", f"{name}.jsonl", *words, *options, "-o", f"{name}-judged.jsonl")
+    for name, other in (("same", ""), ("new", "acme.house+"), ("shown", "rubric/1+reference")):
         done = here("gate", f"{name}-judged.jsonl", "--baseline", "old-judged.jsonl")
-        assert (done.code == 3, "acme.house+" in done.err) == (is_other, is_other), done.err
+        assert (done.code == 3, other in done.err) == (other != "", True), done.err
 
 
 def test_everything_a_plugin_is_made_of_can_be_imported_from_one_place() -> None:

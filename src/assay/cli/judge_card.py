@@ -156,7 +156,8 @@ def _check_same(
                 fix="Calibrate and audit the same judge: one description, one prompt, one rubric.",
             )
     prompt = (calibration.get("scorer") or {}).get("prompt_version")
-    if audited is not None and prompt not in audited.get("prompt_versions", ()):
+    asked = str(prompt).partition("+")[0]  # an audit shows neither references nor examples
+    if audited is not None and asked not in audited.get("prompt_versions", ()):
         raise InputError(
             "JDG-009",
             f"was made with the prompt {prompt!r}; the audit has"

@@ -24,7 +24,7 @@ from assay.judging.client import Client, Errored
 from assay.judging.config import JudgeSpec
 from assay.judging.exchange import ANSWER_SCHEMA, QuestionLine, Replay, read_answers, read_questions
 from assay.judging.fence import Salt
-from assay.judging.identity import definition_name, rubric_name
+from assay.judging.identity import definition_name, prompt_name, rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION, Compared, compare, comparisons_document
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
@@ -55,7 +55,8 @@ class _RubricWork:
             files, output=options.output_field, with_reference=options.with_reference
         )
         self.questions = questions_of(self.items, self.rubric, only=options.criterion)
-        self.scorer = {"prompt_version": RUBRIC_PROMPT, "rubric": rubric_name(self.rubric)}
+        prompt = prompt_name(RUBRIC_PROMPT, with_reference=options.with_reference)
+        self.scorer = {"prompt_version": prompt, "rubric": rubric_name(self.rubric)}
         self.judged: list[Judged] = []
 
     def run(self, replay: Replay) -> None:

@@ -11,7 +11,7 @@ from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, Options, arg
 from assay.cli.judge_specs import specs_of
 from assay.errors import UsageError
-from assay.judging.identity import rubric_name, scorer_of
+from assay.judging.identity import prompt_name, rubric_name, scorer_of
 from assay.judging.items import JudgedItem, read_examples, read_items
 from assay.judging.panel import Voted, convene
 from assay.judging.questions import RUBRIC_PROMPT, Question
@@ -180,7 +180,7 @@ def _panel(options: Options, store: Store | None) -> int:
         "kind": "llm",
         "name": "panel:" + "+".join(spec.model for spec in specs),
         "version": options.vote,
-        "prompt_version": RUBRIC_PROMPT,
+        "prompt_version": prompt_name(RUBRIC_PROMPT, **job.how()),
         "rubric": rubric_name(job.rubric),
     }
     combined = [

@@ -39,6 +39,20 @@ def is_definition(rubric: str) -> bool:
     return rubric.startswith(_DEFINITION)
 
 
+def prompt_name(
+    version: str, *, with_reference: bool = False, examples: str | None = None, **_how: Any
+) -> str:
+    """The prompt of a judge: its version, and what each question shows besides the text. A decision
+    compares this, and not the settings, because an endpoint may move.
+
+    >>> prompt_name("rubric/1"), prompt_name("rubric/1", with_reference=True)
+    ('rubric/1', 'rubric/1+reference')
+    """
+    reference = "+reference" if with_reference else ""
+    shots = "" if examples is None else f"+examples {examples.removeprefix('sha256:')[:12]}"
+    return f"{version}{reference}{shots}"
+
+
 def scorer_of(
     spec: JudgeSpec, *, prompt_version: str, rubric: str, answered: Mapping[str, int], **how: Any
 ) -> dict[str, Any]:
@@ -52,7 +66,7 @@ def scorer_of(
         "kind": "llm",
         "name": spec.model,
         "version": spec.whole_version,
-        "prompt_version": prompt_version,
+        "prompt_version": prompt_name(prompt_version, **how),
         "rubric": rubric,
         "settings": digest({**fixed, **how}),
         "answered_by": answering(answered),
