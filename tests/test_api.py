@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,21 @@ def test_an_old_evaluation_and_a_name_of_two_things_are_no_baseline_in_python(
     assert assay_command("baseline", "set", "twice", "twice.jsonl", *words).code == 0
     with pytest.raises(UsageError, match="is both a stored baseline and the evaluation"):
         assay.gate(good, "twice", profile=profile)
+
+
+def test_a_part_of_a_file_of_the_project_is_read_from_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(__file__).parents[1] / "src/assay/cli/examples/rag.jsonl"
+    shipped = Path(__file__).parents[1] / "src/assay/library/policies/workflow@1.yaml"
+    (tmp_path / "inner").mkdir()
+    for folder, least in ((tmp_path, 100), (tmp_path / "inner", 1)):
+        text = shipped.read_text().replace("pass_threshold: 70", f"pass_threshold: {least}")
+        text = text.replace("policy: workflow", "policy: own")
+        (folder / "rules.yaml").write_text("bar:\n" + textwrap.indent(text, "  "))
+    (tmp_path / "assay.yaml").write_text("policy: rules.yaml#bar\n")
+    monkeypatch.chdir(tmp_path / "inner")
+    assert {grade["pass_threshold"] for grade in assay.load(str(run))} == {100}
 
 
 def test_judge_cards_of_the_project_count_in_python(

@@ -80,19 +80,12 @@ def _read(
         typed = workflow is not None and workflow not in config.named("workflow")
         refuse_outside_code(config, None if typed else chosen)
     spec = config.spec
-
-    def named(key: str) -> str | None:
-        value = getattr(spec, key)
-        if isinstance(value, dict):
-            return f"{found}#{key}"
-        return config.resolve(value) if value is not None and is_path(value) else value
-
     return Configured(
         chosen,
         config.find("dataset", dataset) if dataset else config.chosen("dataset"),
-        named("profile"),
-        named("policy"),
-        named("rubric"),
+        config.rules("profile"),
+        config.rules("policy"),
+        config.rules("rubric"),
         None if spec.library is None else config.resolve(spec.library),
         spec.repeats,
         spec.limits,

@@ -54,7 +54,7 @@ def configured_profile(options: Options, config: Config, profile: str | None) ->
     """
     made = required_profile(
         opt.shelf_of(options),
-        profile or config.profile,  # an import takes none from the file otherwise
+        profile or config.rules("profile"),  # an import takes none from the file otherwise
         configured_scorers(options),
         workflow=config.chosen("workflow"),
         where=config.path,

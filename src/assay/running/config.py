@@ -205,13 +205,12 @@ class Config(NamedTuple):
             return self._reference(kind, given)
         return next(iter(named.values())) if len(named) == 1 else None
 
-    @property
-    def profile(self) -> str | None:
-        """The profile as a name or a file; None if there is none."""
-        given = self.spec.profile
-        if given is None or (isinstance(given, str) and not is_yaml_name(given)):
+    def rules(self, kind: Literal["profile", "policy", "rubric"]) -> str | None:
+        """The profile, policy or rubric as a name or a file; None if there is none."""
+        given = getattr(self.spec, kind)
+        if isinstance(given, str) and not is_yaml_name(given):
             return given
-        return self._reference("profile", given)
+        return None if given is None else self._reference(kind, given)
 
     def find(self, kind: Kind, name: str) -> str:
         """What a name refers to: an entry of the file, or a path."""
