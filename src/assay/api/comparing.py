@@ -9,7 +9,7 @@ from msgspec import structs
 from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
 from assay.api.sources import OTHER_RULES, Source, SourceReader
 from assay.archive.evaluation_choice import refuse_other_scale
-from assay.errors import InputError, NotEnoughEvidence
+from assay.errors import InputError, NotEnoughEvidence, raise_faults
 from assay.files.json_files import Document, Unread
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
@@ -165,9 +165,9 @@ def gate(
 def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[Graded]:
     for document in documents:
         if isinstance(document, Unread):
-            fault = document.fault
-            raise InputError(fault.code, fault.message, where=fault.file, faults=[fault])
-        yield from grades_of(document, grader)
+            raise_faults([document.fault], where=document.fault.file)
+        else:
+            yield from grades_of(document, grader)
 
 
 def _refuse_repeats(graded: Sequence[Graded], where: str = "") -> None:

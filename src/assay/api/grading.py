@@ -28,18 +28,13 @@ def _grader(policy: str, profile: str | None, rubric: str | None, library: str |
     """A grader by these rules. Only one by shipped rules is kept: a file may be edited, or the same
     path may mean another file, before the next call.
     """
-    shipped = _shipped_grader(policy, profile, rubric) if library is None else None
-    if shipped is not None:
-        return shipped
-    shelf = Shelf(*filter(None, [library]))
-    return Grader(shelf, policy=policy, profile=profile, rubric=rubric)
+    if library is None and not any(map(is_yaml_name, filter(None, (policy, profile, rubric)))):
+        return _shipped_grader(policy, profile, rubric)
+    return Grader(Shelf(*filter(None, [library])), policy=policy, profile=profile, rubric=rubric)
 
 
 @lru_cache(maxsize=32)
-def _shipped_grader(policy: str, profile: str | None, rubric: str | None) -> Grader | None:
-    """A grader by shipped rules; None if one of them is a file."""
-    if any(map(is_yaml_name, filter(None, (policy, profile, rubric)))):
-        return None
+def _shipped_grader(policy: str, profile: str | None, rubric: str | None) -> Grader:
     return Grader(Shelf(), policy=policy, profile=profile, rubric=rubric)
 
 
@@ -122,15 +117,15 @@ def grade(
     >>> result.grade, result.passed, result.weighted_score
     ('C', True, 75.0)
     """
+    grader = _grader(policy, None, None, library)
     if isinstance(scorecard, Scorecard):
-        return _grader(policy, None, None, library).grade_card(scorecard, scored=True)
+        return grader.grade_card(scorecard, scored=True)
     if isinstance(scorecard, Run) or (
         isinstance(scorecard, Mapping) and scorecard.get("schema") == "assay.run/1"
     ):
         raise EvidenceError(
             "API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first."
         )
-    grader = _grader(policy, None, None, library)
     # Only the caller's program can pass a Scorecard; a mapping may have been read from anywhere,
     # and the name of a profile alone must not lower a floor.
     record = _from_python(scorecard, "scorecard", read_scorecard)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 class Displayed:
     """A result that prints as text and, in a notebook, as escaped HTML."""
 
-    title = "Assay"
-
     def _parts(self) -> Sequence[Part]:
         raise NotImplementedError
 
@@ -49,8 +47,6 @@ class EvaluationOutcome(Displayed):
     `evaluation` is the record, `grades` the grade of each run as in `assay.grades/1`, `runs` the
     evidence. It is truthy only if every run passed.
     """
-
-    title = "Evaluation"
 
     def __init__(
         self,
@@ -153,7 +149,6 @@ class GateOutcome(Displayed):
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.outcome = decision.outcome
-        self.title = f"Decision: {decision.outcome.replace('_', ' ')}"
 
     def __bool__(self) -> bool:
         return self.outcome == "promote"
@@ -172,8 +167,6 @@ class SummaryOutcome(Displayed):
     """The reporting bundle over runs; `block` has every number. It is truthy only if every run
     passed.
     """
-
-    title = "Summary"
 
     def __init__(self, block: SummaryBlock) -> None:
         self.block = block

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, Struct, UnsetType
 
 from assay import exact
-from assay.errors import EvidenceError, Fault, InputError
+from assay.errors import EvidenceError, Fault, raise_faults
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.records.evidence import OptionalNumber
 from assay.records.reading import read_record
@@ -97,10 +97,8 @@ def collect(
         elif fault.code == "EXM-007":
             twice.add(line.item)
         faults.append(_placed(fault, document))
-    if faults and not keep_going:
-        raise InputError(
-            faults[0].code, faults[0].message, where=where, fix=faults[0].fix, faults=faults
-        )
+    if not keep_going:
+        raise_faults(faults, where=where)
     for item in twice:
         # with two answers none is the answer: otherwise the better one could be put first
         by_item[item] = Answer(item, None, error=ANSWERED_TWICE)

@@ -8,7 +8,7 @@ twice. `marking` scores the answers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from msgspec.json import Encoder
 
 from assay import exact
 from assay.canon import canonical
-from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
+from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence, raise_faults
 from assay.exams.expectations import expectations_of
 from assay.exams.rubric import compile_schema
 from assay.exams.rule import Match
@@ -238,6 +238,15 @@ def read_files(documents: Iterable[Document]) -> FilesRead:
     return FilesRead(files, [*faults, *(_disagreements(files) if whole and files else ())])
 
 
+def exam_of(files: list[tuple[ExamFile, Document]]) -> Exam:
+    """One exam of files that were read without a fault."""
+    return Exam(
+        tuple(file for file, _ in files),
+        tuple(document.file for _, document in files),
+        tuple(document for _, document in files),
+    )
+
+
 def make_exam(documents: list[Document]) -> Exam:
     """One exam from parsed files, or an error with every fault and its line."""
     files, faults = read_files(documents)
@@ -245,18 +254,8 @@ def make_exam(documents: list[Document]) -> Exam:
         several = len({fault.file for fault in faults}) > 1
         for fault in faults:
             fault.path = f"{fault.file}  {fault.path}".rstrip() if several else fault.path
-        raise InputError(
-            faults[0].code,
-            faults[0].message,
-            where="" if several else faults[0].file,
-            fix=faults[0].fix,
-            faults=faults,
-        )
-    exam = Exam(
-        tuple(file for file, _ in files),
-        tuple(document.file for document in documents),
-        tuple(documents),
-    )
+        raise_faults(faults, where="" if several else faults[0].file)
+    exam = exam_of(files)
     if not exam.items:
         raise NotEnoughEvidence(
             "EXM-004",
@@ -267,17 +266,15 @@ def make_exam(documents: list[Document]) -> Exam:
     return exam
 
 
-def _located(faults: Iterable[Fault], document: Document) -> list[Fault]:
+def _located(faults: Sequence[Fault], document: Document) -> Sequence[Fault]:
     """Faults of a file's shape, each with its line where that is known."""
     lines = {show_path(path): line for path, line in (document.lines or {}).items()}
-    found = []
     for fault in faults:
         at = fault.path
         while fault.line is None and at:
             fault.line = lines.get(at)
             at = at[: max(at.rfind("."), at.rfind("["), 0)]
-        found.append(fault)
-    return found
+    return faults
 
 
 def line_of(document: Document, path: Path) -> int | None:

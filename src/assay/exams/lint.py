@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assay.exams.code_rule import PassesTests
-from assay.exams.exam import Exam, ExamFile, ExamItem, line_of, read_document, read_files
+from assay.exams.exam import ExamFile, ExamItem, exam_of, line_of, read_document, read_files
 from assay.exams.expectations import SHORT, item_faults, wanted_by
 from assay.exams.marking import Marking
 from assay.exams.normal import MATCHES, holds_all
@@ -57,12 +57,7 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[LintFinding]:
     documents = [read_document(path) for path in paths]
     files, faults = read_files(documents)
     if not faults:
-        exam = Exam(
-            tuple(file for file, _ in files),
-            tuple(document.file for document in documents),
-            tuple(documents),
-        )
-        faults = list(marking.faults(exam))
+        faults = list(marking.faults(exam_of(files)))
     errors = [
         LintFinding(
             "error",

@@ -29,15 +29,12 @@ REVIEW_SCHEMA = "assay.exam-review/1"
 
 
 class DueItems(NamedTuple):
-    """What a day asks for: the part of the exam that is due, the items that no card names, and the
-    day on which the next card is due.
-    """
+    """What a day asks for: the part of the exam that is due, and the items that no card names."""
 
     exam: Exam
     names: tuple[str, ...]
     new: tuple[str, ...]
     """Items of the exam without a card."""
-    next_due: date | None
 
 
 class Review(NamedTuple):
@@ -71,8 +68,7 @@ def due_items(
         replace(file, items=[item for item in file.items if item.id in set(names)])
         for file in exam.files
     )
-    later = [card.due for name, card in state.items() if name not in names]
-    return DueItems(exam._replace(files=files, documents=()), names, new, min(later, default=None))
+    return DueItems(exam._replace(files=files, documents=()), names, new)
 
 
 def hold_review(

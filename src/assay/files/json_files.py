@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 import jiter
 from msgspec import Struct
 
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, raise_faults
 from assay.registry import nearest
 
 MAX_LINE = 64 * 1024 * 1024
@@ -241,11 +241,9 @@ def read_documents(path: str) -> Iterator[Document]:
     """
     for document in stream_documents(path):
         if isinstance(document, Unread):
-            fault = document.fault
-            raise InputError(
-                fault.code, fault.message, where=fault.file, fix=fault.fix, faults=[fault]
-            )
-        yield document
+            raise_faults([document.fault], where=document.fault.file)
+        else:
+            yield document
 
 
 def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Unread]:

@@ -76,15 +76,12 @@ def refuse(faults: list[Fault], *, where: str = "", fix: str = "") -> None:
         raise error
 
 
-def check_unique(ids: Iterable[str], *, where: str = "") -> None:
+def check_unique(ids: Iterable[str]) -> None:
     """Refuse an id that appears twice."""
     seen: set[str] = set()
     for name in ids:
         if name in seen:
             raise InputError(
-                "FIL-007",
-                f"the id {name!r} appears twice.",
-                where=where,
-                fix="Give each item its own id.",
+                "FIL-007", f"the id {name!r} appears twice.", fix="Give each item its own id."
             )
         seen.add(name)
