@@ -15,14 +15,14 @@ from assay.archive.grades import trace
 from assay.archive.label_checks import label_faults
 from assay.archive.replay import Remaker, Replayed, compared
 from assay.canon import digest
-from assay.errors import AssayError, InputError, NotEnoughEvidence
+from assay.errors import AssayError, NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.digests import run_digest
 from assay.records.evaluation import EvaluatedRun, Evaluation
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
-from assay.store.drafts import Item, digest_bytes
+from assay.store.drafts import DIGEST, Item
 from assay.store.ledger import Ledger
 from assay.store.verify import SHOWN, Flaw, VerifyReport, verify
 
@@ -115,17 +115,10 @@ def _records(
     for start in range(0, len(evaluation.runs), _AT_ONCE):
         part = evaluation.runs[start : start + _AT_ONCE]
         names = (name for run in part for name in (run.digest, run.grade))
-        wanted = [name for name in names if name is not None and _is_digest(name)]
+        wanted = [name for name in names if name is not None and DIGEST.fullmatch(name)]
         items = ledger.get_many(wanted, project=project)
         for run in part:
             yield run, items.get(run.digest), None if run.grade is None else items.get(run.grade)
-
-
-def _is_digest(name: str) -> bool:
-    try:
-        return bool(digest_bytes(name))
-    except InputError:
-        return False
 
 
 def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:

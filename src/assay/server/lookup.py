@@ -4,7 +4,6 @@ project is a 404, never a 403.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from msgspec import Raw
@@ -13,10 +12,10 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_ev
 from assay.archive.grades import own_run
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.store.drafts import DIGEST as DIGEST
 from assay.store.drafts import Item
 from assay.store.listing import GradeOf, evidence_of, grades_of
 
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_SIDE = 20_000
 """How many records one side of a decision may have."""
 

@@ -6,17 +6,15 @@ have been the newest baseline of that name, so an older one would be the wrong o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
+from assay.store.drafts import DIGEST, Item
 
 if TYPE_CHECKING:
-    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PAGE = 200
 
 
@@ -29,7 +27,7 @@ class KeptBaseline(NamedTuple):
 
 def find_baseline(ledger: Ledger, name: str, *, project: str) -> KeptBaseline | None:
     """The newest baseline of a name, or one by its digest; None if the project has none."""
-    if _DIGEST.fullmatch(name):
+    if DIGEST.fullmatch(name):
         item = ledger.get(name, project=project)
         return (
             None

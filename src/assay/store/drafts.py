@@ -7,6 +7,7 @@ record.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
@@ -58,6 +59,7 @@ EVIDENCE = ("run", "scorecard")
 """The kinds of record that a grade may be made from."""
 LINKS_SCHEMA = "assay.links/1"
 TOMBSTONE_SCHEMA = "assay.tombstone/1"
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 DIGEST_BYTES = 32
 TEXT_LIMIT = 2000
 NESTING = 200
