@@ -15,6 +15,7 @@ import jsonschema_rs
 import pytest
 
 import assay.views.event_schema as published
+from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
 from assay.store import executions as stored
 from assay.store import jobs, queue
@@ -529,6 +530,21 @@ def test_a_dataset_in_the_folder_is_named_by_its_id_and_its_data_is_not_offered_
         )
         assert (unclear.status_code, "not YAML" in unclear.text) == (500, True)
         assert CANARY not in json.dumps(seen(tmp_path))
+
+
+def test_a_dataset_without_a_version_is_found_by_the_one_that_its_content_gives(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "question": "one"}\n')
+    (tmp_path / "first.yaml").write_text("dataset: named\nfile: rows.jsonl\n")
+    offered = Offered(str(tmp_path), str(tmp_path))
+    made = offered.dataset("named", None).version
+    assert offered.dataset_file("named", made) == str(tmp_path / "first.yaml")
+    (tmp_path / "second.yaml").write_text("dataset: named\nversion: 2\nfile: rows.jsonl\n")
+    assert offered.dataset_file("named", made) == str(tmp_path / "first.yaml")
+    assert offered.dataset_file("named", "2") == str(tmp_path / "second.yaml")
+    with pytest.raises(Ambiguous, match="offered in 2 versions"):
+        offered.dataset("named", None)
 
 
 def test_what_changes_between_request_and_start_is_refused_by_its_digest(

@@ -33,8 +33,8 @@ class Ambiguous(InputError):
 
 
 class OfferedFile(NamedTuple):
-    """The id and version that a file states. The version of a data file by itself follows from its
-    content.
+    """The id and version that a file states. The version of a dataset that states none follows from
+    its content.
     """
 
     id: str
@@ -128,7 +128,8 @@ class Offered:
                     raise
                 continue
             if isinstance(tree, dict) and isinstance(tree.get(key), str):
-                yield OfferedFile(tree[key], str(tree.get("version", "")), path)
+                version = tree.get("version")
+                yield OfferedFile(tree[key], None if version is None else str(version), path)
 
     def _tree(self, path: str) -> Any:
         try:
@@ -194,15 +195,18 @@ def _chosen(
             where=what,
             fix=listed,
         )
-    versions = sorted({head.version for head in same if head.version is not None})
-    if version is None and len(versions) > 1:
+    all_versions = {head.version for head in same}
+    versions = sorted(filter(None, all_versions))
+    if version is None and len(all_versions) > 1:
         raise Ambiguous(
             code,
-            f"the {what} '{name}' is offered in {len(versions)} versions.",
+            f"the {what} '{name}' is offered in {len(all_versions)} versions.",
             where=f"{what}.version",
             fix=f"Name one: {', '.join(versions)}.",
         )
-    fitting = [head for head in same if version is None or head.version in (None, version)]
+    fitting = [head for head in same if head.version == version] or [
+        head for head in same if version is None or head.version is None
+    ]
     if not fitting:
         fix = f"Offered: {', '.join(versions[:SHOWN])}."
         raise NotOffered(
