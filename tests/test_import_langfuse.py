@@ -163,11 +163,11 @@ def test_pages_of_the_api_are_refused_where_some_are_missing(tmp_path: Path) -> 
     one, two = (page(f"{at}.json", rows[at : at + 2], page=1, totalItems=4) for at in (0, 2))
     assert len(imported("langfuse", one, two)[0]) == 4
     for some in ([one], [one, one]):
-        with pytest.raises(NotEnoughEvidence, match="has 2 of 4 traces, and Langfuse has more"):
+        with pytest.raises(NotEnoughEvidence, match="only 2 of 4 traces: Langfuse has more"):
             imported("langfuse", *some)
     first, last = page("a.json", rows[:2], cursor="x"), page("b.json", rows[2:])
     assert len(imported("langfuse", first, last)[0]) == 4
-    with pytest.raises(NotEnoughEvidence, match="has 2 traces, and Langfuse has more"):
+    with pytest.raises(NotEnoughEvidence, match="only 2 traces: Langfuse has more"):
         imported("langfuse", first)
 
 

@@ -122,11 +122,11 @@ def test_items_come_as_pages_a_list_or_lines_and_a_missing_page_is_refused(tmp_p
     first.write_text(json.dumps({**PAGE, "data": PAGE["data"][:2], "has_more": True}))
     second.write_text(json.dumps({**PAGE, "data": PAGE["data"][2:]}))
     assert len(imported("openai_evals", first, second)[0]) == 3
-    with pytest.raises(NotEnoughEvidence, match=r"has 2 items of the run .*, and OpenAI has more"):
+    with pytest.raises(NotEnoughEvidence, match=r"only 2 items of the run .*: OpenAI has more"):
         imported("openai_evals", first)
     other = [{**item, "run_id": "other"} for item in PAGE["data"]]
     second.write_text(json.dumps({**PAGE, "data": other}))
-    with pytest.raises(NotEnoughEvidence, match="has 2 items"):  # of one run all pages are here
+    with pytest.raises(NotEnoughEvidence, match="only 2 items"):  # of one run all pages are here
         imported("openai_evals", first, second)
 
 

@@ -153,6 +153,15 @@ def test_an_empty_side_is_not_taken_for_the_file_of_another_tool(
     ):
         assert assay(["gate", new, "--baseline", old]) == ExitCode.NOT_ENOUGH
         assert f"empty.jsonl: the {side} contains no runs." in capsys.readouterr().err
+    (here / "header.csv").write_text("id,score\n")
+    for words in (
+        ["gate", "header.csv", "--baseline", "old.json"],
+        ["gate", "old.json", "--baseline", "header.csv"],
+        ["grade", "header.csv"],
+        ["import", "header.csv", "-o", "runs.jsonl"],
+        ["import", "empty.jsonl", "-o", "runs.jsonl"],
+    ):
+        assert assay(words) == ExitCode.NOT_ENOUGH, words
 
 
 def test_nothing_is_half_imported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

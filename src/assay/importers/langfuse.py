@@ -257,7 +257,7 @@ def _check_pages(paths: Sequence[str], kind: str) -> None:
     if more or len(ids) < total:
         raise NotEnoughEvidence(
             "FIL-005",
-            f"has {len(ids):,} {f'of {total:,} {kind}' if total else kind}, and Langfuse has more.",
+            f"only {len(ids):,} {f'of {total:,} {kind}' if total else kind}: Langfuse has more.",
             where=", ".join(pages),
             fix="Pass the other pages too. To import only these, save the list in `data` alone.",
         )

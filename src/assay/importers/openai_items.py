@@ -76,7 +76,7 @@ class _Pages:
             if all(more.values()):
                 raise NotEnoughEvidence(
                     "FIL-005",
-                    f"has {count(self._items[run], 'item')} of the run {run}, and OpenAI has more.",
+                    f"only {count(self._items[run], 'item')} of the run {run}: OpenAI has more.",
                     where=", ".join(more),
                     fix="Pass the other pages too. To import only these, save the list in `data`"
                     " alone.",

@@ -285,7 +285,12 @@ def read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[d
                     fix="Import fewer files at once.",
                 )
         if len(spans) == before:
-            raise NotEnoughEvidence("FIL-005", "the file has no spans.", where=path)
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "the file has no spans.",
+                where=path,
+                fix="Leave it out if nothing belongs in it.",
+            )
     made, dropped = runs(spans, wanted)
     tally.read.update(
         files=len(paths), spans=len(spans), traces=len({span.trace_id for span in spans})

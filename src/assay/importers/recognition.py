@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from assay.errors import AssayError, InputError, UsageError, printable
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.tables import table_columns, table_rows
 from assay.importers.column_map import KEYS, SCORE, check_foreign, suggested
 from assay.importers.head import HEAD, Head
@@ -108,10 +108,10 @@ def _check_encoding(head: Head) -> None:
         raise InputError("FIL-002", "is UTF-16 text.", where=head.path, fix="Save it as UTF-8.")
 
 
-def unrecognised(head: Head) -> InputError:
+def unrecognised(head: Head) -> AssayError:
     """The refusal of a file that no importer takes, with what it looks like."""
     if not head.data.strip():
-        return InputError("FIL-005", "the file is empty.", where=head.path)
+        return NotEnoughEvidence("FIL-005", "the file is empty.", where=head.path)
     return InputError(
         "FIL-006",
         f"Assay doesn't recognise this file: {described(head)}.",

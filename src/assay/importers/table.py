@@ -255,7 +255,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         rows = table_rows(path)
         first = next(rows, None)
         if first is None:
-            raise InputError("FIL-005", "the table has no rows.", where=path)
+            raise NotEnoughEvidence("FIL-005", "the table has no rows.", where=path)
         reader = _TableReader(path, wanted, tally, _mapping(path, wanted, tally))
         for index, (cells, where) in enumerate(chain([first], rows), 1):
             if not isinstance(cells, dict):
