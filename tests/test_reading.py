@@ -195,6 +195,12 @@ def test_code_that_the_schema_does_not_need_may_fail(engine: Engine) -> None:
     assert found.main == {"root": "https://a.example/v1"}
 
 
+def test_a_pattern_may_contain_what_looks_like_a_group(engine: Engine) -> None:
+    for pattern in (r"\(?id: \d", "[(?i:]", r"(\s?i:)(?:x)", r"(?<a>x)\(?<a>", "(?<=z)(?<!y)"):
+        found = read(engine, f"export const main = {{ a: /{pattern}/.test('x') }}")
+        assert found.main == {"a": False}, pattern
+
+
 def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine) -> None:
     for change in (
         "patch(process.env)",

@@ -73,6 +73,8 @@ _PROBES = """
 """
 _GROUP = re.compile(r"\(\?(?:<(?![=!])([^>]*)>|[a-z-]+:)")
 """A named group of a pattern, or a group with flags."""
+_LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+"""What begins no group: an escaped character, or a class of characters."""
 _UNLIKE = frozenset(("globalThis", "Date", "Promise", "Reflect", "RegExp"))
 _ERRORS = frozenset(
     (
@@ -197,7 +199,7 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
 
 def _is_new(pattern: str) -> bool:
     """Whether a pattern has a group with flags, or two groups of one name."""
-    names = _GROUP.findall(pattern)
+    names = _GROUP.findall(_LITERAL.sub(" ", pattern))
     return "" in names or len(names) > len(set(names))
 
 
