@@ -15,20 +15,22 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.cli import serve
-from assay.cli.frame import dispatch
+from assay.cli.frame import dispatch, load_command
+from assay.cli.release_settings import release_settings
 from assay.errors import AssayError, ShelfError
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf, hold
 from assay.server import workers
 from assay.server.auth import RateLimit
 from assay.server.metrics import Metrics
-from assay.server.settings import ServerSettings
+from assay.server.settings import VARIABLE, ServerSettings, from_environment, to_environment
 from documents import run
 from serving import Configured, Process, runs, serving, until
 from test_server_events import Watcher, head_of
@@ -124,6 +126,22 @@ def test_a_server_that_is_started_again_takes_the_new_text(library: Path, tmp_pa
             found.append(api.post("/runs", sent).json()["grade"]["digests"]["profile"])
         change(library / "profiles" / "mine@1.yaml") if len(found) == 1 else None
     assert found[0] != found[1]
+
+
+def test_a_worker_holds_runs_to_the_same_numbers_as_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("assay.yaml").write_text(
+        "project: bot\nprofile: rag\nrelease: {margin: 0.5}\n"
+        'scorers: [{target: "checks:brevity", weight: 0.2}]\n'
+    )
+    Path("checks.py").write_text("def brevity(run):\n    return 1\n")
+    release = release_settings(load_command("serve").parse("serve", []))
+    assert [item.weight for item in release.additions.criteria] == [Decimal("0.2")]
+    monkeypatch.setenv(VARIABLE, "")
+    to_environment(ServerSettings(release=release))
+    assert from_environment().release == release
 
 
 def test_what_is_held_is_what_the_files_were_whatever_becomes_of_them(library: Path) -> None:

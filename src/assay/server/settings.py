@@ -7,6 +7,7 @@ With several workers, each process gets the same settings as JSON in its environ
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from functools import lru_cache
 
 import msgspec
@@ -89,7 +90,9 @@ def to_environment(settings: ServerSettings) -> None:
     """Put the settings where worker processes find them: in the environment, because the address of
     the database may contain a password.
     """
-    os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
+    # a weight or a margin must stay the number it is: as text, it would be another rule
+    encoder = msgspec.json.Encoder(decimal_format="number")
+    os.environ[VARIABLE] = encoder.encode(settings).decode()
 
 
 def from_environment() -> ServerSettings:
@@ -99,7 +102,7 @@ def from_environment() -> ServerSettings:
         raise UsageError(
             "CLI-001", f"${VARIABLE} is not set.", fix="Start the server with `assay serve`."
         )
-    return msgspec.json.decode(text.encode(), type=ServerSettings)
+    return msgspec.json.Decoder(ServerSettings, float_hook=Decimal).decode(text)
 
 
 def is_loopback(host: str | None) -> bool:
