@@ -38,6 +38,7 @@ from assay.release.required import (
 )
 from assay.release.sides import Side
 from assay.release.unscored import unscored_baseline, unscored_runs
+from assay.stats.clusters import MINIMUM
 from assay.stats.comparison import Comparison, compare_unpaired
 from assay.stats.rates import mcnemar
 
@@ -49,7 +50,8 @@ _IN_PAIRS = (
 )
 _UNGROUPED = (
     "the baseline's samples share groups, and the candidate's share none or too few, so the"
-    " interval may be too narrow. Name the group of each sample on both sides."
+    f" interval may be too narrow. Name the group of each sample on both sides, at least {MINIMUM}"
+    " groups on each, or compare the same samples."
 )
 
 
