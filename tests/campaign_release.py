@@ -74,6 +74,7 @@ def row(sample: str, hundredths: int) -> Row:
         frozenset({"open"}),
         NONE,
         NONE,
+        NONE,
         norms,
         STRATUM,
         None,

@@ -669,6 +669,31 @@ def test_a_floor_missed_without_a_score_of_the_baseline_is_not_offset_elsewhere(
     assert found.outcome == "promote"
 
 
+def test_gates_that_the_baseline_lacks_evidence_for_do_not_offset_failures_of_others() -> None:
+    def side(name: str, *gates: dict[str, bool | None]) -> Side:
+        rows = copy.deepcopy(BASELINE)
+        for row, changed in zip(rows, gates, strict=False):
+            row["hard_gates"] |= changed
+        return made(rows, name)
+
+    left, right = {"looks_right": False}, {"no_policy_violation": False}
+    lacks: dict[str, bool | None] = {"third": None}
+    rules = RULES._replace(severe_gates=frozenset())
+    passes = [{"third": True}] * N
+    before = side("baseline", passes[0] | left | right, passes[0] | lacks, *passes[2:])
+    for ours, outcome_now in (
+        ((passes[0] | left, passes[0] | right), "hold"),
+        ((lacks | left, passes[0] | right), "hold"),
+        ((passes[0] | left, passes[0] | lacks), "promote"),
+        ((passes[0] | left, passes[0]), "promote"),
+    ):
+        candidate = side("candidate", *ours, *passes[2:])
+        found = decide_sides(candidate, before, rules, GRADER, terms=Terms())
+        assert found.outcome == outcome_now, found.reason
+        if outcome_now == "hold":
+            assert "fails a gate in 2 of 32 samples, the baseline for certain in 1" in found.reason
+
+
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
     failed = {"status": "error", **correctness(None)}
     both = correctness(None)

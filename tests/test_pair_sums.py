@@ -147,6 +147,7 @@ def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
             run["passed"],
             frozenset([*plan.gates, *run["extra_gates"]]),
             frozenset(run["failed_gates"]),
+            frozenset(),
             frozenset(run["failed_floors"]),
             units,
             STRATUM,

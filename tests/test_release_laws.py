@@ -44,6 +44,7 @@ def row(
         not failed and not missing,
         GATES,
         failed,
+        frozenset(),
         missing,
         norms,
         STRATUM,

@@ -59,6 +59,8 @@ class Row(NamedTuple):
     """The gates it has."""
     failed: frozenset[str]
     """Those that do not pass; undetermined is one of them."""
+    undetermined: frozenset[str]
+    """Those of `failed` that lack evidence in a run that succeeded, and that no repeat fails."""
     missed: frozenset[str]
     """Criteria below their critical floor."""
     norms: tuple[int | Fraction, ...]
@@ -77,17 +79,13 @@ class Row(NamedTuple):
     threshold: int
     """The hundredths that its score had to reach; of several repeats, the lowest."""
     judges: Mapping[str, str]
-    """Who gave each score that is there: the judge by model, version, prompt and rubric; empty if
-    it was none.
-    """
+    """The judge of each score by model, version, prompt and rubric; empty if it was none."""
     declared: Declarations | None = None
     """What its runs declare about their own bar; None for a scorecard."""
     lost: tuple[Lost, ...] = ()
     """What the baseline has for this sample and the candidate does not."""
     unknown: int | Fraction = 0
-    """The share of its repeats that were lost: they count as the worst for the candidate, and as
-    the best for the baseline.
-    """
+    """The share of its repeats that were lost: worst for a candidate, best for a baseline."""
 
     @property
     def missed_roles(self) -> frozenset[str]:
@@ -159,12 +157,14 @@ def row_of(grade: Grade) -> Row:
     card = grade.scorecard
     ordered = sorted(zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name)
     norms = tuple([item.norm_units for item, _ in ordered])
+    failed, ended_well = grade.hard_gate_failures, card.status in (None, "success")
     return Row(
         grade.sample,
         grade.score_units,
         grade.passed,
         frozenset(card.hard_gates),
-        frozenset(grade.hard_gate_failures),
+        frozenset(failed),
+        frozenset(name for name in failed if ended_well and card.hard_gates[name] is None),
         frozenset(grade.floor_failures),
         norms,
         Stratum(
@@ -351,6 +351,9 @@ def merged(rows: list[Row]) -> Row:
             *(row.failed for row in rows)
         ),
         failed=frozenset().union(*(row.failed for row in rows)),
+        undetermined=frozenset()
+        .union(*(row.undetermined for row in rows))
+        .difference(*(row.failed - row.undetermined for row in rows)),
         missed=frozenset().union(*(row.missed for row in rows)),
         norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
         tags=frozenset().union(*(row.tags for row in rows)),
@@ -371,9 +374,7 @@ def merged(rows: list[Row]) -> Row:
 
 
 LOST = "a repeat was lost"
-"""Listed as a failed gate of a candidate's sample with a missing repeat, even if the sample has no
-gates.
-"""
+"""A failed gate of a candidate's sample that lost a repeat, even if it has no gates."""
 
 
 def without(row: Row, kept: int, lost: int, *, candidate: bool) -> Row:

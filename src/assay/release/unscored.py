@@ -9,12 +9,13 @@ stays 0. A sample that the candidate has no score for either is left out: both c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import count
 from assay.records.grade import Grade
+from assay.release.pairs import Pair
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_finding
 from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE
@@ -66,9 +67,29 @@ def hold_unscored(
     """
     strata = promotion.tally.compared.strata if promotion.tally is not None else ()
     found = unscored_baseline(candidate, baseline, unscored, promotion.comparison, strata, rules)
+    if reason := _gates_by_sample(promotion.pairs, rules):
+        found.setdefault(GATE_RULE, f"{reason}. {AGAIN}")
     for rule, reason in found.items():
         promotion = with_finding(promotion, reason, {}, rules, violated=False, id=rule)
     return promotion
+
+
+def _gates_by_sample(pairs: Sequence[Pair], rules: ReleaseRules) -> str:
+    """Whether more samples of the candidate fail a gate than the baseline's fail for certain. A
+    gate that both sides lack evidence for counts on neither.
+    """
+    ours = theirs = unknown = 0
+    for _, mine, before in pairs:
+        open_gates = frozenset() if before is None else before.undetermined
+        ours += mine is None or bool(mine.failed - (mine.undetermined & open_gates))
+        theirs += before is not None and bool(before.failed - open_gates)
+        unknown += bool(open_gates)
+    if not unknown or Fraction(ours - theirs, len(pairs)) <= Fraction(*rules.gate_failure_increase):
+        return ""
+    return (
+        f"the candidate fails a gate in {ours} of {len(pairs)} samples, the baseline for certain in"
+        f" {theirs}; in {unknown} it lacks evidence for one"
+    )
 
 
 def unscored_baseline(
