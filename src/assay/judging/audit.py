@@ -81,15 +81,13 @@ async def look_at(client: Asker, pairs: Sequence[AnswerPair]) -> list[Looked]:
     return await spread(look, pairs, width=client.width)
 
 
-def _mean(
-    values: Sequence[float], *, lowest: float = -1.0, highest: float = 1.0
-) -> tuple[Interval, float | None]:
-    """The mean of item values with its interval, and its p-value under no bias."""
-    estimate = bounded_mean(values, lowest=lowest, highest=highest)
-    if len(values) < 2 or not lowest < 0 < highest:
+def _mean(values: Sequence[float]) -> tuple[Interval, float | None]:
+    """The mean of item values from -1 to 1 with its interval, and its p-value under no bias."""
+    estimate = bounded_mean(values, lowest=-1.0, highest=1.0)
+    if len(values) < 2:
         return estimate, None
-    above = chance_below([Mass(value, 1) for value in values], 0.0, lowest=lowest)
-    below = chance_below([Mass(-value, 1) for value in values], 0.0, lowest=-highest)
+    above = chance_below([Mass(value, 1) for value in values], 0.0, lowest=-1.0)
+    below = chance_below([Mass(-value, 1) for value in values], 0.0, lowest=-1.0)
     return estimate, min(1.0, 2 * min(above, below))
 
 
@@ -218,7 +216,7 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBia
             if family is None
             else "no labelled pair has one text of its family and one of another"
         )
-        nothing = Interval(None, None, None, 0.95, "gaffke", why)
+        nothing = Interval.unknown(None, 0.95, "gaffke", why)
         return MeasuredBias(nothing, None, 0, 0, 0, f"own family: unknown, {why}.", {})
     return _from_looks(
         values,
@@ -261,7 +259,7 @@ async def self_agreement(
         for row in scores
     ]
     spreads = [max(row) - min(row) for row in scores]
-    estimate, _ = _mean(values, lowest=0.0, highest=1.0)
+    estimate = bounded_mean(values, lowest=0.0, highest=1.0)
     sentence = (
         "repeats: unknown."
         if estimate.value is None

@@ -20,11 +20,13 @@ from assay.errors import NotEnoughEvidence, UsageError, count
 from assay.judging.answer_times import answered_at
 from assay.judging.calibration_text import sentences
 from assay.judging.labels import (
+    UNREAD,
     Label,
     Scale,
     distinct_labels,
     labels_of,
     match_verdicts,
+    read_text,
     scale_of,
     value_text,
 )
@@ -39,7 +41,7 @@ from assay.stats.misclassification import misclassification
 CALIBRATION_SCHEMA = "assay.judge-calibration/1"
 MINIMUM_LABELS = 30
 """The minimum number of labels with a readable verdict, unless a policy sets another."""
-UNREAD = "(unparsable)"
+_CONTINUOUS = "the scores are continuous: exact agreement means nothing"
 FAR = 2.576
 """From this many standard errors between the judge's means on labelled and other rows, the labels
 look hand-picked.
@@ -179,11 +181,11 @@ def agreement_block(
     else:
         first, second = (
             [value_text(label) for label in labels],
-            [UNREAD if verdict is None else value_text(verdict) for verdict in verdicts],
+            [read_text(verdict) for verdict in verdicts],
         )
     pairs = count_pairs(first, second)
     classes = scale.name != "continuous"
-    no_classes = None if classes else "the scores are continuous: exact agreement means nothing"
+    no_classes = None if classes else _CONTINUOUS
     no_order = None if ordered else "the categories have no order; name the positive one"
     items = list(zip(first, second, strict=True))
     measured: str = (
@@ -235,7 +237,7 @@ def _confusion(labels: Sequence[Any], verdicts: Sequence[Any]) -> dict[str, Any]
     last.
     """
     counts = Counter(
-        (value_text(label), UNREAD if verdict is None else value_text(verdict))
+        (value_text(label), read_text(verdict))
         for label, verdict in zip(labels, verdicts, strict=True)
     )
     names = sorted(
@@ -261,14 +263,7 @@ def _accuracy(labelled: Sequence[Label], scale: Scale, level: float) -> Interval
     positive value, all others are one class.
     """
     if scale.name == "continuous":
-        return Interval(
-            None,
-            None,
-            None,
-            level,
-            "wilson",
-            "the scores are continuous: exact agreement means nothing",
-        )
+        return Interval.unknown(None, level, "wilson", _CONTINUOUS)
     right = sum(row.judge is not None and _same(row.human, row.judge, scale) for row in labelled)
     return wilson(right, len(labelled), level=level)
 
@@ -297,7 +292,7 @@ def _bias(
     groups: list[Hashable] | None,
 ) -> Interval:
     if scale.kind is None:
-        return Interval(None, None, None, level, "none", _WORDS)
+        return Interval.unknown(None, level, "none", _WORDS)
     return mean_difference(human, judge, kind=scale.kind, level=level, groups=groups)
 
 
@@ -309,24 +304,16 @@ def _corrected(
     groups: list[Hashable] | None,
 ) -> dict[str, Interval]:
     if scale.kind is None:
-        return dict.fromkeys(
-            ("naive", "ppi", "misclassification"), Interval(None, None, None, level, "none", _WORDS)
-        )
-    numbers = Interval(
-        None,
-        None,
-        None,
-        level,
-        "none",
-        "only for classes: scores on a scale of numbers are not right or wrong; ppi corrects them",
-    )
+        unknown = Interval.unknown(None, level, "none", _WORDS)
+        return dict.fromkeys(("naive", "ppi", "misclassification"), unknown)
+    why = "only for classes: scores on a scale of numbers are not right or wrong; ppi corrects them"
     return {
         "naive": naive(judge, kind=scale.kind, level=level, groups=groups),
         "ppi": ppi(human, judge, kind=scale.kind, level=level, groups=groups),
         "misclassification": (
             misclassification(human, judge, level=level, groups=groups)
             if scale.kind == "rate"
-            else numbers
+            else Interval.unknown(None, level, "none", why)
         ),
     }
 

@@ -19,7 +19,15 @@ from msgspec.structs import asdict
 from assay.errors import InputError
 from assay.judging.calibration_text import shown
 from assay.judging.card import AGAIN, read_card
-from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
+from assay.judging.labels import (
+    UNREAD,
+    Label,
+    Scale,
+    labels_of,
+    read_text,
+    scale_of,
+    value_text,
+)
 from assay.records.grade import ENGINE
 from assay.records.judge_card import CalibrationRecord, JudgeCard
 from assay.stats.calibration import mean_difference
@@ -29,7 +37,6 @@ from assay.stats.intervals import wilson
 from assay.stats.rates import mcnemar
 
 DRIFT_SCHEMA = "assay.judge-drift/1"
-UNREAD = "(unparsable)"
 
 
 class DriftLimits(NamedTuple):
@@ -162,14 +169,8 @@ def _stale(then: CalibratedCard, now: CalibratedCard) -> str:
     return ""
 
 
-class _Tests:
-    """The tests of one comparison, each with its sentence."""
-
-    def __init__(self) -> None:
-        self.found: list[dict[str, Any]] = []
-
-    def add(self, name: str, p: float, sentence: str) -> None:
-        self.found.append({"id": name, "p": p, "sentence": sentence})
+def _add(comparison: dict[str, Any], name: str, p: float, sentence: str) -> None:
+    comparison["tests"].append({"id": name, "p": p, "sentence": sentence})
 
 
 def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> dict[str, Any]:
@@ -186,16 +187,16 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
             f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
         )
         return comparison
-    before, after = list(map(_text, pair.before)), list(map(_text, pair.now))
+    before, after = list(map(read_text, pair.before)), list(map(read_text, pair.now))
     flips = [name for name, one, other in zip(pair.ids, before, after, strict=True) if one != other]
-    tests = _Tests()
     comparison["flipped"] = wilson(len(flips), n, level=limits.level).shown()
     comparison["flipped_items"] = flips[:20]
     comparison["unparsable"] = {"before": before.count(UNREAD), "now": after.count(UNREAD)}
     # on a continuous scale nearly every verdict differs in some digit
     classes = pair.scale.name != "continuous"
     if classes:
-        tests.add(
+        _add(
+            comparison,
             "flipped",
             more_than(len(flips), n, limits.max_flipped),
             f"{len(flips)} of {n} verdicts on the same items changed,"
@@ -206,17 +207,17 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
     lost = sum(one != UNREAD == other for one, other in changed)
     gained = sum(other != UNREAD == one for one, other in changed)
     if lost + gained:
-        tests.add(
+        _add(
+            comparison,
             "unparsable",
             mcnemar(lost, gained),
             f"{comparison['unparsable']['now']} verdicts cannot be read now,"
             f" {comparison['unparsable']['before']} could not then",
         )
     if pair.scale.kind is not None:
-        _direction(comparison, tests, pair, limits)
+        _direction(comparison, pair, limits)
     if classes:
-        _correctness(comparison, tests, pair, before, after, limits)
-    comparison["tests"] = tests.found
+        _correctness(comparison, pair, before, after, limits)
     return comparison
 
 
@@ -245,11 +246,7 @@ def _pair(then: CalibratedCard, now: CalibratedCard) -> _Pair:
     return _Pair(ids, [old[name] for name in ids], [new[name] for name in ids], labels, scale)
 
 
-def _text(value: Any) -> str:
-    return UNREAD if value is None else value_text(value)
-
-
-def _direction(comparison: dict[str, Any], tests: _Tests, pair: _Pair, limits: DriftLimits) -> None:
+def _direction(comparison: dict[str, Any], pair: _Pair, limits: DriftLimits) -> None:
     """Whether verdicts moved one way."""
     before = [pair.scale.score(value) for value in pair.before]
     now = [pair.scale.score(value) for value in pair.now]
@@ -262,7 +259,8 @@ def _direction(comparison: dict[str, Any], tests: _Tests, pair: _Pair, limits: D
     assert pair.scale.kind is not None
     change = mean_difference(before, now, kind=pair.scale.kind, level=limits.level)
     comparison["mean_change"] = change.shown()
-    tests.add(
+    _add(
+        comparison,
         "direction",
         mcnemar(up, down),
         f"{up} verdicts went up and {down} down; the mean changed by"
@@ -272,7 +270,6 @@ def _direction(comparison: dict[str, Any], tests: _Tests, pair: _Pair, limits: D
 
 def _correctness(
     comparison: dict[str, Any],
-    tests: _Tests,
     pair: _Pair,
     before: list[str],
     now: list[str],
@@ -280,7 +277,7 @@ def _correctness(
 ) -> None:
     """Whether it agrees with people more or less than it did."""
     labelled = [
-        (_text(pair.labels[name]), one, other)
+        (value_text(pair.labels[name]), one, other)
         for name, one, other in zip(pair.ids, before, now, strict=True)
         if pair.labels.get(name) is not None
     ]
@@ -292,7 +289,8 @@ def _correctness(
     change = mean_difference(right_then, right_now, kind="rate", level=limits.level)
     comparison["accuracy_change"] = change.shown()
     comparison["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
-    tests.add(
+    _add(
+        comparison,
         "agreement",
         mcnemar(better, worse),
         f"{worse} items went from right to wrong and {better} from wrong to right; accuracy"

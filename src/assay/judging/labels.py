@@ -29,6 +29,8 @@ LARGEST = 1e50
 ABSENT = {"human": "an unlabelled item", "judge": "a verdict that could not be read"}
 """What null means for each value."""
 COMPARISON = {"a": 1.0, "tie": 0.5, "b": 0.0}
+UNREAD = "(unparsable)"
+"""The text of a verdict that could not be read."""
 
 
 class Label(NamedTuple):
@@ -337,6 +339,11 @@ def value_text(value: Any) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     return value if isinstance(value, str) else number_text(value)
+
+
+def read_text(verdict: Any) -> str:
+    """A verdict as people write it, also one that could not be read."""
+    return UNREAD if verdict is None else value_text(verdict)
 
 
 def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:

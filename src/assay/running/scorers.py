@@ -32,9 +32,8 @@ from assay.tracing.failures import describe
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from assay.running.runner import PostRun
     from assay.scoring.profile import ProfileCriterion
-
-    PostRun = Callable[[Any, dict[str, Any]], dict[str, Any]]
 
 MAX_HUNG = 3
 """Runs in which a scorer may hang before it is no longer called: each leaves a thread behind."""
