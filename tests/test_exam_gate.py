@@ -985,6 +985,21 @@ def test_a_result_brings_no_rubric_file_of_its_own(assay: Any, tmp_path: Path) -
     assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-012")
 
 
+def test_a_result_brings_no_part_of_a_rubric_file_of_its_own(assay: Any, tmp_path: Path) -> None:
+    rubric = other_rubric(tmp_path, rubric_id="own.yaml#r", weights=[0, 0, 0, 1])
+    part = yaml.safe_load((tmp_path / rubric).read_text())
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"r@2": part}, sort_keys=False))
+    exam = "exam: x\nitems: [{id: a, prompt: p, expected_contains: [x], gloss_contains: [y]}]\n"
+    (tmp_path / "e.yaml").write_text(exam)
+    wrong = {"correction": "no", "gloss": "no", "explanation": "Short."}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"item": "a", "response": wrong}))
+    grade = ("exam", "grade", "e.yaml", "--answers", "a.jsonl", "--rubric", "own.yaml#r@2")
+    assert assay(*grade, "-o", "r.json").code == 0
+    assert json.loads((tmp_path / "r.json").read_text())["score"] == 1
+    done = assay("exam", "gate", "r.json", "--json")
+    assert (done.code, "which is a file" in done.err) == (3, True)
+
+
 # --- recalibration
 
 

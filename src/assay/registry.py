@@ -197,13 +197,14 @@ def identifier_fault(name: object) -> str | None:
 
 
 def is_path(text: str) -> bool:
-    """Whether this names a file: it has a slash or an extension, or is `-`. Anything else is a
-    name, whatever files are in the working folder.
+    """Whether this names a file, or a part of one (`rules.yaml#strict`): it has a slash or an
+    extension, or is `-`. Anything else is a name, whatever files are in the working folder.
 
     >>> [
     ...     is_path(text)
     ...     for text in (
     ...         "prod.jsonl",
+    ...         "rules.yaml#strict",
     ...         "./production",
     ...         "runs/a",
     ...         "-",
@@ -212,8 +213,9 @@ def is_path(text: str) -> bool:
     ...         "release-2.1",
     ...     )
     ... ]
-    [True, True, True, True, False, False, False]
+    [True, True, True, True, True, False, False, False]
     """
-    extension = text.rpartition(".")[2] if "." in text else ""
+    file = text.partition("#")[0]
+    extension = file.rpartition(".")[2] if "." in file else ""
     is_extension = extension.isascii() and extension.isalnum() and extension[0].isalpha()
     return text in ("-", ".", "..") or "/" in text or "\\" in text or is_extension

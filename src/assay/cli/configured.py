@@ -16,7 +16,6 @@ from assay.cli.parsing import Options
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, show_path
-from assay.files.yaml_files import is_yaml_name
 from assay.registry import is_path, near_miss
 from assay.running.config import Config, Kind, read_config
 from assay.running.config_code import refuse_outside_code
@@ -294,7 +293,7 @@ def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
     if action.dest in ("db", "store"):
         return _sqlite(text, config)
     always = action.metavar in _PATHS and text != "-"
-    if always or (action.metavar in _NAMES_OR_PATHS and (is_path(text) or is_yaml_name(text))):
+    if always or (action.metavar in _NAMES_OR_PATHS and is_path(text)):
         return config.resolve(text)
     return text
 
