@@ -174,6 +174,26 @@ def test_a_list_finds_a_module_by_its_version_and_in_any_spelling(
     assert check_modules(asks, ModuleLists({listed: "takes the keys"})).outcome == found
 
 
+@each(
+    "listed, version, pins",
+    [
+        ("3.3.6", "^4.0.0", True),
+        ("3.3.6", None, True),
+        ("3.3.6", "3", True),
+        ("3.3.6", "=3.3.6", False),
+        ("<4", "^3", False),
+        ("3", "3.3.6", False),
+    ],
+)
+def test_a_veto_on_an_unknown_version_says_to_name_it(
+    listed: str, version: str | None, pins: bool
+) -> None:
+    asks = schema_of(modules=(Module("event-stream", version, "import", 1, True),))
+    found = check_modules(asks, ModuleLists({f"event-stream@{listed}": "takes the keys"}))
+    assert ("the list has version 3.3.6, so name the exact version" in found.reason) == pins
+    assert found.outcome == VETO
+
+
 @pytest.mark.req("F-049")
 @each(
     "name",

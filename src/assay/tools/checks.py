@@ -103,6 +103,14 @@ def _may_be_same(one: str | None, other: str | None) -> bool:
     return len(exact) < 2 or exact[0].startswith(exact[1]) or exact[1].startswith(exact[0])
 
 
+def _pin(listed: str | None, version: str | None) -> str:
+    """What to do if one version is listed, and it is not known whether that is the one in use."""
+    bad, used = (_EXACT.fullmatch(text or "") for text in (listed, version))
+    if bad is None or (used is not None and f"{used[1]}.".startswith(f"{bad[1]}.")):
+        return ""
+    return f"; the list has version {bad[1]}, so name the exact version in use"
+
+
 _SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
 """The parts of a module server's path that come before the package."""
 
@@ -156,7 +164,7 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
     for name, why in lists.bad.items():
         listed.setdefault(_folded(split_version(name)[0]), []).append((split_version(name)[1], why))
     hits = {
-        module.name: why
+        module.name: why + _pin(version, module.version)
         for module in outside
         for name in sorted(_spellings(module.name))
         for version, why in listed.get(_folded(name), ())
