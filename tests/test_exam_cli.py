@@ -339,6 +339,9 @@ def test_two_files_that_contradict_each_other_are_refused(assay: Any, tmp_path: 
     write_exam(tmp_path, item("b"), name="b.yaml", set="regression")
     done = assay("exam", "grade", "a.yaml", "b.yaml", "--answers", "-", "--json")
     assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-005")
+    write_exam(tmp_path, item("b"), name="b.yaml", pass_score=0)
+    done = assay("exam", "grade", "a.yaml", "b.yaml", "--answers", "-")
+    assert "'pass_score' is 0 here and absent in a.yaml" in done.err
 
 
 ANSWERS: list[tuple[str, Any, str]] = [

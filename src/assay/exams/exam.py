@@ -357,9 +357,11 @@ def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
         for file, document in files[1:]:
             value = getattr(file, key)
             if value != wanted:
+                here, there = (
+                    "absent" if one is None or one is UNSET else one for one in (value, wanted)
+                )
                 yield Fault(
-                    f"'{key}' is {value or 'absent'} here and {wanted or 'absent'} in"
-                    f" {first_document.file}.",
+                    f"'{key}' is {here} here and {there} in {first_document.file}.",
                     code="EXM-005",
                     file=document.file,
                     line=(document.lines or {}).get((key,)),

@@ -271,7 +271,7 @@ def _check_cases(rubric: ExamRubric, faults: Faults) -> None:
     for index, case in enumerate(rubric.self_test):
         if rules:
             normal = Normaliser(rubric.steps)
-            setting = MarkingSetting(normal, normal, rubric.matching, None, _ignore)
+            setting = MarkingSetting(normal, normal, rubric.matching, None)
             for path, message, fix in item_faults(case, rules, setting):
                 faults.add(("self_test", index, *path), message, fix)
         if set(case.breakdown) != set(axes) or not set(case.breakdown.values()) <= {0, 1}:
@@ -286,10 +286,6 @@ def _check_cases(rubric: ExamRubric, faults: Faults) -> None:
                 f"has no case with the mark 0, or none with the mark 1, for {axis}.",
                 "Add one.",
             )
-
-
-def _ignore(note: str) -> None:
-    """The cases of a rubric leave no notes."""
 
 
 def _check_weights(rubric: ExamRubric, faults: Faults) -> None:

@@ -83,7 +83,7 @@ class MarkingSetting(NamedTuple):
     """The same, remembered: expected forms repeat over an exam."""
     match: Match
     contract: Contract | None
-    note: Callable[[str], None]
+    note: Callable[[str], None] = lambda text: None
 
 
 class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
