@@ -498,6 +498,12 @@ def test_rows_from_python_are_held_to_the_same_rules() -> None:
         )
 
 
+def test_a_file_may_count_its_raters_or_name_them() -> None:
+    given: list[Any] = [["anna"], "anna", 3, [1, 2], None]
+    rows = [{"id": n, "human": 1, "judge": 1, "raters": one} for n, one in enumerate(given)]
+    assert [row.raters for row in labels_of(rows)] == [["anna"], ["anna"], None, None, None]
+
+
 def test_a_constant_judge_has_no_kappa_and_no_correlation_and_that_is_said() -> None:
     rows = [{"id": str(place), "human": place % 4 + 1, "judge": 3} for place in range(60)]
     found = calibrate(rows)

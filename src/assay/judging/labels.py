@@ -116,7 +116,7 @@ def _labels(
         faults = list(_problems(tree, seen))
         if not faults:
             row = Label(*(tree.get(key) for key in Label._fields))
-            row = row._replace(id=str(row.id))
+            row = row._replace(id=str(row.id), raters=_names(row.raters))
             seen[row.id] = document.line
             faults = list(_mixed(row, kinds))
         if faults:
@@ -126,6 +126,12 @@ def _labels(
     rows = take_all(documents, take, where=where)
     refuse(_slips(rows, where), where=where)
     return rows
+
+
+def _names(raters: Any) -> list[str] | None:
+    """The names of raters; None for anything else, such as how many there were."""
+    listed = [raters] if isinstance(raters, str) else raters if isinstance(raters, list) else []
+    return [name for name in listed if isinstance(name, str)] or None
 
 
 def _fault(path: str, message: str, fix: str = "", code: str = "JDG-008") -> Fault:
@@ -171,11 +177,6 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
             yield _fault(key, f"`{key}` {message}")
     if group is not None and not isinstance(group, str) and type(group) is not int:
         yield _fault("group", "`group` must be a text or a whole number.")
-    raters = tree.get("raters")
-    if raters is not None and not (
-        isinstance(raters, list) and all(isinstance(one, str) for one in raters)
-    ):
-        yield _fault("raters", "`raters` must be a list of names.")
 
 
 def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
