@@ -1417,7 +1417,7 @@ def test_an_older_engine_in_the_place_of_ours_is_named(
     monkeypatch.setitem(sys.modules, "quickjs", None)
     with Engine() as engine:
         error = refused(engine, SOUND)
-    assert "quickjs 1.19.4 is in the place of quickjs-ng" in error.message
+    assert "quickjs 1.19.4 is installed in place of quickjs-ng" in error.message
     assert error.fix.startswith("Run: pip uninstall -y quickjs quickjs-ng && pip install ")
 
 

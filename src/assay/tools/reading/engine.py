@@ -262,7 +262,7 @@ def _not_installed(why: str, file: str) -> InputError:
     fix = install_hint("flowmcp")
     with suppress(metadata.PackageNotFoundError):
         found = metadata.version("quickjs")  # an older engine, whose modules have the same names
-        why = f"quickjs {found} is in the place of quickjs-ng"
+        why = f"quickjs {found} is installed in place of quickjs-ng"
         fix = f"pip uninstall -y quickjs quickjs-ng && {fix}"
     return InputError(
         "FMC-006",
