@@ -950,12 +950,19 @@ def test_a_span_that_came_with_two_contents_fails_the_run_and_one_that_came_twic
     assert evidence([agent(1), forbidden, forbidden])["status"] == "success"
 
 
-def test_a_span_that_lost_attributes_on_its_way_fails_the_run() -> None:
+def test_a_span_that_lost_attributes_on_its_way_fails_the_run(tmp_path: Path) -> None:
     """SDKs drop attributes over a limit, among them perhaps what a model asked for."""
     spans = [agent(1), chat(2, 1)._replace(dropped=3)]
     assert gaps(spans) == {"spans_with_dropped_parts": 1}
     for arrived in (from_json(otlp(spans)), from_protobuf(protobuf(spans))):
         assert [one.dropped for one in arrived if isinstance(one, Span)] == [0, 3]
+    (tmp_path / "spans.json").write_text(json.dumps(otlp(spans)))
+    tally = ImportTally()
+    assert [run["status"] for run in read([str(tmp_path / "spans.json")], WANTED, tally)] == [
+        "error"
+    ]
+    assert "1 of 1 traces are not whole" in tally.notes[0]
+    assert tally.notes[0].endswith("; spans with dropped parts (1)")
 
 
 def test_a_tool_that_never_ended_has_an_error() -> None:

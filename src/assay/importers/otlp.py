@@ -306,9 +306,11 @@ def _notes(made: Sequence[Mapping[str, Any]]) -> list[str]:
     unnamed = sum("sample_id" in about for about in otel.values())
     notes = []
     if broken:
+        gaps = sum((Counter(otel[run_id]["gaps"]) for run_id in broken), Counter[str]())
+        lost = [f"{name.replace('_', ' ')} ({n:,})" for name, n in sorted(gaps.items())]
         notes.append(
             f"{len(broken)} of {len(made)} traces are not whole and have status 'error', first:"
-            f" {broken[0]}"
+            f" {broken[0]}; {', '.join(lost)}"
         )
     if unnamed:
         notes.append(
