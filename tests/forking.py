@@ -288,11 +288,14 @@ def _set_aside() -> dict[str, ModuleType]:
     found = {}
     # A new module comes last. A process has thousands, and most commands load none.
     if len(_staying) != len(sys.modules) or next(reversed(_staying)) != next(reversed(sys.modules)):
+        staying = {}
         for name, module in [*sys.modules.items()]:
-            if _staying.get(name) is not module and not _stays(name, module):
+            if _staying.get(name) is module or _stays(name, module):
+                staying[name] = module
+            else:
                 found[name] = sys.modules.pop(name)
         _staying.clear()
-        _staying.update(sys.modules)
+        _staying.update(staying)  # and not what a thread has loaded meanwhile
     loading._loaded.clear()
     importlib.invalidate_caches()
     return found
