@@ -12,8 +12,8 @@ DEMO := .[charts,flowmcp,terminal]
 install_into = { $(BIN)/uv pip install --quiet --system-certs --python $(1)/python $(2) 2>/dev/null || $(1)/$(PIP_INSTALL) $(2); }
 install = $(call install_into,$(BIN),$(1))
 
-# Our own source is compiled at once: many of its processes are short, and some may not write. What is installed is compiled when it is first loaded, and half of it never is.
-COMPILE := $(BIN)/python -m compileall -q -j 0 src >/dev/null 2>&1 || true
+# What is installed is compiled on all cores at once, and our own source with it: many of its processes are short, and some may not write.
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/dev/null 2>&1 || true
 
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
 SYSTEM_PACKAGES := chromium-headless-shell bubblewrap git shellcheck default-jre-headless zsh fish linux-libc-dev
