@@ -205,6 +205,7 @@ def is_path(text: str) -> bool:
     ...     for text in (
     ...         "prod.jsonl",
     ...         "rules.yaml#strict",
+    ...         "week#3.jsonl",
     ...         "./production",
     ...         "runs/a",
     ...         "-",
@@ -213,9 +214,8 @@ def is_path(text: str) -> bool:
     ...         "release-2.1",
     ...     )
     ... ]
-    [True, True, True, True, True, False, False, False]
+    [True, True, True, True, True, True, False, False, False]
     """
-    file = text.partition("#")[0]
-    extension = file.rpartition(".")[2] if "." in file else ""
-    is_extension = extension.isascii() and extension.isalnum() and extension[0].isalpha()
-    return text in ("-", ".", "..") or "/" in text or "\\" in text or is_extension
+    ends = (file.rpartition(".")[2] for file in (text, text.rpartition("#")[0]) if "." in file)
+    has_extension = any(end.isascii() and end.isalnum() and end[0].isalpha() for end in ends)
+    return text in ("-", ".", "..") or "/" in text or "\\" in text or has_extension
