@@ -561,7 +561,7 @@ def test_an_exam_is_held_to_its_own_pass_score(empty: Api, least: float) -> None
 
 
 def test_an_exam_without_its_questions_is_not_said_to_pass(empty: Api) -> None:
-    """They may have a pass score of their own."""
+    """Each may have its own pass score."""
     graded = empty.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()
     sources = empty.services.ledger.made_of(graded["digest"], project="default")
     assert "The hard gate passed" in get(empty, f"/exams/{graded['digest']}").text

@@ -61,6 +61,13 @@ def hasty() -> Any:
         yield made
 
 
+in_node = pytest.mark.skipif(
+    shutil.which("node") is None,
+    reason="node is not installed: our engine is compared with it where it is, and nothing else of"
+    " the project needs it",
+)
+
+
 def read(engine: Engine, text: str) -> Exported:
     found = engine.read(text.encode(), file="x.mjs")
     assert isinstance(found, Exported)
@@ -1229,7 +1236,7 @@ def test_an_engine_that_cannot_be_restricted_is_not_used(change: str, why: str) 
         context.eval(WALKER)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@in_node
 def test_node_has_every_name_that_a_module_may_use() -> None:
     hidden = (
         "{ 'Function.prototype': isNaN, 'AsyncFunction.prototype': async () => {},"
@@ -1871,7 +1878,7 @@ def test_too_deep_a_tree_is_an_error_and_no_crash() -> None:
         ecma.canonical(tree)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@in_node
 @pytest.mark.req("F-084")
 def test_node_writes_the_same_text() -> None:
     trees = [
@@ -1915,7 +1922,7 @@ def test_node_writes_the_same_text() -> None:
         assert json.loads(answer) == [ecma.stringify(tree), ecma.canonical(tree)]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@in_node
 def test_node_exports_what_was_read(engine: Engine, tmp_path: Path) -> None:
     text = (
         "const ROOT = 'https://a.example'\nconst slug = (s) => s.toLowerCase().replaceAll(' ',"
