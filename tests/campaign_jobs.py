@@ -19,7 +19,7 @@ from serving import Process
 
 __all__ = ["browser"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 Way = Literal["keyboard", "mouse"]
 MATRIX = list(product(("keyboard", "mouse"), (360, 768, 1280), ("light", "dark")))
 WORST = 7

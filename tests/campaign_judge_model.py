@@ -84,7 +84,6 @@ def test_a_real_model_keeps_to_a_json_schema(model: LocalModel) -> None:
     assert asked(model.url, "GET", "/models")["data"][0]["id"] == model.name
 
 
-@pytest.mark.slow
 @pytest.mark.req("W-065", "W-069")
 def test_a_real_small_model_goes_through_the_protocol_and_its_card_says_that_it_may_not_gate(
     assay: Any, model: LocalModel, tmp_path: Path

@@ -164,7 +164,6 @@ def shell(script: str, folder: Path, env: dict[str, str]) -> None:
     assert done.returncode == 0, (script, done.stdout, done.stderr)
 
 
-@pytest.mark.slow
 def test_the_example_repository_gates_its_pull_requests(
     work: Path, tmp_path: Path, github: FakeGitHub
 ) -> None:

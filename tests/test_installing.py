@@ -117,7 +117,6 @@ print(json.dumps(said))
 """
 
 
-@pytest.mark.slow
 def test_the_wheel_works_in_an_environment_with_nothing_but_the_core(tmp_path: Path) -> None:
     installed = installed_wheel()
     wheel, sdist = installed.wheel, installed.sdist

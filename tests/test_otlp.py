@@ -753,7 +753,6 @@ except ValueError:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["well", "fail"])
 def test_a_real_workflow_of_agent_framework_tells_its_steps_and_loses_none_unseen(
     tmp_path: Path, ending: str

@@ -107,7 +107,6 @@ def test_a_run_that_is_told_while_it_runs_is_an_event(url: str) -> None:
         assert receiver.grades() == ["live"]
 
 
-@pytest.mark.slow
 def test_runs_that_the_server_executes_are_events(url: str, tmp_path: Path) -> None:
     with Receiver() as receiver:
         with executing(url, tmp_path, otlp_endpoint=receiver.address) as api:
@@ -139,7 +138,6 @@ def moved(one: Span, trace_id: str) -> Span:
     return one._replace(trace_id=trace_id)
 
 
-@pytest.mark.slow
 def test_a_server_that_is_told_where_by_its_option_sends_what_it_graded_before_it_ends(
     url: str,
 ) -> None:

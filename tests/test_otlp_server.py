@@ -390,7 +390,6 @@ def exporting_to(server: Process) -> Iterator[Any]:
     provider.shutdown()
 
 
-@pytest.mark.slow
 def test_spans_of_the_real_sdk_survive_a_kill_and_become_a_graded_run(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
     soon = ("--otlp-grace", "0.5")

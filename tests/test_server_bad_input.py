@@ -388,7 +388,6 @@ def explore(api: Api, operation: Any, digest: str, *, examples: int) -> list[str
     return found
 
 
-@pytest.mark.slow
 def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path: Path) -> None:
     import schemathesis
     from schemathesis.config import SchemathesisConfig

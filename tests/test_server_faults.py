@@ -130,7 +130,6 @@ def finished(server: Process, job: str) -> Any:
 # --- killed
 
 
-@pytest.mark.slow
 def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_loses_nothing_and_doubles_nothing(
     ledger_url: str,
     tmp_path: Path,
@@ -167,7 +166,6 @@ def post_until_killed(
     return threads
 
 
-@pytest.mark.slow
 def test_a_run_whose_server_dies_before_it_is_graded_is_graded_by_the_next(ledger_url: str) -> None:
     from assay.server.routes import live
 
@@ -271,7 +269,6 @@ def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[
     return found
 
 
-@pytest.mark.slow
 @on_postgresql
 def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_of_each_others_events(
     ledger_url: str,
@@ -418,7 +415,6 @@ def full_disk(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
         disk.rmdir()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("full_disk", ["sqlite", "postgresql"], indirect=True)
 def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_there_is_room(
     full_disk: tuple[str, Path], tmp_path: Path
@@ -508,7 +504,6 @@ def test_a_full_disk_is_an_answer_that_every_route_with_a_token_describes() -> N
     assert sorted(without) == [f"{API}/health", f"{API}/ready"]
 
 
-@pytest.mark.slow
 @on_postgresql
 def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
     ledger_url: str, tmp_path: Path

@@ -654,7 +654,6 @@ def test_output_memory_a_hanging_run_and_a_score_off_the_scale_harm_no_other_run
         assert "the raw score is 85" in records[4]["metadata"]["scorer_errors"]["flow:score"]
 
 
-@pytest.mark.slow
 def test_a_workflow_that_stops_its_process_from_answering_is_ended_and_recorded_as_a_timeout(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -742,7 +741,6 @@ FINISHED = repeats(4, 20)
 """Runs that are done when the server is killed."""
 
 
-@pytest.mark.slow
 @on_sqlite
 def test_after_a_kill_what_is_finished_is_not_repeated_and_no_stream_tells_two_ends(
     ledger_url: str,  # noqa: F811

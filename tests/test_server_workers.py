@@ -272,7 +272,6 @@ def test_a_worker_that_starts_while_metrics_are_read_fails_no_request(
     assert not starting.exists()
 
 
-@pytest.mark.slow
 @with_proc
 def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_dies(
     library: Path, tmp_path: Path

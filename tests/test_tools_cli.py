@@ -1564,7 +1564,6 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
     assert rule(gate, "bee-server.tools", "primitives")[0] is True
 
 
-@pytest.mark.slow
 def test_the_tools_of_a_live_server_are_kept_in_the_tree_as_json(
     assay: Run, tmp_path: Path
 ) -> None:
