@@ -19,7 +19,7 @@ from test_pages_more_browser import Shop, shop, stocked
 
 __all__ = ["browser", "server", "shop", "site", "stocked"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 def test_the_overview_leads_to_what_needs_attention_and_back(site: Site) -> None:

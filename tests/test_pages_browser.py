@@ -35,7 +35,7 @@ from serving import Process
 
 __all__ = ["browser"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 SEEN = "2026-11-{day:02d}T10:00:00Z"
 HOSTILE = "<script>document.title='broken'</script><b>bold</b>"
 

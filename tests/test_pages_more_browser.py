@@ -26,7 +26,7 @@ from stocked import Stock, stocked_copy
 
 __all__ = ["browser"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 class Shop(Site):
