@@ -252,11 +252,77 @@ def test_a_worker_that_dies_loses_only_the_test_it_was_in(session: Any, tmp_path
     assert json.loads((tmp_path / "r.json").read_text())["counts"]["graded"] == 13
 
 
+MISSED = """
+import os
+
+@pytest.fixture
+def key():
+    if "DIES" in os.environ:
+        os._exit(7)
+    raise RuntimeError("no key")
+
+def test_a(assay):
+    assert assay.grade(load("good"))
+
+@pytest.mark.skip(reason="no time")
+def test_b(assay):
+    assert assay.grade(load("good"))
+
+def test_c(key, assay):
+    assert assay.grade(load("good"))
+
+def test_d(assay):
+    assert assay.grade(load("good"))
+"""
+
+
+def test_gates_that_were_skipped_or_never_ran_are_missing_from_the_report(
+    session: Any, tmp_path: Path
+) -> None:
+    done = session(MISSED, "-x", "--assay-report", "r.json")
+    assert done.code == 1
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["counts"]["graded"] == 1
+    assert {fault["file"][-1]: fault["message"] for fault in document["faults"]} == {
+        "b": "the test asked for grades and made none.",
+        "c": "the test asked for grades and made none.",
+        "d": "the test asks for grades and did not run.",
+    }
+    assert "no grade from test_it.py::test_d" in done.out
+
+
+def test_a_file_that_cannot_be_collected_is_missing_from_the_report(
+    session: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "test_broken.py").write_text("import nothing_of_this_name\n")
+    text = 'def test_a(assay):\n    assert assay.grade(load("good"))\n'
+    session(text, "--continue-on-collection-errors", "--assay-report", "r.json")
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert (document["counts"]["graded"], len(document["faults"])) == (1, 1)
+    assert document["faults"][0]["file"] == "test_broken.py"
+
+
+def test_a_worker_that_dies_before_the_fixture_leaves_its_test_missing(
+    session: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("xdist", reason="needs pytest-xdist")
+    session(MISSED, "-n", "1", "--assay-report", "r.json", env={"DIES": "1"})
+    faults = json.loads((tmp_path / "r.json").read_text())["faults"]
+    assert [fault["file"][-6:] for fault in faults] == ["test_b", "test_c"]
+
+
+def test_a_session_that_is_killed_leaves_no_earlier_report(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text("an earlier report")
+    text = "import os\n\ndef test_a(assay):\n    os._exit(0)\n"
+    session(text, "--assay-report", "r.json")
+    assert not (tmp_path / "r.json").exists()
+
+
 def test_a_failed_run_whose_test_passed_is_told_as_such(session: Any) -> None:
     done = session(MANY, "-k", "quiet or none")
     assert done.code == 0
     assert "test_it.py::test_quiet (its test passed)" in done.out
-    assert "no grade was made in test_it.py::test_none" in done.out
+    assert "no grade from test_it.py::test_none: the test asked for grades" in done.out
     assert "1 graded: 0 passed, 1 failed" in done.out
 
 

@@ -209,15 +209,22 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach what was graded to the report of the phase. An empty list shows that the test used the
-    fixture.
+    fixture, or was skipped or failed before it got it.
     """
     report = yield
     graded = item.stash.get(_GRADED, None)
+    if graded is None and report.when == "setup" and not report.passed and _asks(item):
+        graded = []
     if graded is not None:
         # reports carry what is set on them from worker to controller
         report.assay = list(graded)  # type: ignore[attr-defined]
         graded.clear()
     return report
+
+
+def _asks(item: pytest.Item) -> bool:
+    """Whether a test asks for grades."""
+    return "assay" in getattr(item, "fixturenames", ())
 
 
 # --- reporting
@@ -230,11 +237,25 @@ class SessionGrades:
         self.report = report
         self.tests: dict[str, list[dict[str, Any]]] = {}
         self.passed_tests: set[str] = set()
+        self.lost: dict[str, str] = {}
+        """What may have made grades and did not run, with the reason."""
+
+    def pytest_sessionstart(self) -> None:
+        """Remove an earlier report: a session that is killed must not leave it as its own."""
+        if self.report and os.path.isfile(self.report):
+            os.remove(self.report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file whose tests can't be collected."""
+        if report.failed:
+            self.lost[report.nodeid or "."] = "its tests could not be collected."
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect the grades in a report."""
         graded = getattr(report, "assay", None)
         if graded is None:
+            if report.when not in ("setup", "call", "teardown"):  # what xdist reports of a crash
+                self.lost[report.nodeid] = "the process that ran this test died."
             return
         self.tests.setdefault(report.nodeid, []).extend(graded)
         if report.when == "call" and report.passed:
@@ -246,13 +267,20 @@ class SessionGrades:
         """
         return [(test, one) for test in sorted(self.tests) for one in self.tests[test]]
 
-    def empty(self) -> list[str]:
-        """The tests that asked for grades and made none."""
-        return sorted(test for test, graded in self.tests.items() if not graded)
+    def missing(self) -> dict[str, str]:
+        """What asked for grades and made none, or may have, and the reason."""
+        none = "the test asked for grades and made none."
+        empty = {test: none for test, graded in self.tests.items() if not graded}
+        return dict(sorted({**empty, **self.lost}.items()))
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the report."""
+        for item in getattr(session, "items", ()):
+            if item.nodeid not in self.tests and _asks(item):
+                self.lost[item.nodeid] = "the test asks for grades and did not run."
+        if exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR):
+            self.lost["pytest"] = "the session ended before all tests had run."
         if self.report:
             from assay.errors import AssayError
 
@@ -270,8 +298,8 @@ class SessionGrades:
         form = format_of(path)
         results = [parse_json(one["result"].encode()) for _, one in self.ordered()]
         faults = [
-            Fault("the test asked for grades and made none.", code="FIL-005", file=test).as_dict()
-            for test in self.empty()
+            Fault(reason, code="FIL-005", file=place).as_dict()
+            for place, reason in self.missing().items()
         ]
         with closing(form), atomic_write(path) as stream:
             stream.write(form.head())
@@ -312,7 +340,8 @@ class SessionGrades:
         from assay.errors import printable
         from assay.views.grade_line import totals_text, versions_text
 
-        counts = self._counts(len(self.empty()))
+        missing = self.missing()
+        counts = self._counts(len(missing))
         failed = [(test, one) for test, one in self.ordered() if not one["passed"]]
         out = terminalreporter
         out.section("assay")
@@ -327,8 +356,8 @@ class SessionGrades:
             )
         if len(failed) > SHOWN:
             out.write_line(f"... and {len(failed) - SHOWN:,} more")
-        for test in self.empty()[:SHOWN]:
-            out.write_line(printable(f"no grade was made in {test}"), yellow=True)
+        for place, reason in list(missing.items())[:SHOWN]:
+            out.write_line(printable(f"no grade from {place}: {reason}"), yellow=True)
         out.write_line(totals_text(counts))
         if counts["graded"]:
             out.write_line(versions_text(counts))
