@@ -283,6 +283,38 @@ def test_a_panel_needs_more_than_half_or_everybody(
     )
 
 
+def test_a_panel_with_another_version_of_a_member_is_another_judge(
+    here: Run, tmp_path: Path
+) -> None:
+    put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
+    with scripted_judge() as judge:
+        names = [put_judge(tmp_path, name, judge, version="1") for name in ("x", "y")]
+        panel = [part for name in names for part in ("--judge", name)]
+        asked = ("judge", "panel", "runs.jsonl", *PLAIN, *panel, "--no-journal")
+        assert here(*asked, "-o", "old.jsonl").code == here(*asked, "-o", "same.jsonl").code == 0
+        put_judge(tmp_path, "y", judge, version="2")
+        assert here(*asked, "-o", "new.jsonl").code == 0
+    for name, is_other in (("same", False), ("new", True)):
+        done = here("gate", f"{name}.jsonl", "--baseline", "old.jsonl", "--rubric", "plain.yaml")
+        assert (done.code == 3, "m-y@2" in done.err) == (is_other, is_other), done.err
+
+
+def test_a_judge_sits_on_a_panel_once(here: Run, tmp_path: Path) -> None:
+    put_lines(tmp_path / "items.jsonl", [{"id": "1", "output": text(1, quality=0.75)}])
+    with scripted_judge() as judge:
+        names = [
+            part
+            for name in ("x", "y", "z")
+            for part in (
+                "--judge",
+                put_judge(tmp_path, name, judge, model="m-x" if name == "z" else f"m-{name}"),
+            )
+        ]
+        done = here("judge", "panel", "items.jsonl", *PLAIN, *names, "--vote", "majority")
+        assert not judge.requests()
+    assert (done.code, "x and z are the same judge" in done.err) == (2, True)
+
+
 @pytest.mark.req("W-071")
 def test_examples_are_shown_to_the_judge_and_a_reference_too(here: Run, tmp_path: Path) -> None:
     put_lines(tmp_path / "runs.jsonl", [run_tree(1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
@@ -11,7 +12,7 @@ from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, Options, arg
 from assay.cli.judge_specs import specs_of
 from assay.errors import UsageError
-from assay.judging.identity import prompt_name, rubric_name, scorer_of
+from assay.judging.identity import member_name, prompt_name, rubric_name, scorer_of
 from assay.judging.items import JudgedItem, read_examples, read_items
 from assay.judging.panel import Voted, convene
 from assay.judging.questions import RUBRIC_PROMPT, Question
@@ -145,6 +146,14 @@ def _panel(options: Options, store: Store | None) -> int:
             "a panel has at least two judges with different names.",
             fix="Give --judge once for each.",
         )
+    for spec, other in combinations(specs, 2):
+        if spec.digest == other.digest:
+            raise UsageError(
+                "CLI-001",
+                f"{spec.judge} and {other.judge} are the same judge, and its vote would count"
+                " twice.",
+                fix="Leave one out; --samples asks a judge more than once.",
+            )
     job = RubricJob(options)
     if options.dry_run:
         return common.dry_run(options, specs, job.asked())
@@ -178,7 +187,7 @@ def _panel(options: Options, store: Store | None) -> int:
     }
     as_one = {
         "kind": "llm",
-        "name": "panel:" + "+".join(spec.model for spec in specs),
+        "name": "panel:" + "+".join(map(member_name, specs)),
         "version": options.vote,
         "prompt_version": prompt_name(RUBRIC_PROMPT, **job.how()),
         "rubric": rubric_name(job.rubric),

@@ -73,6 +73,11 @@ def scorer_of(
     }
 
 
+def member_name(spec: JudgeSpec) -> str:
+    """A member of a panel in the panel's name: its model, and its version if it states one."""
+    return "@".join(part for part in (spec.model, spec.whole_version) if part)
+
+
 def answering(models: Iterable[str]) -> str | None:
     """The model that answered, as the endpoint named it; several as one text, which no card of a
     single model fits.
