@@ -174,6 +174,7 @@ AT_THE_START = (
 _BEGAN_WITH = {name: value for name, value in os.environ.items() if name.startswith(AT_THE_START)}
 SMALL = 1 << 14  # what a pipe holds on any system though nobody reads it yet
 FORKED = {"serve"}  # it has a process to lead
+STARTED = {"demo", "doctor"}  # test_installing.py starts them, and they take seconds
 TESTS = Path(__file__).resolve().parent
 STAYS = (sys.prefix, sys.base_prefix, str(TESTS.parent / "src"))
 _firsts: list[Path] = []
@@ -562,6 +563,8 @@ class Commands:
         can_be_told = sum(map(len, arguments)) < SMALL and can_be_forked({**os.environ, **env})
         kind = kind_of(arguments)
         first_of_verb, first_of_module = is_first(*kind[:1]), is_first(*kind)
+        if STARTED.intersection(kind[:1]):
+            first_of_verb = first_of_module = False
         if first_of_verb or not can_be_told or not self._one_at_a_time.acquire(blocking=False):
             return run_anew(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
         try:

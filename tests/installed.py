@@ -43,10 +43,12 @@ def installed_wheel() -> Installed:
         wheel, sdist = _build(place)
         venv.EnvBuilder(symlinks=True).create(place / "env")
         python = place / "env" / "bin" / "python"
-        install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-        options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+        install = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--no-deps"]
         done = subprocess.run(
-            [*install, *options, str(wheel)], capture_output=True, text=True, check=False
+            [*install, "--no-index", "--python", str(python), str(wheel)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         (site,) = (place / "env" / "lib").glob("python*/site-packages")

@@ -29,6 +29,20 @@ the repository and run all its tests (README.md, CONTRIBUTING.md), two need minu
 has its own tests, and one needs dbt.
 """
 RUN = [page for page in blocks.pages() if "```" in (ROOT / page).read_text("utf-8")]
+COSTLY = {
+    "docs/how-to/batch.md",
+    "docs/how-to/gate-in-ci.md",
+    "docs/how-to/judge.md",
+    "docs/how-to/opentelemetry.md",
+    "docs/how-to/serve.md",
+    "docs/how-to/write-a-plugin.md",
+    "docs/tutorials/agent.md",
+    "docs/tutorials/code-repair.md",
+    "docs/tutorials/mcp-server.md",
+}
+"""Pages that take seconds and show what tests of their subject prove: run `docs/blocks.py` on them
+when they change.
+"""
 
 
 @pytest.fixture
@@ -40,7 +54,10 @@ def run(commands: Commands) -> blocks.Run:
     return run_command
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.campaign] * (page in COSTLY)) for page in RUN],
+)
 def test_the_blocks_of_a_page_print_what_it_shows(
     run: blocks.Run, tmp_path: Path, programs: Path, page: str
 ) -> None:
