@@ -121,6 +121,14 @@ def with_raw(row: dict[str, Any], raw: float | None) -> dict[str, Any]:
     return {**row, "raws": {**row["raws"], SCORING.criteria[0].spec.id: raw}}
 
 
+def with_gates(row: dict[str, Any], places: str, verdict: bool | None = False) -> dict[str, Any]:
+    """The run with this verdict on some of the profile's gates."""
+    return {
+        **row,
+        "gates": row["gates"] | {SCORING.gates[int(place)].id: verdict for place in places},
+    }
+
+
 GOOD = runs(1, drop=0.0)
 POLITE = [{**row, "gates": {**row["gates"], "polite": True}} for row in GOOD]
 SLICED = {"0": (0, 2, 0.0), "12": (12, 2, 0.3), "3": (3, 2, 0.3), "6": (6, 3, 0.9)}
@@ -145,6 +153,8 @@ SIDES = {
             *GOOD[4:],
         ],
         "misses elsewhere": [*GOOD[:2], *(with_raw(row, 1) for row in GOOD[2:4]), *GOOD[4:]],
+        "open gates": [with_gates(GOOD[0], "01"), with_gates(GOOD[1], "2", None), *GOOD[2:]],
+        "fails elsewhere": [with_gates(GOOD[0], "0"), with_gates(GOOD[1], "1"), *GOOD[2:]],
         "invalid": [with_raw(GOOD[0], 99), *GOOD[1:]],
         "grouped": runs(1, drop=0.0, groups=8),
         "their outputs": [
@@ -307,6 +317,30 @@ def test_a_floor_missed_where_the_baseline_lacks_a_score_is_not_offset_elsewhere
     assert (floors["holds"], floors["violated"]) == (False, False)
     found, _, _ = floors["reason"].partition(" for which the baseline has no score.")
     assert found == "the candidate misses the floor of correctness in 2 samples"
+
+
+def test_gates_that_a_baseline_batch_lacks_evidence_for_do_not_offset_failures_of_others(
+    tmp_path: Path, assay: Any
+) -> None:
+    made = []
+    for suffix, maker in (("jsonl", cards), ("parquet", batch)):
+        ours, theirs = (
+            maker(tmp_path / f"{side}.{suffix}", side) for side in ("fails elsewhere", "open gates")
+        )
+        done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
+        made.append(done.json())
+        assert (done.code, made[-1]["outcome"]) == (1, "hold")
+        assert "in 2 of 40 samples, the baseline for certain in 1;" in made[-1]["reason"]
+        same = assay("gate", theirs, "--baseline", theirs, "--profile", PROFILE, "--json").json()
+        assert same["outcome"] == "promote"  # neither side has evidence for that gate
+    for field in (*DECIDED, "baseline"):
+        found = made[1][field], made[0][field]
+        if field == "baseline":
+            found = tuple(
+                [one[part] for part in ("gates", "coverage", "top_failure_reasons")]
+                for one in found
+            )
+        assert found[0] == found[1], field
 
 
 def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_is_named(

@@ -694,6 +694,26 @@ def test_gates_that_the_baseline_lacks_evidence_for_do_not_offset_failures_of_ot
             assert "fails a gate in 2 of 32 samples, the baseline for certain in 1" in found.reason
 
 
+def test_gates_that_an_unpaired_baseline_lacks_evidence_for_do_not_offset_failures() -> None:
+    def rows(*gates: dict[str, bool | None]) -> list[dict[str, Any]]:
+        changed = copy.deepcopy(BASELINE)
+        for row, verdicts in zip(changed, [*gates, *[{}] * N], strict=False):
+            row["hard_gates"] |= {"third": True, **verdicts}
+        return changed
+
+    left, right = {"looks_right": False}, {"no_policy_violation": False}
+    lacks: dict[str, bool | None] = {"third": None}
+    none = frozenset[str]()
+    before = rows(left | right, lacks)
+    for ours in (rows(left, right), rows(left, right | lacks), rows(left, lacks)):
+        found = unpaired(ours, before, severe_gates=none)
+        assert found.outcome == "hold"
+        assert "in 2 of 32 samples, the baseline for certain in 1; in 1 it" in found.reason
+    assert unpaired(rows(left), before, severe_gates=none).outcome == "promote"
+    sure = rows(left | right, {"third": False})
+    assert unpaired(rows(left, right), sure, severe_gates=none).outcome == "promote"
+
+
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
     failed = {"status": "error", **correctness(None)}
     both = correctness(None)

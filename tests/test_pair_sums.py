@@ -77,6 +77,7 @@ class Connection:
             "passed": "BOOLEAN",
             "score": "DOUBLE",
             "failed_gates": "VARCHAR[]",
+            "undetermined_gates": "VARCHAR[]",
             "extra_gates": "VARCHAR[]",
             "failed_floors": "VARCHAR[]",
             "norm_c 'quoted'": "DOUBLE",
@@ -101,6 +102,7 @@ one_run = st.tuples(
     st.sets(st.sampled_from([*PLAN.gates, *EXTRA])),
     st.booleans(),
     st.sets(st.sampled_from(EXTRA)),
+    st.sets(st.sampled_from([*PLAN.gates, *EXTRA])),
 )
 samples = st.lists(
     st.tuples(
@@ -118,7 +120,7 @@ samples = st.lists(
 def a_run(
     sample: str, group: str | None, attempt: int | None, drawn: Any, plan: BatchPlan = PLAN
 ) -> dict[str, Any]:
-    one, safe, failed, clean, extra = drawn
+    one, safe, failed, clean, extra, undetermined = drawn
     failed = sorted(failed & {*plan.gates, *extra} if not clean else set())
     score = (2 * (3 * one + safe) * 10_000 + 4 * NORM_ONE) // (8 * NORM_ONE)
     floors = ["safe"] if safe < FLOOR else []
@@ -130,6 +132,7 @@ def a_run(
         "passed": score >= 7000 and not failed and not floors,
         "score": f"{score // 100}.{score % 100:02}",
         "failed_gates": failed,
+        "undetermined_gates": sorted(undetermined & set(failed)),
         "extra_gates": sorted(extra),
         "failed_floors": floors,
         "norm_c 'quoted'": f"{one // NORM_ONE}.{one % NORM_ONE:09}",
@@ -147,7 +150,7 @@ def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
             run["passed"],
             frozenset([*plan.gates, *run["extra_gates"]]),
             frozenset(run["failed_gates"]),
-            frozenset(),
+            frozenset(run["undetermined_gates"]),
             frozenset(run["failed_floors"]),
             units,
             STRATUM,
@@ -199,6 +202,7 @@ def both_ways(
         assert expected.tally is not None
         assert tally.worse == expected.tally.worse
         assert tally.passes == expected.tally.passes
+        assert tally.gates.certain == expected.tally.gates.certain
         assert counted._replace(tally=None) == expected._replace(tally=None, pairs=())
 
 
@@ -224,8 +228,8 @@ def test_an_engine_counts_what_lists_of_pairs_come_to(
 
 
 def test_a_large_candidate_that_lost_a_few_runs_is_judged_by_what_they_could_have_held() -> None:
-    good = (871_000_000, NORM_ONE, set(), True, {"polite"})
-    better = (875_000_000, NORM_ONE, set(), True, {"polite"})
+    good = (871_000_000, NORM_ONE, set(), True, {"polite"}, set())
+    better = (875_000_000, NORM_ONE, set(), True, {"polite"}, set())
     for groups in (0, 40):
         theirs = [
             a_run(f"s{n:03}", f"g{n % groups}" if groups else None, None, good) for n in range(160)

@@ -187,14 +187,11 @@ def norms_evidence(
         if f"n_{item.name}" in there:
             size = identifier(f"n_{item.name}")
             wide.append(f"{size} AS {identifier(f'{item.name}_n')}")
-    wide += [
-        f"NOT LIST_CONTAINS(failed_gates, {text(gate)}) AS {identifier(gate)}"
-        for gate in plan.gates
-    ]
+    wide += [f"{_gate_verdict(text(gate))} AS {identifier(gate)}" for gate in plan.gates]
     carried = ", ".join(["run", *kept])
     gates = (
-        f"SELECT {carried}, gate, NOT LIST_CONTAINS(failed_gates, gate) AS verdict FROM (SELECT"
-        f" {carried}, failed_gates, UNNEST(extra_gates) AS gate FROM {source}) AS extra"
+        f"SELECT {carried}, gate, {_gate_verdict('gate')} AS verdict FROM (SELECT {carried},"
+        f" failed_gates, undetermined_gates, UNNEST(extra_gates) AS gate FROM {source}) AS extra"
     )
     rejected = (
         f"SELECT {carried}, {text(REJECTED)} AS criterion FROM (SELECT {carried}, UNNEST(RANGE("
@@ -204,6 +201,13 @@ def norms_evidence(
     return (
         f"SELECT {', '.join(wide)}, CAST(NULL AS DOUBLE) AS raw FROM {source}"
         f" UNION ALL BY NAME {gates} UNION ALL BY NAME {rejected}"
+    )
+
+
+def _gate_verdict(gate: str) -> str:
+    return (
+        f"CASE WHEN NOT LIST_CONTAINS(undetermined_gates, {gate})"
+        f" THEN NOT LIST_CONTAINS(failed_gates, {gate}) END"
     )
 
 

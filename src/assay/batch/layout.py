@@ -32,6 +32,7 @@ GRADE_COLUMNS = (
     "score",
     "adjusted_score",
     "failed_gates",
+    "undetermined_gates",
     "extra_gates",
     "failed_floors",
     "missing",

@@ -84,6 +84,11 @@ class PairQuery(BatchRunQuery):
         columns = ["sample", "COUNT(*) AS m", "COUNT(attempt) AS numbered", "MAX(grp) AS grp"]
         columns += [f"{_flag('MIN(p)')} AS p", f"{_sum('score')} AS score"]
         columns += [f"{_flag(f'MAX(g{index})')} AS g{index}" for index, _ in self.gates]
+        columns += [
+            f"CASE WHEN MAX(u{index}) = 1 AND MAX(g{index} - u{index}) = 0 THEN {_flag('1')}"
+            f" ELSE {_flag('0')} END AS u{index}"
+            for index, _ in self.gates
+        ]
         # a repeat doesn't vouch for a gate that another one lacks
         columns += [
             f"CASE WHEN MAX(g{index}) = 1 OR MIN(h{index}) = 1 THEN {_flag('1')} ELSE {_flag('0')}"
@@ -121,7 +126,8 @@ class PairQuery(BatchRunQuery):
             join = " LEFT JOIN matched ON matched.sample = o.sample"
         columns += lost
         for side in ("o", "t"):
-            fields = ["m", "p", "score", *(f"g{index}" for index, _ in self.gates)]
+            fields = ["m", "p", "score"]
+            fields += [f"{kind}{index}" for kind in "gu" for index, _ in self.gates]
             fields += [f"h{index}" for index, _ in self.extra]
             fields += [f"f{index}" for index, _ in self.floors]
             fields += [f"n{index}" for index in range(len(self.plan.criteria))]
@@ -172,6 +178,11 @@ class PairQuery(BatchRunQuery):
                     f"CASE WHEN {gone} THEN 1 ELSE o_{kind}{index} END AS {kind}{index}_o",
                     f"CASE WHEN has_t THEN t_{kind}{index} ELSE 0 END AS {kind}{index}_t",
                 ]
+        for index, _ in self.gates:
+            columns += [
+                f"COALESCE(o_u{index} = 1 AND t_u{index} = 1, FALSE) AS u{index}_both",
+                f"COALESCE(t_u{index} = 1, FALSE) AS u{index}_t",
+            ]
         for index in range(len(self.plan.criteria)):
             columns += [
                 f"CASE WHEN has_o THEN o_n{index} ELSE 0 END AS n{index}_o",
@@ -180,9 +191,16 @@ class PairQuery(BatchRunQuery):
         kept = f" WHERE NOT sample IN ({', '.join(map(text, left_out))})" if left_out else ""
         counted = f"SELECT {', '.join(columns)} FROM joined{kept}"
         points = [f"(20000000 * score_{side} + m_{side}) // (2 * m_{side})" for side in ("o", "t")]
+        certain = [
+            any_of(f"(g{index}_{side} = 1 AND NOT u{index}_{kind})" for index, _ in self.gates)
+            for side, kind in (("o", "both"), ("t", "t"))
+        ]
         fails = [
             f"({gone} OR {any_of(f'g{index}_o = 1' for index, _ in self.gates)}) AS fails_o",
             f"(has_t AND {any_of(f'g{index}_t = 1' for index, _ in self.gates)}) AS fails_t",
+            f"({gone} OR {certain[0]}) AS certain_o",
+            f"(has_t AND {certain[1]}) AS certain_t",
+            f"{any_of(f'u{index}_t' for index, _ in self.gates)} AS open_t",
         ]
         return (
             f"SELECT *, {points[0]} - {points[1]} AS d,"

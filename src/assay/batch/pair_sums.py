@@ -20,6 +20,7 @@ from assay.release.sides import LOST, Stratum
 from assay.release.tally import (
     MAX_MISSING,
     MAX_WORSE,
+    CertainFailures,
     ComparedSides,
     FloorTally,
     GateTally,
@@ -113,6 +114,7 @@ class _Tally:
                 self._samples(self._ungated(), counts["ungated"]),
                 self._lost_gates(counts),
                 counts["fails_known"],
+                CertainFailures(counts["certain_o"], counts["certain_t"], counts["open_t"]),
             ),
             floors=FloorTally(
                 self._items(
@@ -149,6 +151,9 @@ class _Tally:
             "fails_t": count_if("fails_t"),
             "fails_both": count_if("fails_o AND fails_t"),
             "fails_known": count_if("fails_o AND NOT alone"),
+            "certain_o": count_if("certain_o"),
+            "certain_t": count_if("certain_t"),
+            "open_t": count_if("open_t"),
             "newly": count_if("fails_o AND NOT fails_t"),
             "passes": count_if("pass_o = 1"),
             "gained": count_if("pass_o = 1 AND pass_t = 0"),

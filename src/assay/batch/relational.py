@@ -199,6 +199,7 @@ class _Grades:
             columns += [
                 f"ARRAY_AGG(gate) FILTER (WHERE {extra}) AS extras",
                 f"ARRAY_AGG(gate) FILTER (WHERE {extra} AND v <> 1) AS extra_failures",
+                f"ARRAY_AGG(gate) FILTER (WHERE {extra} AND v = -1) AS extra_undetermined",
                 f"COUNT(CASE WHEN {extra} THEN 1 END) AS extra_count",
                 f"COUNT(CASE WHEN {extra} AND NOT {is_name} THEN 1 END) AS misnamed",
             ]
@@ -349,12 +350,16 @@ class _Grades:
             "score_units / 1e2 AS score",
             "adjusted_units / 1e2 AS adjusted_score",
         ]
-        failed = [
-            f"CASE WHEN g{i} = 1 THEN NULL ELSE {text(gate)} END"
-            for i, gate in enumerate(plan.gates)
-        ]
-        extras = "extra_failures" if layout.gate is not None else ""
-        columns.append(f"{_names('gates_pass', failed, extras)} AS failed_gates")
+        for column, decided, extras in (
+            ("failed_gates", "= 1", "extra_failures"),
+            ("undetermined_gates", ">= 0", "extra_undetermined"),
+        ):
+            named = [
+                f"CASE WHEN g{i} {decided} THEN NULL ELSE {text(gate)} END"
+                for i, gate in enumerate(plan.gates)
+            ]
+            more = extras if layout.gate is not None else ""
+            columns.append(f"{_names('gates_pass', named, more)} AS {column}")
         # a gate that the profile lacks, and that passes, is in no other column: without this one
         # nothing would notice that the next version drops it
         none, more = ("extra_count = 0", "extras") if layout.gate is not None else ("TRUE", "")

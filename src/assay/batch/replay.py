@@ -330,6 +330,11 @@ def _row(
         "score": _decimal(graded.score_units, exact.SCORE_DIGITS),
         "adjusted_score": _decimal(graded.adjusted_score_units, exact.SCORE_DIGITS),
         "failed_gates": list(graded.hard_gate_failures),
+        "undetermined_gates": [
+            name
+            for name in graded.hard_gate_failures
+            if graded.scorecard.hard_gates.get(name) is None
+        ],
         "extra_gates": sorted(graded.scorecard.hard_gates.keys() - required),
         "failed_floors": list(graded.floor_failures),
         "missing": [one.name for one in graded.criteria if one.criterion.raw_score is None],
@@ -354,8 +359,8 @@ def _invalid_row(plan: ScoringPlan, shows_n: frozenset[str]) -> dict[str, Any]:
         "provisional_grade": None,
         "passed": False,
         "reason": INVALID,
-        **dict.fromkeys(("score", "adjusted_score", "failed_gates", "extra_gates")),
-        **dict.fromkeys(("failed_floors", "missing")),
+        **dict.fromkeys(("score", "adjusted_score", "failed_gates", "undetermined_gates")),
+        **dict.fromkeys(("extra_gates", "failed_floors", "missing")),
     }
     for name in (planned.spec.id for planned in plan.criteria):
         row |= dict.fromkeys((f"norm_{name}", f"adjusted_{name}", f"contribution_{name}"))

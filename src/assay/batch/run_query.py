@@ -90,6 +90,9 @@ class BatchRunQuery:
             f"{_units('score', 100)} AS score",
         ]
         columns += [f"{has_item('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
+        columns += [
+            f"{has_item('undetermined_gates', gate)} AS u{index}" for index, gate in self.gates
+        ]
         columns += [f"{has_item('extra_gates', gate)} AS h{index}" for index, gate in self.extra]
         columns += [
             f"{has_item('failed_floors', floor)} AS f{index}" for index, floor in self.floors

@@ -28,7 +28,8 @@ _TYPES = {
     "run": (),
     "passed": ("BOOLEAN",),
     "score": ("DOUBLE",),
-    **dict.fromkeys(("failed_gates", "extra_gates", "failed_floors", "missing"), LIST_TYPES),
+    **dict.fromkeys(("failed_gates", "undetermined_gates", "extra_gates"), LIST_TYPES),
+    **dict.fromkeys(("failed_floors", "missing"), LIST_TYPES),
     **dict.fromkeys(("grade", *GRADED_BY), _TEXT),
 }
 """The columns that a decision reads, and what the engines call their types; `run` has any."""
@@ -64,7 +65,8 @@ class SideCheck:
                     f"has the column {column!r} as {own}" if own else f"lacks the column {column!r}"
                 )
                 raise self._refused(
-                    f"{what}, so it isn't what `assay batch` writes for {self.plan.profile}."
+                    f"{what}, so it isn't what `assay batch` writes for {self.plan.profile}.",
+                    "Grade again with `assay batch`.",
                 )
         self._check_rows()
         return self._check_samples()
@@ -84,6 +86,7 @@ class SideCheck:
             if one.floor is not None:
                 scored = f" OR a{index} = 0" if one.distrusted else ""
                 conditions.append(f"(f{index} = 1) <> (n{index} < {one.floor}{scored})")
+        conditions += [f"u{index} > g{index}" for index, _ in self.query.gates]
         needed = max(plan.threshold, plan.bands[-2].edge)
         passes = f"(all_gates = 0 AND all_floors = 0 AND score >= {needed})"
         letter = letter_cases(

@@ -1,7 +1,4 @@
-"""The summary of a batch, counted by an engine.
-
-A row says which gates failed, not which of those had no verdict, so the two are counted together.
-"""
+"""The summary of a batch, counted by an engine."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from msgspec.structs import asdict
 
 from assay.batch.engine import BatchEngine, ask
 from assay.batch.quoting import text
-from assay.batch.run_query import BatchRunQuery, BatchView, count_if, has_item, total
+from assay.batch.run_query import BatchRunQuery, BatchView, any_of, count_if, has_item, total
 from assay.batch.side_checks import SideCheck, SideSampleCounts
 from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS
@@ -150,11 +147,14 @@ class _BatchSums:
 
     def sums(self) -> SideSums:
         gates = [count_if(f"g{index} = 1") for index, _ in self.query.gates]
+        undetermined = [count_if(f"u{index} = 1") for index, _ in self.query.gates]
+        open_gates = any_of(f"u{index} = 1" for index, _ in self.query.gates)
         has = [count_if(f"h{index} = 1") for index, _ in self.query.extra]
         reasons = self._reasons()
-        columns = ["COUNT(*)", total("p"), count_if("ARRAY_LENGTH(absent) > 0")]
+        inconclusive_runs = count_if(f"ARRAY_LENGTH(absent) > 0 OR {open_gates}")
+        columns = ["COUNT(*)", total("p"), inconclusive_runs]
         columns += [count_if(f"grade = {text(letter)}") for letter in LETTERS]
-        columns += [*gates, *has]
+        columns += [*gates, *undetermined, *has]
         for _, condition in reasons:
             columns += [count_if(condition), f"MIN(CASE WHEN {condition} THEN run END)"]
         norms = [self._norm_columns(index) for index in range(len(self.plan.criteria))]
@@ -163,7 +163,7 @@ class _BatchSums:
         values = iter(row)
         n, passed, inconclusive = (int(next(values) or 0) for _ in range(3))
         letters = {letter: int(next(values)) for letter in LETTERS}
-        failed = [int(next(values)) for _ in gates]
+        failed, unknown = ([int(next(values)) for _ in gates] for _ in range(2))
         sizes = [*[n] * len(self.plan.gates), *(int(next(values)) for _ in has)]
         why = [(reason, int(next(values)), next(values)) for reason, _ in reasons]
         counted = [_norm_counts([next(values) for _ in found]) for found in norms]
@@ -185,10 +185,14 @@ class _BatchSums:
             weighted_score=distribution(scores, SCORES, shared=shared),
             gates={
                 gate: GateSummary(
-                    failed=times, undetermined=0, n=size, rate=value_interval(wilson(times, size))
+                    failed=times,
+                    undetermined=lacking,
+                    n=size,
+                    rate=value_interval(wilson(times, size)),
                 )
-                for (_, gate), times, size in sorted(
-                    zip(self.query.gates, failed, sizes, strict=True), key=lambda item: item[0][1]
+                for (_, gate), times, lacking, size in sorted(
+                    zip(self.query.gates, failed, unknown, sizes, strict=True),
+                    key=lambda item: item[0][1],
                 )
                 if size
             },
@@ -215,7 +219,14 @@ class _BatchSums:
 
     def _reasons(self) -> list[tuple[str, str]]:
         """Why runs fail, in words, and the condition of each."""
-        named = [(f"gate {gate} failed", f"g{index} = 1") for index, gate in self.query.gates]
+        named = [
+            (f"gate {gate} {verdict}", condition)
+            for index, gate in self.query.gates
+            for verdict, condition in (
+                ("failed", f"g{index} = 1 AND u{index} = 0"),
+                ("is undetermined", f"u{index} = 1"),
+            )
+        ]
         named += [
             (f"{name} is below its critical floor", f"f{index} = 1")
             for index, name in self.query.floors

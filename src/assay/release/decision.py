@@ -37,6 +37,7 @@ from assay.release.required import (
     requirements,
 )
 from assay.release.sides import Side
+from assay.release.tally import CertainFailures
 from assay.release.unscored import unscored_baseline, unscored_runs
 from assay.stats.clusters import MINIMUM
 from assay.stats.comparison import Comparison, compare_unpaired
@@ -203,8 +204,20 @@ def unpaired_decision(
         guaranteed=rules.guaranteed,
     )
     results = unpaired_rules(ours, theirs, comparison, rules, own=rows, without_gates=without_gates)
+    certain = CertainFailures(
+        sum(bool(row.failed) for row in rows[0]),
+        sum(bool(row.failed - row.undetermined) for row in rows[1]),
+        sum(bool(row.undetermined) for row in rows[1]),
+    )
     unscored = unscored_baseline(
-        candidate, baseline, unscored_runs(candidate, baseline), comparison, strata, rules
+        candidate,
+        baseline,
+        unscored_runs(candidate, baseline),
+        comparison,
+        strata,
+        rules,
+        certain=certain,
+        sizes=(len(rows[0]), len(rows[1])),
     )
     open_rules = {rule: f"{reason} {_IN_PAIRS}" for rule, reason in unscored.items()}
     if groups[0] is None and groups[1] is not None:

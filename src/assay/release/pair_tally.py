@@ -17,6 +17,7 @@ from assay.release.sides import Row, Stratum
 from assay.release.tally import (
     MAX_MISSING,
     MAX_WORSE,
+    CertainFailures,
     ComparedSides,
     FloorTally,
     GateTally,
@@ -137,7 +138,18 @@ def _gates(pairs: Sequence[Pair]) -> GateTally:
         _all(pair.sample for pair in pairs if pair.known is not None and not pair.known.gates),
         _lost(pairs, "gate", "declaration"),
         sum(pair.candidate is None or bool(pair.candidate.failed) for pair in of_baseline(pairs)),
+        _certain(pairs),
     )
+
+
+def _certain(pairs: Sequence[Pair]) -> CertainFailures:
+    ours = theirs = unknown = 0
+    for _, mine, before in pairs:
+        open_gates = frozenset() if before is None else before.undetermined
+        ours += mine is None or bool(mine.failed - (mine.undetermined & open_gates))
+        theirs += before is not None and bool(before.failed - open_gates)
+        unknown += bool(open_gates)
+    return CertainFailures(ours, theirs, unknown)
 
 
 def _by_gate(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:

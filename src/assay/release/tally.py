@@ -156,6 +156,17 @@ class ComparedSides(NamedTuple):
     """Criteria that the candidate lost."""
 
 
+class CertainFailures(NamedTuple):
+    """How many samples fail a gate, without those that the baseline lacks evidence for. A gate that
+    both sides lack evidence for counts on neither.
+    """
+
+    candidate: int
+    baseline: int
+    undetermined: int
+    """Samples in which the baseline lacks evidence for a gate."""
+
+
 class GateTally(NamedTuple):
     """How many samples fail a gate."""
 
@@ -171,6 +182,7 @@ class GateTally(NamedTuple):
     """Gates and declarations that the candidate lost."""
     of_baseline: int
     """The candidate fails, and the sample isn't the candidate's alone."""
+    certain: CertainFailures
 
 
 class FloorTally(NamedTuple):

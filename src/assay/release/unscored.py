@@ -9,18 +9,18 @@ stays 0. A sample that the candidate has no score for either is left out: both c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import count
 from assay.records.grade import Grade
-from assay.release.pairs import Pair
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_finding
 from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE
 from assay.release.required import held
 from assay.release.sides import Side, Stratum
+from assay.release.tally import CertainFailures
 from assay.stats.comparison import Comparison
 
 AGAIN = "Evaluate the baseline again with all of its evidence."
@@ -65,31 +65,21 @@ def hold_unscored(
     """The decision, with every rule that the missing evidence of the baseline leaves open.
     `unscored` is as `unscored_runs` counts it.
     """
-    strata = promotion.tally.compared.strata if promotion.tally is not None else ()
-    found = unscored_baseline(candidate, baseline, unscored, promotion.comparison, strata, rules)
-    if reason := _gates_by_sample(promotion.pairs, rules):
-        found.setdefault(GATE_RULE, f"{reason}. {AGAIN}")
+    assert promotion.tally is not None
+    compared, certain = promotion.tally.compared, promotion.tally.gates.certain
+    found = unscored_baseline(
+        candidate,
+        baseline,
+        unscored,
+        promotion.comparison,
+        compared.strata,
+        rules,
+        certain=certain,
+        sizes=(compared.n, compared.n),
+    )
     for rule, reason in found.items():
         promotion = with_finding(promotion, reason, {}, rules, violated=False, id=rule)
     return promotion
-
-
-def _gates_by_sample(pairs: Sequence[Pair], rules: ReleaseRules) -> str:
-    """Whether more samples of the candidate fail a gate than the baseline's fail for certain. A
-    gate that both sides lack evidence for counts on neither.
-    """
-    ours = theirs = unknown = 0
-    for _, mine, before in pairs:
-        open_gates = frozenset() if before is None else before.undetermined
-        ours += mine is None or bool(mine.failed - (mine.undetermined & open_gates))
-        theirs += before is not None and bool(before.failed - open_gates)
-        unknown += bool(open_gates)
-    if not unknown or Fraction(ours - theirs, len(pairs)) <= Fraction(*rules.gate_failure_increase):
-        return ""
-    return (
-        f"the candidate fails a gate in {ours} of {len(pairs)} samples, the baseline for certain in"
-        f" {theirs}; in {unknown} it lacks evidence for one"
-    )
 
 
 def unscored_baseline(
@@ -99,8 +89,13 @@ def unscored_baseline(
     comparison: Comparison,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
+    *,
+    certain: CertainFailures,
+    sizes: tuple[int, int],
 ) -> dict[str, str]:
-    """Why a rule doesn't hold though it does as counted, by its id."""
+    """Why a rule doesn't hold though it does as counted, by its id. `sizes` are the samples of
+    each side of which `certain` counts the failures.
+    """
     unscored = {
         name: lacks
         for name, lacks in unscored.items()
@@ -111,7 +106,7 @@ def unscored_baseline(
     found = {
         SCORE_RULE: _scores(unscored, baseline, comparison, strata, rules),
         FLOOR_RULE: _floors(unscored, candidate, baseline, rules),
-        GATE_RULE: _gates(candidate, baseline, rules),
+        GATE_RULE: _gates(candidate, baseline, rules) or _samples(certain, sizes, rules),
     }
     return {rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason}
 
@@ -179,3 +174,19 @@ def _gates(candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
                 f" the baseline, where it is undetermined in {unknown} of {theirs.n}"
             )
     return ""
+
+
+def _samples(certain: CertainFailures, sizes: tuple[int, int], rules: ReleaseRules) -> str:
+    """Whether more samples of the candidate fail a gate than the baseline's fail for certain."""
+    n, before = sizes
+    if not certain.undetermined:
+        return ""
+    rise = Fraction(certain.candidate, n) - Fraction(certain.baseline, before)
+    if rise <= Fraction(*rules.gate_failure_increase):
+        return ""
+    of_before = "" if n == before else f" of {before}"
+    return (
+        f"the candidate fails a gate in {certain.candidate} of {n} samples, the baseline for"
+        f" certain in {certain.baseline}{of_before}; in {certain.undetermined} it lacks evidence"
+        " for one"
+    )
