@@ -25,7 +25,7 @@ from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
-from assay.server.graded_by import check_additions, refuse_scorers
+from assay.server.graded_by import refuse_scorers, with_additions
 from assay.server.pages import compare, compare_decision
 from assay.server.problems import Problem
 from serving import Api, serving
@@ -329,6 +329,23 @@ def test_a_server_requires_the_gates_that_its_project_declares(tmp_path: Path) -
         assert made["totals"]["gate_failures"]["polite"] == 1
         with pytest.raises(Problem, match="scorers or gates"):
             refuse_scorers(api.services)
+        for name, version, rude in (("old", 1, 0), ("new", 2, 0), ("rude", 2, 1)):
+            runs = answered(dated(faq(version, N)), f"Answer {version}.")
+            for n, one in enumerate(runs):
+                one["gates"] = {**(one.get("gates") or {}), "polite": {"passed": n >= rude}}
+            put(api, name, [{**one, "run_id": f"{name}-{one['run_id']}"} for one in runs])
+        kept = {"name": "production", "evidence": {"evaluation": "old"}}
+        assert api.post("/baselines", kept).status_code == 201
+        for name, expected in (("new", "promote"), ("rude", "reject")):
+            for before in ({"evaluation": "old"}, {"baseline": "production"}):
+                sides = {"candidate": {"evaluation": name}, "baseline": before}
+                found = api.post("/decisions", sides).json()["decision"]
+                assert found["outcome"] == expected, found["reason"]
+            page = get(api, f"?of=old&of={name}")
+            assert outcome(page) == expected.title()
+            command = page.text[page.text.index(f"assay gate {name}") :].split(" Samples")[0]
+            again = commands(tmp_path)(*shlex.split(command)[1:], "--json")
+            assert json.loads(again.out)["outcome"] == expected, (command, again.err)
     with serving(f"sqlite:///{tmp_path}/l.db", release=settings_in(tmp_path, gates)) as api:
         refused = api.post("/runs", run)
         assert (refused.status_code, refused.json()["code"]) == (422, "CFG-001")
@@ -446,10 +463,10 @@ def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(
     with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
         for name, choice in choices.items():
             if name in ("same", "order", "gates of scorers"):
-                check_additions(api.services, choice)
+                with_additions(api.services, choice)
             else:
                 with pytest.raises(AssayError, match="terms for judges of rag@2"):
-                    check_additions(api.services, choice)
+                    with_additions(api.services, choice)
 
 
 def test_the_rubric_of_the_project_is_not_replaced_by_that_of_evaluations() -> None:

@@ -117,14 +117,16 @@ def check_same(services: Services, what: str, name: str, wanted: str, *, field: 
         )
 
 
-def check_additions(services: Services, choice: EvaluationChoice) -> None:
-    """Refuse sides that were made without the scorers of assay.yaml, and a profile that evaluations
-    bring with them if it requires less than the file's.
+def with_additions(services: Services, choice: EvaluationChoice) -> EvaluationChoice:
+    """The choice with what the scorers of assay.yaml require of every run. Refuses a profile that
+    evaluations bring with them if it requires less than the file's.
     """
     own = services.settings.release
+    if choice.own is None and own.extended is not None:  # by this, evidence that arrives is graded
+        return choice._replace(profile=own.extended)
     needs_profile = choice.own is not None and own.profile is not None
     if choice.made is not None or not (any(own.additions) or needs_profile):
-        return
+        return choice
     profile = (
         load_profile(Document(dict(choice.own), OWN))
         if choice.own is not None
@@ -149,3 +151,4 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
             f"{own.source} declares scorers or gates that these evaluations were made without.",
             fix="Run both versions again with `assay run`.",
         )
+    return choice

@@ -11,7 +11,7 @@ from assay.archive.evaluation_choice import EvaluationChoice
 from assay.archive.evaluation_deciding import ReleaseSide, choose_for
 from assay.errors import AssayError
 from assay.release.policy import ReleaseRules, make_release_rules
-from assay.server.graded_by import check_additions
+from assay.server.graded_by import with_additions
 from assay.server.state import Services, check_name
 
 _BARS = {
@@ -63,8 +63,7 @@ def choice_for(
     choice = choose_for(
         candidate, baseline, policy=services.settings.policy, configured=own.graded_by
     )
-    check_additions(services, choice)
-    return choice
+    return with_additions(services, choice)
 
 
 def _graded_by(services: Services, candidate: ReleaseSide, baseline: ReleaseSide) -> list[str]:
@@ -99,6 +98,6 @@ def gate_command(
     address = settings.db
     is_file = address.startswith("sqlite:") or "://" not in address
     # the address of another database may contain a password: it comes from $ASSAY_DB or the file
-    kept = own.config is not None and (own.only_command or not is_file)
+    kept = own.config is not None and (own.only_command or any(own.additions) or not is_file)
     words += ["--config", str(own.config)] if kept else ["--no-config"]
     return shlex.join([*words, "--store", *([address] if is_file else [])])

@@ -43,7 +43,7 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import BASELINE, WRITE, Principal
-from assay.server.graded_by import check_additions, check_same, grader_by, with_configured
+from assay.server.graded_by import check_same, grader_by, with_additions, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
@@ -215,8 +215,7 @@ def _choice(
             policy=policy,
             flags=_FIELDS,
         )
-    if candidate is not None:
-        check_additions(services, choice)
+    choice = with_additions(services, choice)
     if choice.made is not None and candidate is not None:
         refuse_other_scale("the candidate", candidate.documents, choice.made)
     return choice
