@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from assay.server.logs import Log
+from assay.store.queue import waiting_for
 
 
 class Background:
@@ -58,10 +59,11 @@ class Background:
                 await asyncio.wait_for(self._woken.wait(), self._idle_s)
 
 
-def own_name() -> str:
-    """A unique name for this process."""
+def own_name(rules: str = "") -> str:
+    """A unique name for this process, with the rules of its server: see `store.queue`."""
     pid = os.getpid()
-    return f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
+    name = f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
+    return f"{name}{waiting_for(rules)}" if rules else name
 
 
 def is_dead(owner: str) -> bool:

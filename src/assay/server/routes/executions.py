@@ -96,7 +96,14 @@ async def accept(request: Request, services: Services, principal: Principal, tre
                 fix="Wait for one of them, or cancel it.",
                 headers={"Retry-After": "30"},
             )
-        job = jobs.new(jobs.EXECUTION, principal.project, kept, author=principal.author, name=name)
+        job = jobs.new(
+            jobs.EXECUTION,
+            principal.project,
+            kept,
+            author=principal.author,
+            name=name,
+            rules=services.rules,
+        )
         try:
             known = await asyncio.to_thread(stored.create, database, job, plan.runs)
         except stored.RunTaken as taken:
