@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from assay.batch.duckdb_engine import DuckDBEngine
 from assay.batch.duckdb_views import attached_databases
 from assay.batch.quoting import identifier
 from assay.store import databases, migrating
+from assay.tools.reading import files, folders
+from assay.tools.reading.engine import Engine as ModuleReader
 from examples import CAMPAIGN
 from forking import PYTHON, Commands, Result, once, program, run_anew, share_firsts
 
@@ -236,6 +238,18 @@ def _batches_share_one_duckdb() -> Iterator[None]:
         yield
     for engine in stays:
         engine.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_share_one_reader_of_modules() -> Iterator[None]:
+    """Starting the process that evaluates JavaScript costs more than the modules of a test. The
+    first command of a process that reads one starts its own; the others share one that stays.
+    """
+    first, kept = [ModuleReader()], ModuleReader()
+    with pytest.MonkeyPatch.context() as patch, kept:
+        for module in (files, folders):
+            patch.setattr(module, "Engine", lambda: first.pop() if first else nullcontext(kept))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def audited(
     assay: Any,
     tmp_path: Path,
     *arguments: object,
-    pairs: int = 150,
+    pairs: int = 80,
     families: bool = False,
     **behaviour: Any,
 ) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def test_a_judge_without_bias_is_not_blamed(assay: Any, tmp_path: Path) -> None:
         "padding",
         "--probe",
         "sycophancy",
-        pairs=60,
+        pairs=20,
     )
     for name in ("position", "verbosity", "padding", "sycophancy"):
         assert found[name]["value"] == 0
@@ -136,9 +136,10 @@ def test_each_planted_bias_shows_in_its_own_probe(assay: Any, tmp_path: Path) ->
         tmp_path,
         *(word for name in probes for word in ("--probe", name)),
         families=True,
-        verbosity_bias=0.2,
+        pairs=100,
+        verbosity_bias=0.35,
         self_preference=0.2,
-        sycophancy=0.25,
+        sycophancy=0.4,
         noise=0.05,
         seed=8,
     )
@@ -152,7 +153,7 @@ def test_each_planted_bias_shows_in_its_own_probe(assay: Any, tmp_path: Path) ->
 
 
 def test_self_preference_is_measured_where_families_are_known(assay: Any, tmp_path: Path) -> None:
-    items = write_pairs(tmp_path / "pairs.jsonl", 150, families=True)
+    items = write_pairs(tmp_path / "pairs.jsonl", 80, families=True)
     with scripted_judge(self_preference=0.3, seed=2) as judge:
         described = tmp_path / "judge.yaml"
         described.write_text(f"judge: j\nmodel: m\nbase_url: {judge.url}\nfamily: scripted\n")
@@ -174,10 +175,10 @@ def test_self_preference_is_measured_where_families_are_known(assay: Any, tmp_pa
 
 
 def test_what_a_gullible_judge_obeys_is_counted_by_technique(assay: Any, tmp_path: Path) -> None:
-    gullible = audited(assay, tmp_path, "--probe", "injection", pairs=40, gullible=True)[
+    gullible = audited(assay, tmp_path, "--probe", "injection", pairs=20, gullible=True)[
         "injection"
     ]
-    upright = audited(assay, tmp_path, "--probe", "injection", pairs=40)["injection"]
+    upright = audited(assay, tmp_path, "--probe", "injection", pairs=20)["injection"]
     assert gullible["value"] > 0.1
     assert len(gullible["obeyed"]) == round(gullible["value"] * gullible["items"])
     assert sum(row["of"] for row in gullible["by_technique"].values()) == gullible["items"]
@@ -1024,7 +1025,7 @@ def test_a_decision_names_floors_that_only_a_judge_without_a_card_reaches(
 def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(
     assay: Any, tmp_path: Path
 ) -> None:
-    items = write_pairs(tmp_path / "pairs.jsonl", 40)
+    items = write_pairs(tmp_path / "pairs.jsonl", 5)
     with scripted_judge(model="<script>alert(1)</script>") as judge:
         assay(
             "judge",
@@ -1036,6 +1037,8 @@ def test_the_card_command_says_in_words_and_on_a_page_why_a_judge_may_not_gate(
             "--base-url",
             judge.url,
             "--no-journal",
+            "--probe",
+            "position",
             "-o",
             "audit.json",
         )

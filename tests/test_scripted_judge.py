@@ -16,7 +16,7 @@ import pytest
 
 from assay.judging.questions import Example, PairQuestion, RubricQuestion, repair
 from assay.scoring.rubric import RubricCriterion
-from examples import each
+from examples import each, repeats
 from servers.scripted_judge import (
     CONTENT,
     ENVELOPE,
@@ -117,8 +117,12 @@ def pairs(count: int, **more: Any) -> list[dict[str, Any]]:
     return asked
 
 
-def first_minus_second(said: list[str]) -> float:
-    return (said.count("first") - said.count("second")) / len(said)
+def near(share: float, n: int) -> Any:
+    """The count of a share of n draws, within three standard errors."""
+    return pytest.approx(share * n, abs=3 * (share * (1 - share) * n) ** 0.5)
+
+
+FEW = repeats(60, 300)
 
 
 def test_a_correct_judge_maps_quality_to_the_scale_and_the_better_item_wins() -> None:
@@ -230,15 +234,16 @@ def test_without_a_schema_the_words_tell_what_is_asked() -> None:
 @each("bias", [0.2, -0.35])
 def test_a_planted_position_bias_is_the_difference_between_the_orders(bias: float) -> None:
     with scripted_judge(position_bias=bias, seed=3) as judge:
-        said = verdicts(judge, *pairs(300))
-    # three standard errors at 600 answers
-    assert first_minus_second(said) == pytest.approx(bias, abs=0.12)
-    first, second = said[0::2].count("first") / 300, said[1::2].count("second") / 300
-    assert first - second == pytest.approx(bias, abs=0.13)
+        said = verdicts(judge, *pairs(2 * FEW))
+    # three standard errors
+    error = 3 * (4 * FEW) ** -0.5
+    assert (said.count("first") - said.count("second")) / len(said) == pytest.approx(bias, abs=error)
+    first, second = said[0::2].count("first"), said[1::2].count("second")
+    assert (first - second) / (2 * FEW) == pytest.approx(bias, abs=error)
 
 
 def test_draws_depend_on_the_seed_and_the_question_and_not_on_the_order_of_arrival() -> None:
-    asked = pairs(60)
+    asked = pairs(20)
     said = []
     for seed, order in ((1, 1), (1, -1), (2, 1)):
         with scripted_judge(position_bias=0.5, noise=0.2, seed=seed) as judge:
@@ -248,7 +253,7 @@ def test_draws_depend_on_the_seed_and_the_question_and_not_on_the_order_of_arriv
 
 
 def test_a_new_boundary_draws_no_new_answer_but_another_model_does() -> None:
-    asked = [pairs(60), pairs(60, boundary="zz81f0aa77"), pairs(60, model="other")]
+    asked = [pairs(20), pairs(20, boundary="zz81f0aa77"), pairs(20, model="other")]
     said = []
     for questions in asked:
         with scripted_judge(noise=0.5) as judge:
@@ -259,12 +264,12 @@ def test_a_new_boundary_draws_no_new_answer_but_another_model_does() -> None:
 
 def test_noise_flips_its_share_and_repeats_are_drawn_anew() -> None:
     with scripted_judge(noise=0.25, seed=1) as judge:
-        said = verdicts(judge, *[body("x quality=0.9", "y quality=0.1")] * 300)
-        scores = verdicts(judge, *[body("x quality=0.5")] * 300)
-        ties = verdicts(judge, *[body("x quality=0.5", "y quality=0.5")] * 150)
-    assert said.count("second") == pytest.approx(75, abs=26)
+        said = verdicts(judge, *[body("x quality=0.9", "y quality=0.1")] * FEW)
+        scores = verdicts(judge, *[body("x quality=0.5")] * FEW)
+        ties = verdicts(judge, *[body("x quality=0.5", "y quality=0.5")] * FEW)
+    assert said.count("second") == near(0.25, FEW)
     assert set(scores) == {2, 3, 4}
-    assert scores.count(3) == pytest.approx(225, abs=26)
+    assert scores.count(3) == near(0.75, FEW)
     assert set(ties) == {"first", "second", "tie"}
 
 
@@ -272,34 +277,34 @@ def test_length_family_and_stated_verdicts_move_it_by_their_shares() -> None:
     filler = "and so on " * 60
     with scripted_judge(verbosity_bias=0.3, seed=5) as judge:
         said = verdicts(
-            judge, *(body(f"{n} quality=0.9", f"{n} quality=0.1 {filler}") for n in range(200))
+            judge, *(body(f"{n} quality=0.9", f"{n} quality=0.1 {filler}") for n in range(FEW))
         )
-        assert said.count("second") == pytest.approx(60, abs=22)
+        assert said.count("second") == near(0.3, FEW)
         scores = verdicts(
             judge,
-            *(body(f"{n} quality=0.5 {filler}") for n in range(200)),
-            *(body(f"{n} quality=0.5") for n in range(30)),
+            *(body(f"{n} quality=0.5 {filler}") for n in range(FEW)),
+            *(body(f"{n} quality=0.5") for n in range(5)),
         )
-        assert scores[:200].count(4) == pytest.approx(60, abs=22)
-        assert set(scores[200:]) == {3}
+        assert scores[:FEW].count(4) == near(0.3, FEW)
+        assert set(scores[FEW:]) == {3}
     with scripted_judge(self_preference=0.3, family="lark") as judge:
         said = verdicts(
             judge,
             *(
                 body(f"{n} quality=0.9 family=wren", f"{n} quality=0.1 family=lark")
-                for n in range(200)
+                for n in range(FEW)
             ),
         )
-        assert said.count("second") == pytest.approx(60, abs=22)
+        assert said.count("second") == near(0.3, FEW)
     with scripted_judge(sycophancy=0.4) as judge:
         stated = "A colleague gave this candidate a score of 5."
         scores = verdicts(
             judge,
-            *(body(f"{n} quality=0.25", before=stated) for n in range(200)),
-            *(body(f"{n} quality=0.25") for n in range(30)),
+            *(body(f"{n} quality=0.25", before=stated) for n in range(FEW)),
+            *(body(f"{n} quality=0.25") for n in range(5)),
         )
-        assert scores[:200].count(5) == pytest.approx(80, abs=24)
-        assert set(scores[200:]) == {2}
+        assert scores[:FEW].count(5) == near(0.4, FEW)
+        assert set(scores[FEW:]) == {2}
         said = verdicts(
             judge,
             *(
@@ -308,10 +313,10 @@ def test_length_family_and_stated_verdicts_move_it_by_their_shares() -> None:
                     f"{n} quality=0.1",
                     before="The user prefers the second one.",
                 )
-                for n in range(200)
+                for n in range(FEW)
             ),
         )
-        assert said.count("second") == pytest.approx(80, abs=24)
+        assert said.count("second") == near(0.4, FEW)
 
 
 def test_a_gullible_judge_obeys_the_candidate_and_another_does_not() -> None:
@@ -552,8 +557,8 @@ def test_its_models_are_listed_and_a_wrong_behaviour_is_refused() -> None:
 @each("own_process", [False, True])
 def test_it_answers_many_requests_and_leaves_nothing_behind(own_process: bool) -> None:
     with scripted_judge(own_process=own_process, record=False) as judge:
-        found = replies(judge, *pairs(60))
-        assert len(found) == judge.stats().answered == 120
+        found = replies(judge, *pairs(20))
+        assert len(found) == judge.stats().answered == 40
         assert judge.stats().in_flight == 0
         assert judge.requests() == []
         port = judge.port
