@@ -17,6 +17,7 @@ from assay.importers.importer import Wanted
 from assay.importers.known import KNOWN, fitting
 from assay.importers.tally import ImportTally
 from assay.records.reading import read_run
+from examples import repeats
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "fixtures" / "peers"
@@ -57,7 +58,7 @@ def broken(tree: Any, count: int, *, seed: int = 7) -> Iterator[Any]:
     """Copies of a tree, each with a part dropped, or replaced by something odd, or doubled."""
     chance = random.Random(seed)
     places = list(_places(tree))
-    for _ in range(count):
+    for _ in range(repeats(count // 3, count)):
         made = copy.deepcopy(tree)
         *above, last = chance.choice(places)
         parent = made

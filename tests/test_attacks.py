@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,7 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
-from examples import each, repeats
+from examples import CAMPAIGN, each, repeats
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -968,12 +969,12 @@ def talkative(family: str) -> dict[str, Any]:
 
 
 @each("family", FAMILIES)
-@each("words", WORDS)
-def test_words_in_any_text_field_change_no_verdict(family: str, words: str) -> None:
+def test_words_in_any_text_field_change_no_verdict(family: str) -> None:
     base = talkative(family)
     expected = judge(base)
     assert (expected["passed"], expected["hard_gate_failures"][-1]) == (False, "own_gate")
-    for path in text_places(base):
+    tried = [*product(text_places(base), WORDS)]  # no multiple of the step, so all come up
+    for path, words in tried if CAMPAIGN else tried[:: len(WORDS) - 1]:
         try:
             result = judge(json.dumps(replaced(base, path, words)))
         except Refused:

@@ -21,7 +21,7 @@ from assay.installing import install_hint
 from assay.stats.bootstrap import MINIMUM, bootstrap_mean
 from examples import CAMPAIGN, each, repeats, share
 
-RESAMPLES = 10_000
+RESAMPLES = repeats(2_000, 10_000)
 
 
 def made(kind: str, n: int, seed: int = 5) -> Any:

@@ -253,7 +253,7 @@ def test_the_same_input_prints_the_same_bytes_twice(assay: Any, tmp_path: Path) 
         lines(*(run(family, run_id=family) for family in FAMILIES))
     )
     first, second = (
-        assay("grade", "runs.jsonl", "--json", env={"PYTHONHASHSEED": seed}) for seed in "12"
+        assay("grade", "runs.jsonl", "--json", env=env) for env in ({}, {"PYTHONHASHSEED": "2"})
     )
     assert first.out == second.out
     assert first.code == second.code == 0
@@ -950,7 +950,7 @@ def _spots(tree: Any) -> Any:
 def test_no_document_however_mutated_is_a_fault_of_ours(
     assay: Any, tmp_path: Path, seed: int
 ) -> None:
-    made = mutants(repeats(800, 1500), seed)
+    made = mutants(repeats(400, 1500), seed)
     (tmp_path / "mutants.jsonl").write_text("".join(f"{line}\n" for line in made))
     done = assay(
         "grade", "mutants.jsonl", "--keep-going", "--json", "-o", "out.csv", "-o", "out.md"
@@ -958,7 +958,7 @@ def test_no_document_however_mutated_is_a_fault_of_ours(
     assert done.code == 3, done.err[:2000]
     document = parse_json(done.out.encode())
     assert document["counts"]["documents"] == len(made)
-    assert 100 < len(document["results"]) < len(made) - 100, (
+    assert len(made) // 8 < len(document["results"]) < len(made) * 7 // 8, (
         "the mutants must be of both kinds, or this proves little"
     )
     assert all(
@@ -1065,10 +1065,8 @@ PAD = "x" * 12_000
 
 def big_cards(count: int) -> list[str]:
     """Scorecards with a long note, so that few of them make a large file."""
-    return [
-        text(scorecard({"norm": (index % 101) / 100}, run_id=f"r-{index}", notes=[PAD]))
-        for index in range(count)
-    ]
+    made = [text(scorecard({"norm": norm / 100}, run_id="@", notes=[PAD])) for norm in range(101)]
+    return [made[index % 101].replace('"@"', f'"r-{index}"', 1) for index in range(count)]
 
 
 def test_the_answer_does_not_depend_on_the_number_of_processes(assay: Any, tmp_path: Path) -> None:
@@ -1197,7 +1195,7 @@ def test_a_worker_that_dies_ends_the_command_without_a_pass_instead_of_hanging_i
         assert os.listdir(tmp_path) == ["big.jsonl"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.campaign)])
 def test_an_endless_line_is_refused_in_little_memory(tmp_path: Path, jobs: int) -> None:
     path = tmp_path / "big.jsonl"
     path.write_text(lines(GOOD))

@@ -10,7 +10,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -148,7 +147,7 @@ class Terminal:
 
 
 @pytest.mark.parametrize("shell", list(SCRIPTS))
-def test_a_real_shell_completes(shell: str, tmp_path: Path) -> None:
+def test_a_real_shell_completes(shell: str, tmp_path: Path, programs: Path) -> None:
     program = shutil.which(shell)
     if program is None:
         lack = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
@@ -161,7 +160,7 @@ def test_a_real_shell_completes(shell: str, tmp_path: Path) -> None:
     stub = tools / "assay"
     stub.write_text(
         "#!/bin/sh\n"
-        f'[ "$1" = completion ] && exec \'{sys.executable}\' -m assay "$@"\n'
+        f'[ "$1" = completion ] && exec \'{programs}/assay\' "$@"\n'
         f"printf '%s\\n' \"$@\" end >> '{noted}'\n"
     )
     stub.chmod(0o755)

@@ -389,12 +389,12 @@ def test_an_answer_of_megabytes_is_graded(assay: Any, tmp_path: Path) -> None:
         item("b", match="word", expected_contains=["a" * 200]),
         item("c"),
     )
-    long = "x" * 2_000_000
+    long = "x" * 700_000
     write_answers(
         tmp_path,
         answer("a", f"{long} ate comió"),
-        answer("b", {**RIGHT, "correction": "a" * 2_000_000}),
-        answer("c", {**RIGHT, "explanation": "w " * 1_000_000}),
+        answer("b", {**RIGHT, "correction": "a" * 700_000}),
+        answer("c", {**RIGHT, "explanation": "w " * 350_000}),
     )
     found = assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "-o", "r.json")
     assert found.code == 0

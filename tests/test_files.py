@@ -31,6 +31,7 @@ from assay.files.json_files import (
 )
 from assay.files.yaml_files import locate, parse_yaml
 from examples import each
+from forking import bare_parent
 
 ONE = '{"a": 1}'
 
@@ -380,11 +381,11 @@ for found in stream_documents("-"):
     ],
 )
 def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STDIN], input=text, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith(shown)
-    assert bool(done.stdout) == bool(shown)
+    where = {"cwd": Path.cwd(), "env": {}, "timeout": 60}
+    done = bare_parent().run([], stdin=text.encode(), code=STDIN, **where)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(shown)
+    assert bool(done.out) == bool(shown)
 
 
 # --- YAML

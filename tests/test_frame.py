@@ -99,14 +99,12 @@ def test_every_command_has_a_sentence_an_example_that_names_it_and_known_options
 def test_an_option_that_takes_one_value_is_refused_the_second_time() -> None:
     seen = set()
     for name, command in commands().items():
-        for option in [
-            max(action.option_strings, key=len)
-            for action in command.parser(name)._actions
-            if action.option_strings and isinstance(action, argparse._StoreAction)
-        ]:
-            parser = command.parser(name)
-            chosen = next(one for one in parser._actions if option in one.option_strings)
-            value = str(next(iter(chosen.choices or ["1"])))
+        parser = command.parser(name)
+        for action in parser._actions:
+            if not (action.option_strings and isinstance(action, argparse._StoreAction)):
+                continue
+            option = max(action.option_strings, key=len)
+            value = str(next(iter(action.choices or ["1"])))
             with pytest.raises(UsageError, match=f"{option} is given twice") as caught:
                 parser.parse_args([option, value, option, value])
             assert caught.value.exit_code == ExitCode.MISUSE

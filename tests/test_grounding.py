@@ -371,9 +371,10 @@ def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
         "passed": len(claims),
         "total": len(claims),
     }
+    many = repeats(20_000, 100_000)
     hostile = [
         {
-            "text": '"' * 100_001 + "„" * 100_000 + "«" * 100_000 + "'" * 100_000 + "1," * 50_000,
+            "text": '"' * (many + 1) + "„" * many + "«" * many + "'" * many + "1," * many,
             "citations": ["d1"],
         }
     ]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.judging.fence import MARK, Fence, Salt, neutralise, occurs
 from assay.judging.questions import Example, PairQuestion, Question, RubricQuestion, put
-from examples import each
+from examples import CAMPAIGN, each
 from judges import ask, criterion, spec
 from servers.scripted_judge import scripted_judge
 
@@ -372,19 +372,20 @@ def test_no_injection_changes_the_form_of_a_question(injection: dict[str, Any]) 
 def test_a_judge_that_obeys_nobody_gives_every_injected_text_the_verdict_of_the_clean_one() -> None:
     clean = rubric_question("A plain answer. quality=0.25")
     questions: list[Question] = [clean]
-    for injection in INJECTIONS:
+    expected: list[int | str] = [2]
+    for number, injection in enumerate(INJECTIONS):
         text = f"A plain answer. quality=0.25\n{armed(injection, clean)}"
-        questions += [
-            rubric_question(text),
-            pair_question("quality=0.75", text),
-            pair_question(text, "quality=0.75"),
+        three: list[tuple[Question, int | str]] = [
+            (rubric_question(text), 2),
+            (pair_question("quality=0.75", text), "first"),
+            (pair_question(text, "quality=0.75"), "second"),
         ]
+        for question, verdict in three if CAMPAIGN else [three[number % 3]]:
+            questions.append(question)
+            expected.append(verdict)
     with scripted_judge(record=False) as judge:
         judged = ask(spec(judge.url, limits={"concurrency": 32}), questions)
         assert judge.stats().unmarked == 0
     verdicts = [answer.verdict for answer in judged.answers]
-    assert None not in verdicts
-    assert {verdict.score for verdict in verdicts if verdict and verdict.winner is None} == {2}
-    places = [verdict.place for verdict in verdicts if verdict and verdict.place]
-    assert places == ["first", "second"] * len(INJECTIONS)
+    assert [verdict and (verdict.place or verdict.score) for verdict in verdicts] == expected
     assert judged.client.usage.repairs == 0

@@ -182,18 +182,18 @@ def test_every_form_shows_the_number_and_that_it_is_no_grade() -> None:
     assert view.lines(report.schemas[0])[0].startswith("legibility 40/100")
 
 
-def test_a_server_of_5000_tools_is_scored_and_its_page_stays_small() -> None:
-    server = mcp(*({"name": f"look_{number}", "inputSchema": {}} for number in range(5000)))
-    findings = [finding("description-vague", f"tools.look_{number}") for number in range(5000)]
+def test_a_server_of_many_tools_is_scored_and_its_page_stays_small() -> None:
+    server = mcp(*({"name": f"look_{number}", "inputSchema": {}} for number in range(1200)))
+    findings = [finding("description-vague", f"tools.look_{number}") for number in range(1200)]
     report = score.report_of([scored(server, findings)], minimum=99)
     page, table = view.page(report, score.scale()), view.markdown(report)
-    assert len(report.schemas[0].tools) == 5000
+    assert len(report.schemas[0].tools) == 1200
     assert len(page) < 2_000_000
     assert len(table) < 20_000
-    assert "… and 4,000 more tools" in page
+    assert "… and 200 more tools" in page
     assert "more tools" in table
     many = score.report_of(
-        [scored(mcp(SEARCH), findings[:500])._replace(subject=f"s{n}") for n in range(120)]
+        [scored(mcp(SEARCH), findings[:50])._replace(subject=f"s{n}") for n in range(120)]
     )
     crowded = view.page(many, score.scale())
     assert len(crowded) < 2_000_000

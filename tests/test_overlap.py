@@ -213,7 +213,8 @@ def test_a_candidate_can_not_hide_a_changed_sample_behind_its_digest(
     rows = {name: {"metadata": {"sample_digest": f"row of {name}"}} for name in NAMES}
     before = [run(name, **rows[name]) for name in NAMES]
     after = [run(name, version=version, **rows[name]) for name in NAMES]
-    assert decided(grader, after, before).outcome == "promote"
+    if "metadata" not in change:  # once for each version is enough
+        assert decided(grader, after, before).outcome == "promote"
     after[0] = run(NAMES[0], version=version, **{**rows[NAMES[0]], **change})
     made = decided(grader, after, before)
     assert made.outcome == "reject"

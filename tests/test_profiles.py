@@ -942,15 +942,19 @@ def test_the_command_takes_a_library_and_a_profile_from_a_file(assay: Any, tmp_p
 # --- what is published stays as it is
 
 
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """The built-in shelf, published, in its own folder."""
-    root = tmp_path / "shelf"
-    root.mkdir()
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("published")
     for kind in ("profiles", "policies", "rubrics"):
         shutil.copytree(Path(BUILTIN) / kind, root / kind)
     publish(str(root), {})
     return root
+
+
+@pytest.fixture
+def copied(published: Path, tmp_path: Path) -> Path:
+    """The built-in shelf, published, in its own folder."""
+    return shutil.copytree(published, tmp_path / "shelf")
 
 
 def edit(file: Path, old: str, new: str) -> None:

@@ -90,7 +90,7 @@ def test_bad(assay):
     grade = assay.grade(load("bad"))
     assert grade.passed, grade.reason
 """
-    done = session(text, anew=True)
+    done = session(text)
     assert done.code == 1
     assert "AssertionError: hard_gate_failure" in done.out
     assert "bad  gate overall_status_success does not pass  test_it.py::test_bad" in done.out

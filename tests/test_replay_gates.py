@@ -20,7 +20,7 @@ from assay.store.ledger import open_ledger
 from assay.tools import checks, key_owners
 from examples import CAMPAIGN
 from judges import Run, here
-from postgres import ledger_url, postgres_url
+from postgres import ledger_url, on_sqlite, postgres_url
 from test_exam_gate import at, put, result
 from test_named_baseline import spoil
 from test_storing import count, newest
@@ -166,6 +166,7 @@ def test_a_stored_gate_on_exams_is_made_again_to_the_byte(
     assert here("ledger", "verify", "--db", "l.db").code == 0
 
 
+@on_sqlite
 def test_a_gate_on_exams_is_made_again_on_every_database(
     here: Run, exams: Path, ledger_url: str
 ) -> None:

@@ -323,10 +323,10 @@ def test_scores_whose_sum_overflows_are_still_numbers() -> None:
     }
 
 
-def test_a_million_tied_documents_take_seconds_not_hours() -> None:
-    scores = {f"d{index}": 1.0 for index in range(200_000)}
+def test_many_tied_documents_take_no_time() -> None:
+    scores = {f"d{index}": 1.0 for index in range(50_000)}
     evaluate(
-        {"q": {f"d{index}": 1 for index in range(0, 200_000, 20)}}, {"q": scores}, ["map", "bpref"]
+        {"q": {f"d{index}": 1 for index in range(0, 50_000, 20)}}, {"q": scores}, ["map", "bpref"]
     )
 
 

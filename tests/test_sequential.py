@@ -89,7 +89,7 @@ def test_a_run_may_stop_early_when_the_difference_is_clear() -> None:
 
 def test_the_sequence_is_less_than_twice_as_wide_as_students_interval() -> None:
     draw = np.random.default_rng(4)
-    for sd, n in ((10, 5000), (30, 1000)):
+    for sd, n in ((10, 2000), (30, 1000)):
         values = draw.normal(0, sd, n).round(1).clip(-100, 100)
         found = MeanSequence(DIFFERENCES).update(values.tolist())
         assert found.high - found.low < 2 * 2 * 1.96 * values.std() / n**0.5
@@ -112,7 +112,7 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
 
 @pytest.mark.req("W-075")
 def test_the_truth_is_excluded_at_any_look_in_at_most_5_percent_of_all_runs() -> None:
-    often = repeats(8, 200)
+    often = repeats(5, 200)
     cells = campaign.anytime(often, looks=repeats(6, 8), step=40)
     ours = [cell for cell in cells if cell.method != "student-t at each look"]
     for cell in ours:

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
+from assay.canon import digest
 from assay.cli import demo
 from assay.cli.demo import EXAMPLES
-from assay.library import fingerprint
+from assay.library.families import FAMILIES
+from assay.library.lock import lock_of
+from assay.registry import home_value
 from assay.tools.ecma import document_bytes
 from assay.tools.forms import all_schemas
 from conftest import ROOT
@@ -28,6 +32,8 @@ JUDGE = (
     'import json,sys; text = sys.stdin.read(); print(json.dumps([{"score": 4.5 if "parameter" in'
     ' text else 4, "reasoning": "clear"}]))'
 )
+
+JUDGE_COMMAND = f"{sys.executable} -IS judge.py"
 
 
 def _valid(name: str, document: Any) -> bool:
@@ -47,7 +53,7 @@ def graded(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> dict
     source = Path(EXAMPLES) / "tools" / "harbours.mjs"
     work = tmp_path / "proofs" / "grade-work" / "tidewatch_harbours"
     assert assay("tools", "grade", source, "--emit-prompts").code == 0
-    assert assay("tools", "score", work / "prompts.json", "--judge", "python3 judge.py").code == 0
+    assert assay("tools", "score", work / "prompts.json", "--judge", JUDGE_COMMAND).code == 0
     done = assay("tools", "grade", source, "--consume-scores", work / "scores.json", "--json")
     assert done.code == 0, done.err
     (report,) = (tmp_path / "proofs" / "grade-reports").iterdir()
@@ -115,13 +121,18 @@ def test_the_demo_grades_tools_good_vetoed_and_unsound() -> None:
 
 @pytest.mark.req("F-006", "F-007", "F-013", "F-033")
 def test_the_systems_of_tool_schemas_have_versions_and_fingerprints_of_their_own() -> None:
-    found = {(system.family, system.name): system for system in fingerprint.current()}
-    assert set(found) >= {("flowmcp", "scoring"), ("flowmcp", "grading")}
-    assert found["flowmcp", "scoring"].version == "scoringSystem/1.0.0"
-    assert found["flowmcp", "grading"].version == "gradingSystem/1.0.0"
-    assert not [
-        line for line in fingerprint.check(list(found.values())) if line.startswith("flowmcp")
-    ]
+    now = {
+        system.name: {
+            "version": system.version,
+            "fingerprint": digest(home_value(system.behaviour)()),
+        }
+        for system in FAMILIES["flowmcp"].systems
+    }
+    assert now == lock_of().systems["flowmcp"]
+    assert {name: system["version"] for name, system in now.items()} == {
+        "scoring": "scoringSystem/1.0.0",
+        "grading": "gradingSystem/1.0.0",
+    }
 
 
 def test_every_requirement_of_tool_schemas_is_proven_or_named_as_not_ours(shared: Path) -> None:
@@ -287,7 +298,7 @@ def test_a_judge_is_asked_anew_each_time_with_nothing_but_its_prompt(
     assert assay("tools", "grade", source, "--emit-prompts").code == 0
     prompts = tmp_path / "proofs" / "grade-work" / "tidewatch_harbours" / "prompts.json"
     for _ in range(2):
-        assert assay("tools", "score", prompts, "--judge", "python3 judge.py").code == 0
+        assert assay("tools", "score", prompts, "--judge", JUDGE_COMMAND).code == 0
     document = json.loads(prompts.read_text())
     seen = [json.loads(line) for line in counter.read_text().splitlines()]
     assert seen == 2 * [

@@ -1365,7 +1365,9 @@ def whole(score: object = 5, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("F-109", "F-098", "F-117")
-@pytest.mark.parametrize(("count", "grade"), [(5, "B"), (7, "A")])
+@pytest.mark.parametrize(
+    ("count", "grade"), [(5, "B"), pytest.param(7, "A", marks=pytest.mark.campaign)]
+)
 def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
     quick: Run, tmp_path: Path, count: int, grade: str
 ) -> None:

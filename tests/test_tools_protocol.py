@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import run as run_command
-from forking import Commands
+from forking import Commands, Forked
 from forking import Result as Said
 from serving import is_running, until
 
@@ -555,25 +555,11 @@ def test_reports_of_one_second_from_several_processes_are_all_kept(
     bees: Path, tmp_path: Path
 ) -> None:
     put(tmp_path / "s.json", scores())
-    command = [
-        sys.executable,
-        "-m",
-        "assay",
-        "tools",
-        "grade",
-        "scales.json",
-        "--consume-scores",
-        "s.json",
-        "--now",
-        GRADED,
-    ]
-    started = [
-        subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        for _ in range(3)
-    ]
-    assert [process.wait(60) for process in started] == [0] * 3
+    words = ("tools", "grade", "scales.json", "--consume-scores", "s.json", "--now", GRADED)
+    started = [Forked(*words, cwd=tmp_path) for _ in range(3)]
+    for process in started:
+        process.communicate()
+    assert [process.returncode for process in started] == [0] * 3
     reports = list((tmp_path / REPORTS).iterdir())
     assert len(reports) == 3
     assert {json.loads(path.read_bytes())["grade"] for path in reports} == {"B"}
@@ -961,7 +947,7 @@ def judge(tmp_path: Path, body: str) -> str:
         "open(os.path.join(log, f'{call:03}'), 'w').write(json.dumps({'pid': os.getpid(), 'cwd':"
         " os.getcwd(), 'held': os.listdir(), 'asked': asked}))\n"
     )
-    return f"{sys.executable} {put(tmp_path / 'judge.py', head + body)}"
+    return f"{sys.executable} -IS {put(tmp_path / 'judge.py', head + body)}"
 
 
 def calls(tmp_path: Path) -> list[dict[str, Any]]:
@@ -1431,20 +1417,15 @@ def test_an_interrupted_scoring_does_not_deny_what_it_has_written(
 ) -> None:
     emit(quick, apiary)
     command = judge(tmp_path, "time.sleep(30) if call >= 2 else print('{\"score\": 4}')")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "assay", "tools", "score", "proofs/grade-work", "--judge", command],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = Forked("tools", "score", "proofs/grade-work", "--judge", command, cwd=tmp_path)
     deadline = time.monotonic() + 20
     while len(list((tmp_path / "log").iterdir())) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate()
     assert process.returncode == 130
     assert len(list((tmp_path / "proofs/grade-work").rglob("scores.json"))) == 1
-    assert b"nothing was written" not in err
+    assert "nothing was written" not in err
 
 
 # --- a module, from end to end

@@ -244,7 +244,9 @@ def test_a_selection_of_four_namespaces_is_not_graded_however_many_members_it_ha
 
 
 @pytest.mark.req("F-109", "F-110")
-@pytest.mark.parametrize(("count", "grade"), [(5, "B"), (6, "B"), (7, "A")])
+@pytest.mark.parametrize(
+    ("count", "grade"), [pytest.param(5, "B", marks=pytest.mark.campaign), (6, "B"), (7, "A")]
+)
 def test_a_selection_of_five_or_six_namespaces_cannot_be_a(
     tmp_path: Path, count: int, grade: str
 ) -> None:
