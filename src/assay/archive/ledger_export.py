@@ -24,7 +24,16 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from assay.archive.export_rows import COLUMNS, FORGOTTEN, GONE, ROWS, ExportedGrade, exported
+from assay.archive.export_rows import (
+    CELL,
+    COLUMNS,
+    FORGOTTEN,
+    GONE,
+    HEAD,
+    ROWS,
+    ExportedGrade,
+    exported,
+)
 from assay.errors import InputError, UsageError
 from assay.files.atomic import put_in_place, write_file
 from assay.files.json_files import parse_json
@@ -32,7 +41,7 @@ from assay.records.typed import convert
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.listing import evidence_of
-from assay.views.parquet import encode_row, load_duckdb, write_parquet
+from assay.views.parquet import encode_row, load_duckdb, parquet_columns, write_parquet
 
 SCHEMA = "assay.ledger-export/1"
 MANIFEST, STAGING = "_export.json", ".staging"
@@ -300,7 +309,7 @@ def _start_over(folder: str) -> str:
 
 
 def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> None:
-    """Refuse to continue an export of another ledger, or one that has lost files."""
+    """Refuse to continue an export of another ledger, or one that lacks files or columns."""
     if state.last is not None:
         last = ledger.get(state.last, project=project)
         if last is None or last.seq != state.last_seq:
@@ -316,6 +325,18 @@ def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> N
             "STO-019",
             f"{len(lost)} exported file{'s are' if len(lost) > 1 else ' is'} gone, such as"
             f" {lost[0]}.",
+            where=folder,
+            fix=_start_over(folder),
+        )
+    oldest = next(iter(state.files), None)
+    if oldest is None:
+        return
+    known = parquet_columns(os.path.join(folder, oldest))
+    if absent := next((name for name in (*CELL, *HEAD) if name not in known), None):
+        raise InputError(
+            "STO-019",
+            f"the files in this folder lack the column '{absent}', because an earlier version of"
+            " Assay wrote them.",
             where=folder,
             fix=_start_over(folder),
         )

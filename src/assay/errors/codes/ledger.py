@@ -84,7 +84,7 @@ CODES: dict[str, ErrorCode] = {
         ),
     ),
     "STO-019": ErrorCode(
-        "An export cannot be continued: it belongs to another ledger, or files are missing.",
+        "An export cannot be continued: it is another ledger's, or lacks files or columns.",
         "Export into an empty folder.",
     ),
     "SRV-400": ErrorCode(
