@@ -744,6 +744,10 @@ def test_storing_old_runs_again_makes_them_no_newer(
         for evidence in (old, {"evaluation": "undated"}):
             posted = api.post("/baselines", {"name": "posted", "evidence": evidence}).json()
             assert posted["baseline"]["made_at"] == "2024-01-01T00:00:00.000Z"
+            (warning,) = posted["warnings"]
+            assert "days old; release@1 allows 90. Decisions refuse it. Evaluate" in warning
+        fresh = api.post("/baselines", {"name": "posted", "evidence": runs(3)}).json()
+        assert fresh["warnings"] == []
 
 
 def evaluation(api: Api, name: str) -> Any:

@@ -17,7 +17,14 @@ from assay.files.json_files import Document, StoredInput, Unread, stream_documen
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
-from assay.release.baseline import EvidenceAge, StoredBaseline, changed, check_age, refuse_exam
+from assay.release.baseline import (
+    EvidenceAge,
+    StoredBaseline,
+    age_warning,
+    changed,
+    check_age,
+    refuse_exam,
+)
 from assay.release.comparability import check_kept_rules
 from assay.release.overlap import align
 from assay.release.pairs import pair_up
@@ -175,10 +182,8 @@ def warn_of_age(
     stored: StoredBaseline, rules: ReleaseRules, now: datetime | None, then: str
 ) -> None:
     """Warn of a baseline that is older than the policy allows."""
-    try:
-        check_age(stored, rules, now=now)
-    except NotEnoughEvidence as error:
-        opt.warn(f"{error.message} {then} {error.fix}")
+    if warning := age_warning(stored, rules, now=now, then=then):
+        opt.warn(warning)
 
 
 def given_rules(options: Options) -> set[str]:

@@ -112,12 +112,13 @@ def check_kept_age(
     record: Mapping[str, Any], rules: ReleaseRules, *, where: str, now: datetime | None = None
 ) -> None:
     """Refuse a baseline in a ledger that is too old or has no date, like one in a folder."""
+    check_age(kept_baseline(record, where), rules, now=now)
+
+
+def kept_baseline(record: Mapping[str, Any], where: str) -> StoredBaseline:
+    """A baseline in a ledger, like one in a folder."""
     made_at = moment_of(str(record.get("made_at")), where)
-    check_age(
-        StoredBaseline(str(record.get("name")), where, "runs", made_at, dict(record)),
-        rules,
-        now=now,
-    )
+    return StoredBaseline(str(record.get("name")), where, "runs", made_at, dict(record))
 
 
 Seen = Callable[[Document, Graded], None]

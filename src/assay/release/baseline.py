@@ -278,6 +278,17 @@ def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | No
         )
 
 
+def age_warning(
+    stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None, then: str
+) -> str | None:
+    """A warning of a baseline that is older than the policy allows, and what follows `then`."""
+    try:
+        check_age(stored, rules, now=now)
+    except NotEnoughEvidence as error:
+        return f"{error.message} {then} {error.fix}"
+    return None
+
+
 def names(folder: str) -> list[str]:
     """The stored names, in order; a name means its newest version."""
     return sorted({name for name, _ in _versions(folder)})

@@ -33,11 +33,18 @@ from assay.archive.sides import (
 )
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
-from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, regraded_note
+from assay.pipeline.deciding import (
+    Terms,
+    check_kept_age,
+    decide,
+    declared,
+    kept_baseline,
+    regraded_note,
+)
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
-from assay.release.baseline import check_name, moment_of
+from assay.release.baseline import age_warning, check_name, moment_of
 from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
@@ -351,7 +358,10 @@ async def post_baseline(
         principal.project, lambda: _kept(services, principal.project, principal.author, asked)
     )
     stored = await store_last(services, principal.project, drafts)
-    return bodies.created(request, stored, "baselines", baseline=record)
+    kept, rules = kept_baseline(record, "baseline"), _rules(services, None)
+    warning = age_warning(kept, rules, now=None, then="Decisions refuse it.")
+    warnings = [] if warning is None else [warning]
+    return bodies.created(request, stored, "baselines", baseline=record, warnings=warnings)
 
 
 def _kept(
