@@ -128,6 +128,10 @@ def test_a_grade_of_a_stored_decision_is_replayed_from_its_own_run(
         assert (len(grades), ledger.count("scorecard").n, ledger.count("run").n) == (2, 1, 2)
     for digest in (*grades, newest(f"{tmp_path}/l.db", "decision")):
         assert assay("ledger", "replay", digest, "--db", "l.db").code == 0
+    for path in ("candidate.jsonl", "baseline.jsonl"):
+        tree = json.loads((tmp_path / path).read_text())
+        posted = lite.post("/runs", tree).json()
+        assert lite.get(f"/runs/{posted['digest']}/grade").json() == posted["grade"]
 
 
 def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(
