@@ -15,6 +15,7 @@ import jsonschema_rs
 import pytest
 
 import assay.views.event_schema as published
+from assay.archive.release_settings import ReleaseSettings
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
 from assay.store import executions as stored
@@ -575,6 +576,18 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(
         assert [kind for _, kind, _ in events] == ["error"]
         assert not list(VALID.iter_errors(events[0][2]))
         assert len(seen(tmp_path)) == 2
+
+
+def test_an_execution_is_not_continued_under_other_rules(url: str, tmp_path: Path) -> None:
+    with executing(url, tmp_path) as api:
+        made = ask(api, asked("wait go"))
+        until(lambda: len(seen(tmp_path)) == 1)
+    (tmp_path / "workflows" / "review" / "go").touch()
+    other = ReleaseSettings(config=str(tmp_path / "assay.yaml"), profile="rag-measured@2")
+    with executing(url, tmp_path, release=other) as api:
+        found = finished(api, made)
+        assert (found["state"], found["counts"]["failed"]) == ("failed", 1)
+        assert "would be graded by two sets of rules" in found["faults"][0]["message"]
 
 
 # --- gold

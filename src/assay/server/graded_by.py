@@ -9,8 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from assay.archive.evaluation_choice import OWN, EvaluationChoice, covers
+from assay.canon import digest
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document
+from assay.records.evidence import Workflow
 from assay.scoring.extension import extended
 from assay.scoring.profile import load_profile
 from assay.server.grading import BasedGrader
@@ -38,6 +40,11 @@ def grader_of(
             )
         rules["profile"] = own.extended
     return services.grader(project, **rules)
+
+
+def rules_digest(grader: BasedGrader, workflow: Workflow) -> str:
+    """The profile, rubric and policy that grade the runs of a workflow, as one digest."""
+    return digest({**grader.plan_for(workflow).plan.digests, "policy": grader.rules.digest})
 
 
 def grader_by(

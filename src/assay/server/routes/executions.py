@@ -34,7 +34,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
-from assay.server.graded_by import grader_of, refuse_scorers
+from assay.server.graded_by import grader_of, refuse_scorers, rules_digest
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.state import SERVICES, Services
@@ -148,7 +148,7 @@ def _execution_plan(
     except Misfit as error:
         raise misfit(error.reasons) from None
     refuse_scorers(services)
-    _can_be_graded(services, project, workflow)
+    rules = _can_be_graded(services, project, workflow)
     settings = _settings(body, workflow, execution, services.settings.run_concurrency)
     runs = [
         stored.Planned(one.run_id, one.sample.sample_id, one.attempt)
@@ -164,6 +164,7 @@ def _execution_plan(
             **samples,
         },
         "code": code_of(workflow),
+        "rules": rules,
         **{
             field: getattr(settings, field)
             for field in ("name", "repeat", "concurrency", "timeout_s", "retries")
@@ -213,21 +214,16 @@ def _not_there(error: AssayError, what: str) -> Problem:
     )
 
 
-def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -> None:
+def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -> str:
     """Check that the profile and rubric exist before anything runs: a typo must not waste a night
-    of calls.
+    of calls. Returns the digest of the rules.
     """
-    sample = Sample(id="x", version="1", sample_id="x")
+    sample, subject = Sample(id="x", version="1", sample_id="x"), Subject(**workflow.subject())
+    run = Run("assay.run/1", run_id="x", workflow=subject, dataset=sample, status="cancelled")
     try:
-        grader_of(services, project).scorecard(
-            Run(
-                schema="assay.run/1",
-                run_id="x",
-                workflow=Subject(**workflow.subject()),
-                dataset=sample,
-                status="cancelled",
-            )
-        )
+        grader = grader_of(services, project)
+        grader.scorecard(run)
+        return rules_digest(grader, subject)
     except InputError as error:
         raise _not_there(error, f"the file of the workflow {workflow.id!r}") from None
 
