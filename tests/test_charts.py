@@ -42,7 +42,6 @@ from assay.views.charts import (
     decisions,
     exam_history,
     exams,
-    gates,
     grades,
     judges,
     steps,
@@ -193,7 +192,7 @@ def charts() -> dict[str, Chart]:
             threshold=run["pass_threshold"],
             policy=run["policy"],
         ),
-        "gate_failures": gates.gate_failures(summary()["gates"], summary()["n"]),
+        "gate_failures": summaries.gate_failures(summary()["gates"], summary()["n"]),
         "paired_scatter": decisions.paired_scatter(
             decision.worse, n_paired=decision.comparison.n_paired
         ),
@@ -242,7 +241,7 @@ FUNCTIONS = {
     "floors": grades.floors,
     "timeline": steps.timeline,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
-    "gate_failures": lambda document: gates.gate_failures(document, 3),
+    "gate_failures": lambda document: summaries.gate_failures(document, 3),
     "drift": lambda document: trends.drift([document]),
     "score_histogram": lambda document: summaries.score_histogram(
         [document], bands=[document], policy="p"
@@ -271,7 +270,6 @@ def test_no_chart_is_forgotten() -> None:
         name
         for module in (
             grades,
-            gates,
             steps,
             summaries,
             trends,
@@ -844,7 +842,7 @@ def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
 
 
 def test_counts_without_intervals_get_no_column_for_them() -> None:
-    bare = gates.gate_failures({"tone": 2}, 4)
+    bare = summaries.gate_failures({"tone": 2}, 4)
     assert (bare.columns, bare.rows) == (("Gate", "Failed", "Rate"), (("tone", "2", "50.0%"),))
     assert charts()["gate_failures"].columns[-1] == "Interval"
 

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import assay as package
-from assay.cli.doctor import check_library
-from assay.cli.doctor_jobs import JOBS
+from assay.cli.doctor import JOBS, check_library
 from assay.library.lock import lock_of
 from conftest import ROOT
 
@@ -38,7 +37,7 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
     (tmp_path / "duckdb.py").write_text("print('noise')\n")
     program = (
         f"import sys, json; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from assay.cli.doctor_jobs import check_job\n"
+        "from assay.cli.doctor import check_job\n"
         "print(json.dumps([check_job(name)._asdict() for name in sys.argv[1:]]))"
     )
     wanted = ("excel", "terminal", "mcp", "stats", "charts", "parquet")

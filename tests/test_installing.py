@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.doctor_jobs import JOBS
+from assay.cli.doctor import JOBS
 from assay.installing import checkout, install_command, install_hint, requirement
 from conftest import ROOT
 from installed import PROJECT, installed_wheel

@@ -625,7 +625,7 @@ def test_paging_shows_every_run_once_forth_and_back(api: Api) -> None:
 def test_a_text_is_looked_for_within_limits_and_an_exact_id_is_found_wherever_it_is(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.server.pages.run_search.LOOKED_AT", 5)
+    monkeypatch.setattr("assay.server.pages.runs.LOOKED_AT", 5)
     api.post("/runs", runs(20, family="rag"))
     first = show(api, "/runs?q=r-1")
     assert len(listed(first)) == 6  # the very id, and five of the last five

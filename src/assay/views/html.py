@@ -34,7 +34,7 @@ from assay.views.blocks import (
     can_draw,
     section,
 )
-from assay.views.charts import Chart, gates, summaries
+from assay.views.charts import Chart, summaries
 from assay.views.drawing import MISSING
 from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade import grade_charts
@@ -223,7 +223,7 @@ class Report(Format):
                 policy=policies[0] if len(policies) == 1 else "",
             ),
         ]
-        return [*found, gates.gate_failures(self._gates, self.graded)] if self._gates else found
+        return [*found, summaries.gate_failures(self._gates, self.graded)] if self._gates else found
 
     def page(
         self, faults: Sequence[Mapping[str, Any]] = (), counts: Mapping[str, Any] | None = None

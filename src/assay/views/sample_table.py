@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from math import fsum
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
 from assay.errors import count
 from assay.views.blocks import Block, Column, Table
-from assay.views.excerpts import excerpt
 from assay.views.pieces import (
+    Piece,
     absent,
     address,
     badge,
@@ -20,6 +22,7 @@ from assay.views.pieces import (
     link,
     meter,
     phrase,
+    piece,
     points,
     signed,
     small,
@@ -262,3 +265,59 @@ def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
     elif not changes:
         changes.append(f"{base.letter or 'no grade'} before")
     return [line(badge(", ".join(changes), "good" if change == "better" else "bad"))]
+
+
+# --- excerpts
+
+
+LENGTH = 240
+_BEFORE = 60
+"""Characters that are shown before the first match."""
+_MARKS_KEPT = 8
+_LOOKED_AT = 20_000
+
+
+class Stretch(NamedTuple):
+    """A part of an excerpt."""
+
+    text: str
+    found: bool = False
+
+
+def excerpt(text: str, *, find: str = "", most: int = LENGTH, absent_as: str = "none") -> Piece:
+    """The beginning of a text, or the place around the first match of `find`.
+
+    >>> excerpt("a long answer", most=6), excerpt("")
+    ('a long…', 'none')
+    >>> excerpt("one two three", find="TWO").values[0]
+    [Stretch(text='one ', found=False), Stretch(text='two', found=True), Stretch(text=' three', found=False)]
+    """  # noqa: E501
+    flat = " ".join(normalize("NFC", text[:_LOOKED_AT]).split())
+    if not flat:
+        return absent(absent_as)
+    wanted = " ".join(normalize("NFC", find).split())
+    pattern = re.compile(re.escape(wanted), re.IGNORECASE) if wanted else None
+    first = pattern.search(flat) if pattern else None
+    start = max(0, first.start() - _BEFORE) if first and first.end() > most else 0
+    end = _end(flat, start + most)
+    shown = f"{'…' if start else ''}{flat[start:end]}{'…' if end < len(flat) else ''}"
+    return piece("excerpt", shown, _stretches(shown, pattern))
+
+
+def _end(text: str, end: int) -> int:
+    """A place to cut that leaves no letter without its marks."""
+    for _ in range(_MARKS_KEPT):
+        if end >= len(text) or not combining(text[end]):
+            break
+        end += 1
+    return end
+
+
+def _stretches(text: str, pattern: re.Pattern[str] | None) -> list[Stretch]:
+    found: list[Stretch] = []
+    place = 0
+    for match in pattern.finditer(text) if pattern else ():
+        found += [Stretch(text[place : match.start()]), Stretch(match[0], True)]
+        place = match.end()
+    found.append(Stretch(text[place:]))
+    return [one for one in found if one.text]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
 from assay.canon import encode_any
+from assay.records.evidence import Run
 from assay.records.grade import Payload
 from assay.views.exporters import Format, ResultSource
 
@@ -56,3 +57,34 @@ class Spooled(Format):
         """Drop what waits."""
         if self._waiting is not None:
             self._waiting.close()
+
+
+# --- texts
+
+
+class EvidenceText(NamedTuple):
+    """The three texts of a run; None if there is none."""
+
+    input: str | None = None
+    output: str | None = None
+    target: str | None = None
+
+
+def evidence_text(run: Run | None) -> EvidenceText:
+    """The texts of a run."""
+    if run is None:
+        return EvidenceText()
+    return EvidenceText(*map(as_text, (run.inputs, run.outputs, run.expected)))
+
+
+def as_text(value: Any) -> str | None:
+    """A value as text: the one text of a single field as it is, anything else as JSON.
+
+    >>> as_text({"answer": "42"}), as_text({"a": 1, "b": 2}), as_text({})
+    ('42', '{"a":1,"b":2}', None)
+    """
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value.values()))
+    if value is None or value == {}:
+        return None
+    return value if isinstance(value, str) else encode_any(value).decode()
