@@ -173,17 +173,6 @@ def _hash8(given: Input) -> Output:
     return {"canonical": canonical_text(value), "hash8": hash8(value)}
 
 
-def _filename(given: Input) -> Output:
-    return {
-        "filename": grading_file(
-            given.get("area"),
-            given.get("timestamp"),
-            base_persona=given.get("basePersona"),
-            lens=given.get("lens"),
-        )
-    }
-
-
 def _schemahash(given: Input) -> Output:
     text = given.get("fileBytesUtf8")
     if not isinstance(text, str):
@@ -338,10 +327,6 @@ def _index_selection(given: Input) -> Output:
     return {"status": st.PENDING, **blocker}
 
 
-def _scores_shape(given: Input) -> Output:
-    return {"valid": not score_faults(given.get("scores"))}
-
-
 OPS: dict[str, Callable[[Input], Output]] = {
     "score.validate": lambda given: _verdict(lambda: check_score(given.get("score"))),
     "score.weighted_sum": _weighted_sum,
@@ -376,13 +361,20 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "hash8": _hash8,
     "hash8.compare": lambda given: {"equal": hash8(_need(given, "a")) == hash8(_need(given, "b"))},
     "slug": lambda given: {"slug": slug(given.get("schemaId"))},
-    "filename.grading": _filename,
+    "filename.grading": lambda given: {
+        "filename": grading_file(
+            given.get("area"),
+            given.get("timestamp"),
+            base_persona=given.get("basePersona"),
+            lens=given.get("lens"),
+        )
+    },
     "path.gradings": lambda given: {"dir": gradings_dir(given.get("area"), given)},
     "report.schema_id": lambda given: {"valid": is_schema_id(given.get("schemaId"))},
     "report.filename": lambda given: {
         "filename": report_name(given.get("schemaId"), given.get("date"))
     },
-    "report.scores_shape": _scores_shape,
+    "report.scores_shape": lambda given: {"valid": not score_faults(given.get("scores"))},
     "schemahash.report": _schemahash,
     "prompts.build": _prompts,
     "cli.consume": _consume,

@@ -35,7 +35,12 @@ def run(options: Options) -> int:
     not work.
     """
     checks = [
-        _python(),
+        _found(
+            "Python",
+            sys.version_info >= (3, 11),
+            f"{platform.python_version()} on {platform.system()}",
+            "Assay needs Python 3.11 or newer.",
+        ),
         *(_package(*needed) for needed in _NEEDED),
         _yaml(),
         _shelf(),
@@ -84,15 +89,6 @@ def _lines(
 
 def _found(what: str, ok: bool, found: str, fix: str = "") -> dict[str, object]:
     return {"what": what, "ok": ok, "found": found, "fix": fix}
-
-
-def _python() -> dict[str, object]:
-    return _found(
-        "Python",
-        sys.version_info >= (3, 11),
-        f"{platform.python_version()} on {platform.system()}",
-        "Assay needs Python 3.11 or newer.",
-    )
 
 
 def _package(module: str, name: str, use: str) -> dict[str, object]:

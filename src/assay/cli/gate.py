@@ -89,7 +89,7 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decision:
-    from assay.cli.gate_sides import given_rules, read_baseline, read_side
+    from assay.cli.gate_sides import given_rules, read_baseline, read_side, score_pairs
     from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.deciding import Terms, decide, declared, full_names
 
@@ -118,8 +118,6 @@ def _decide(
     if not options.allow_unpaired and (
         options.charts or any(path.endswith(".html") for path in options.output)
     ):
-        from assay.cli.gate_sides import score_pairs
-
         pairs = score_pairs(candidate, baseline, rules, planned=samples)
         left_out = full_names(options.quarantine, candidate.rows.keys() | baseline.rows.keys())
         options.pairs = [pair for pair in pairs if pair.sample not in left_out]

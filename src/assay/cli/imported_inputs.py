@@ -169,14 +169,11 @@ def import_input(texts: Sequence[str], folder: str, options: Options) -> Importe
     imported = import_runs(texts, place, kind=kind_of(options, texts), wanted=wanted)
     check_scales(options, imported)
     name = ", ".join("<stdin>" if text == "-" else text for text in texts)
-    made = ImportedInput(name, imported.spool, files_digest(_read_again(texts, imported.spool)))
+    # of a pipe, which can't be read again, its runs
+    named = texts if all(map(os.path.isfile, texts)) else [imported.spool]
+    made = ImportedInput(name, imported.spool, files_digest(named))
     made.imported = imported
     return made
-
-
-def _read_again(texts: Sequence[str], spool: str) -> Sequence[str]:
-    """The files that a name stands for; its runs, where one of them was a pipe."""
-    return texts if all(map(os.path.isfile, texts)) else [spool]
 
 
 def files_digest(paths: Sequence[str]) -> str:

@@ -286,7 +286,12 @@ def save_map(options: Options, mapping: Mapping[str, str]) -> str:
             fix="Leave out --save-map.",
         )
     config = options.config
-    path = _config_path() if config is None else config.path
+    if config is None:
+        # one that was not read, else next to the ledger: in any other folder it would start a new
+        # project with another ledger
+        path = find_config() or os.path.normpath(os.path.join(ledger_folder(), "..", CONFIG_FILE))
+    else:
+        path = config.path
     before = ""
     if os.path.exists(path):
         with open(path, encoding="utf-8") as stream:
@@ -299,13 +304,6 @@ def save_map(options: Options, mapping: Mapping[str, str]) -> str:
     write_file(path, after.encode())
     read_config(path)
     return path
-
-
-def _config_path() -> str:
-    """Where to write a configuration that was not read: over an existing one, else next to the
-    ledger. In any other folder it would start a new project with another ledger.
-    """
-    return find_config() or os.path.normpath(os.path.join(ledger_folder(), "..", CONFIG_FILE))
 
 
 COMMANDS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Bounds, Command, Options, arg
-from assay.cli.ledger import storing_result
+from assay.cli.ledger import open_for, storing_result
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, count, printable
 from assay.files.json_files import read_json
 from assay.judging.calibration import MINIMUM_LABELS
@@ -96,7 +96,6 @@ def _of_ledger(options: Options, judgements: dict[str, Any] | None) -> LabelledR
     """People's labels of a set, next to the judge's verdicts."""
     from assay.archive.label_calibration import labelled_rows
     from assay.cli.label import results_named
-    from assay.cli.ledger import open_for
 
     with open_for(options.db or options.store or "", read_only=True) as ledger:
         results = results_named(ledger, options.from_ledger, options.project)

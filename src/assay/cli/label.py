@@ -16,7 +16,7 @@ from assay.records.label import DRAWS
 
 if TYPE_CHECKING:
     from assay.store.ledger import Ledger
-    from assay.views.labels import Disagreed, LabelResults
+    from assay.views.labels import LabelResults
 
 SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
 
@@ -116,18 +116,20 @@ def summary(results: LabelResults, *, labels: bool = False) -> dict[str, Any]:
                 "sample": one.item.sample,
                 "run_id": one.item.run_id,
                 "criterion": one.criterion,
-                **({"labels": _values(one)} if labels else {}),
+                **(
+                    {
+                        "labels": [
+                            {"rater": rater.name, "by": rater.by, "id": rater.id, "value": value}
+                            for rater, value in one.values
+                        ]
+                    }
+                    if labels
+                    else {}
+                ),
             }
             for one in results.disagreed
         ],
     }
-
-
-def _values(disagreed: Disagreed) -> list[dict[str, Any]]:
-    return [
-        {"rater": rater.name, "by": rater.by, "id": rater.id, "value": value}
-        for rater, value in disagreed.values
-    ]
 
 
 def _list(options: Options) -> int:

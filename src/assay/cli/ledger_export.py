@@ -71,7 +71,7 @@ def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str,
         },
         "profiles": sorted(
             {
-                _profile(name)
+                os.path.dirname(os.path.dirname(name))  # the folder of a profile is one batch
                 for state in states.values()
                 for name in state.files
                 if f"profile={NO_PROFILE}/" not in name
@@ -80,11 +80,6 @@ def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str,
         "left_out": left_out,
         "forgotten_since": sum(state.forgotten for state in states.values()),
     }
-
-
-def _profile(file: str) -> str:
-    """The folder of a profile, that of one batch."""
-    return os.path.dirname(os.path.dirname(file))
 
 
 def _lines(document: dict[str, Any], folder: str) -> list[str]:

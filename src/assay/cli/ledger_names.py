@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from assay.archive import evaluations
 from assay.archive.evaluations import (
@@ -61,7 +61,7 @@ class LedgerNames:
             self._absent = error
             return None
 
-    def __enter__(self) -> LedgerNames:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -241,11 +241,6 @@ def _error(run: Mapping[str, Any]) -> dict[str, Any]:
     return {} if error is None else {"error": error}
 
 
-def _shut(grade: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The gates that do not pass."""
-    return [(name, one) for name, one in grade["hard_gates"].items() if one["status"] != "pass"]
-
-
 def _score_text(one: Mapping[str, Any]) -> str:
     return f"{one['name']} {'missing' if one.get('raw_score') is None else one['norm']}"
 
@@ -259,7 +254,11 @@ def _sample_text(of: str, sample: GradedSample, most: int) -> str:
         lines = [f"{sample.run_id} of {of}: {score}, {passed_word(grade['passed'])}"]
         if why := as_line(grade).why:
             lines.append(f"Why: {why}. {change_text(grade)}".rstrip())
-        lines += [f"Gate {name} {one['status']}: {one['reason']}" for name, one in _shut(grade)]
+        lines += [
+            f"Gate {name} {one['status']}: {one['reason']}"
+            for name, one in grade["hard_gates"].items()
+            if one["status"] != "pass"
+        ]
         lines.append(f"Scores: {', '.join(map(_score_text, grade['criteria'])) or 'none'}")
     lines = [printable(line)[:TEXT] for line in lines]
     steps = [f"{one.get('name')} {one.get('status')}" for one in run.get("steps") or ()]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from assay.errors import NotEnoughEvidence
+from assay.scoring.sources import EvidenceSource, criterion_sources, expected_names, without_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from assay.running.workflow import LoadedWorkflow
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
-    from assay.scoring.sources import EvidenceSource
 
 CONNECT_S = 5.0
 _DECLARED = ("output_schema", "forbidden_tools", "handoff_rules")
@@ -37,7 +37,6 @@ def sources_of(
 ) -> list[EvidenceSource]:
     """Where each gate and criterion gets its evidence when this workflow runs on these samples."""
     from assay.running.assertions import CRITERION, GATE
-    from assay.scoring.sources import criterion_sources
 
     absent = [name for name in _DECLARED if getattr(workflow.spec, name) is None]
     absent += _TESTED if workflow.spec.repository is None else ()
@@ -64,7 +63,6 @@ def expected_warnings(
 ) -> list[str]:
     """What the samples expect and nothing reads, one sentence each."""
     from assay.running.columns import unread_expected
-    from assay.scoring.sources import expected_names
 
     return unread_expected(
         workflow,
@@ -76,8 +74,6 @@ def expected_warnings(
 
 def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]:
     """The expected values that the profile reads, and that no sample has."""
-    from assay.scoring.sources import criterion_sources
-
     there = _expected(work)
     for judge in (True, False):
         for source in criterion_sources(profile, judge=judge):
@@ -100,8 +96,6 @@ def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]
     """What nothing in this configuration can fill, one sentence each. `scored`: the workflow has
     scorers, and any criterion may be theirs.
     """
-    from assay.scoring.sources import without_source
-
     open_ = [
         one
         for one in without_source(sources)

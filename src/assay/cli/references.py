@@ -92,23 +92,14 @@ def suggested_baseline(options: Options) -> str | None:
         return found.suggested()
 
 
-class _Resolver:
+class _Resolver(LedgerNames):
     def __init__(self, options: Options, folder: str) -> None:
-        self._options = options
+        super().__init__(options)
         self._folder = folder
-        self._names = LedgerNames(options)
-        self._project = options.project
         self._made: dict[tuple[str, bool], StoredInput] = {}
         self.candidates: list[str] = []
         """What a baseline is compared with."""
         self.baselines: list[str] = []
-
-    def __enter__(self) -> _Resolver:
-        self._names.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._names.__exit__()
 
     @property
     def made(self) -> list[StoredInput]:
@@ -148,14 +139,14 @@ class _Resolver:
         if (text, baseline) in self._made:
             return self._made[text, baseline]
         known = baseline_names(self._options.baselines) if baseline else []
-        if self._names.ledger is None and baseline and not is_relative(text):
+        if self.ledger is None and baseline and not is_relative(text):
             return text
-        ledger = self._names.opened(text)
+        ledger = self.opened(text)
         judged = self._judged() if baseline else set()
         found = (
             self._other_version(ledger, text, judged)
             if judged and is_relative(text)
-            else self._names.find(ledger, text)
+            else self.find(ledger, text)
         )
         if text.partition("@")[0] in known:
             if found is not None:
@@ -170,7 +161,7 @@ class _Resolver:
             stores = getattr(self._options, "store", None) is not None
             if baseline and not is_relative(text) and stores:
                 return text  # it may be a baseline of the ledger
-            raise self._names.unknown(ledger, text, known if baseline else None)
+            raise self.unknown(ledger, text, known if baseline else None)
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
             opt.note(
                 f"{text} has the same version as the candidate: this compares"
@@ -182,7 +173,7 @@ class _Resolver:
 
     def suggested(self) -> str | None:
         """A baseline in the ledger that the candidate can be compared with."""
-        ledger = self._names.ledger
+        ledger = self.ledger
         judged = set() if ledger is None else self._judged()
         if ledger is None or not judged:
             return None

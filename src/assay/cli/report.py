@@ -8,7 +8,7 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.batch_engine import ENGINE, refuse_batch_options
+from assay.cli.batch_engine import ENGINE, reading_engine, refuse_batch_options
 from assay.cli.frame import CHOICES, COMMON, STORE, Command, Options, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
@@ -147,7 +147,6 @@ def _give_summary(options: Options, block: SummaryBlock) -> int:
 
 def _summed_in_engine(options: Options) -> int:
     """The summary of one output of `assay batch`."""
-    from assay.cli.batch_engine import reading_engine
     from assay.cli.batch_plan import asks_to_store, graded_by
     from assay.pipeline.batch_gate import read_batch_side, summarise_batch
 

@@ -133,13 +133,12 @@ class StreamWorker:
                 for number, line in enumerate(block.lines, block.first)
             )
             if not block.numbered:
-                parsed = (_unnumbered(one) for one in parsed)
+                parsed = (
+                    structs.replace(one, line=None) if isinstance(one, Document) else one
+                    for one in parsed
+                )
             found = [piece for one in parsed if one is not None for piece in self.pieces(one)]
             return BlockGrades(found, block.size)
-
-
-def _unnumbered(one: Document | Unread | None) -> Document | Unread | None:
-    return structs.replace(one, line=None) if isinstance(one, Document) else one
 
 
 def _faults_of(error: InputError, document: Document) -> list[Fault]:

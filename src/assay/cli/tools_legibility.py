@@ -15,7 +15,7 @@ from assay.errors import UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.records.tool_legibility import LegibilityReport, SchemaLegibility
 from assay.tools.legibility_score import BEST, report_of, scale, score_schema
-from assay.views.tool_legibility import lines
+from assay.views import tool_legibility as view
 
 if TYPE_CHECKING:
     from assay.store.drafts import Draft
@@ -88,8 +88,6 @@ def refuse_scores(options: Options, outputs: list[str], what: str) -> None:
 
 def write_scores(outputs: Sequence[str], report: LegibilityReport) -> None:
     """Write the page, the table or the badge to each output file."""
-    from assay.views import tool_legibility as view  # only where a page is asked for
-
     for path in outputs:
         if path.endswith(".svg"):
             data = view.badge(report)
@@ -101,7 +99,7 @@ def write_scores(outputs: Sequence[str], report: LegibilityReport) -> None:
 
 def score_lines(score: SchemaLegibility) -> Iterator[str]:
     """The score of one schema, and the tools that lost most."""
-    first, *tools = map(printable, lines(score))
+    first, *tools = map(printable, view.lines(score))
     colour = "green" if score.score == BEST else "yellow" if not score.cap_reason else "red"
     yield f"  {opt.paint(first, colour)}"
     yield from (f"  {line}" for line in tools)

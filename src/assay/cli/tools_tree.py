@@ -154,18 +154,19 @@ def _regrade(options: Options, store: Store | None) -> int:
     failed = due or any(outcome.action == "blocked" for outcome in outcomes)
     return opt.give(
         options,
-        {"outcomes": [_outcome_document(outcome) for outcome in outcomes]},
+        {
+            "outcomes": [
+                {
+                    "area": outcome.place.area,
+                    "names": outcome.place.names,
+                    **{key: value for key, value in outcome._asdict().items() if key != "place"},
+                }
+                for outcome in outcomes
+            ]
+        },
         lines,
         ExitCode.FAILED if failed else ExitCode.PASSED,
     )
-
-
-def _outcome_document(outcome: RegradeOutcome) -> dict[str, Any]:
-    return {
-        "area": outcome.place.area,
-        "names": outcome.place.names,
-        **{key: value for key, value in outcome._asdict().items() if key != "place"},
-    }
 
 
 def _outcome_line(outcome: RegradeOutcome) -> str:

@@ -80,7 +80,10 @@ def tool_parts(
         command = "assay tools check schemas/ --store"
         parts.append(Empty("The schema of this tool was never checked here:", command))
     else:
-        placed = {place: _within(row.findings, place) for place in _places(tool)}
+        placed = {
+            place: [finding for finding in row.findings if below(finding.path, place)]
+            for place in (_described(tool), *(parameter.path for parameter in tool.parameters))
+        }
         parts += [
             Paragraph(absent(NOT_A_GRADE), "hint"),
             _description(tool, placed[_described(tool)]),
@@ -134,14 +137,6 @@ def _letter(row: ToolRow) -> str:
 
 def _described(tool: CheckedTool) -> str:
     return f"{tool.path}.description"
-
-
-def _places(tool: CheckedTool) -> list[str]:
-    return [_described(tool), *(parameter.path for parameter in tool.parameters)]
-
-
-def _within(findings: Sequence[SchemaFinding], place: str) -> list[SchemaFinding]:
-    return [finding for finding in findings if below(finding.path, place)]
 
 
 def _description(tool: CheckedTool, findings: Sequence[SchemaFinding]) -> Section:

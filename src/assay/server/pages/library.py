@@ -145,10 +145,6 @@ def _sheets(kind: str) -> Part:
     return Details(count(len(rows), kind[:-1]), [listed])
 
 
-def _digest(services: Services, entry: ShelfFile) -> str:
-    return f"sha256:{sha256(services.shelf.read(entry.path)).hexdigest()}"
-
-
 @router.get("/library/{kind}/{name}")
 def show_item(
     request: Request,
@@ -216,7 +212,7 @@ def _item(
                 aria_current="true" if other.id == entry.id else "",
             ),
             origin_of(services, other),
-            code(_digest(services, other)),
+            code(f"sha256:{sha256(services.shelf.read(other.path)).hexdigest()}"),
         ]
         for other in sorted(
             services.shelf.entries(entry.kind),

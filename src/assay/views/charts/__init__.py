@@ -1,5 +1,5 @@
 """Charts: plain documents of the contract in, `Chart` out. One file for each family: grades,
-gates, steps, summaries, criteria, trends, decisions, exams, judges.
+steps, summaries, criteria, trends, decisions, exams, judges.
 """
 
 from assay.views.charts.chart import DARK, PALETTE, THEME, Chart

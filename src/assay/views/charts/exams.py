@@ -50,11 +50,6 @@ def _names_of(exam: ExamResult) -> list[str]:
     return [f"{place} {label(axis)}" for place, axis in enumerate(axes_of(exam), 1)]
 
 
-def _lost(exam: ExamResult, item: ItemResult) -> list[int]:
-    """The numbers of the axes on which an item has no mark."""
-    return [place for place, axis in enumerate(axes_of(exam), 1) if axis in item.lost]
-
-
 def _kinds(exam: ExamResult, item: ItemResult) -> list[str]:
     """The patterns that name an item."""
     return list(dict.fromkeys(one.kind for one in exam.patterns if _names(one, item)))
@@ -131,7 +126,7 @@ def _parts(item: ItemResult, weighted: bool) -> AxisNumbers:
 
 def _bar_note(exam: ExamResult, item: ItemResult) -> str:
     """The text next to a bar: the score, what was lost, and the patterns of the item."""
-    lost = _lost(exam, item)
+    lost = [place for place, axis in enumerate(axes_of(exam), 1) if axis in item.lost]
     text = shown(item.score) + (f", lost {', '.join(map(str, lost))}" if lost else "")
     if item.item in exam.missing:
         text += ", no answer"

@@ -1,4 +1,5 @@
-"""Charts of many runs: how many have each letter, and how their scores are spread.
+"""Charts of many runs: how many have each letter, how their scores are spread, and which gates
+fail.
 
 Counts come in as numbers; nothing here estimates anything.
 """
