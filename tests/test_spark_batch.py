@@ -1,6 +1,6 @@
 """A batch on Spark gives what it gives on DuckDB and in Python: the same letters, digits, rejects
-and files. Spark takes seconds to plan a query, however few rows it has: one batch with every
-formula in the suite, drawn ones, Spark Connect and all else in `make campaign`.
+and files. Spark takes seconds to plan a query, however few rows it has: one batch with three
+formulas in the suite, every formula, drawn batches, Spark Connect and all else in `make campaign`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.scoring.profile import load_profile, make_plan
+from examples import CAMPAIGN
 from spark import need_java
 
 QUICK = """
@@ -36,8 +37,9 @@ spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:Metas
 """Compiling a query and planning it again take longer than running it on a few rows, and so does a
 thorough compiler of Java. The campaign does all of it.
 """
+FORMULAS = batches.FORMULAS if CAMPAIGN else ("ratio", "lower_is_better", "likert_1_5")
 SLO = {"params": {"slo_good": 1, "slo_bad": 5}}
-EVERY_FORMULA = {
+PROFILE = {
     "profile": "all",
     "version": 1,
     "title": "All",
@@ -46,7 +48,7 @@ EVERY_FORMULA = {
     "criteria": [
         {"id": name, "label": name, "weight": 1, "layer": 2, "formula": formula}
         | (SLO if formula == "lower_is_better" else {"critical_floor": {"norm": 0}})
-        for name, formula in zip(batches.NAMES[:8], batches.FORMULAS, strict=True)
+        for name, formula in zip(batches.NAMES, FORMULAS, strict=False)
     ],
 }
 
@@ -55,15 +57,15 @@ def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duc
     assay: Any, tmp_path: Path
 ) -> None:
     need_java()
-    (tmp_path / "all.yaml").write_text(json.dumps(EVERY_FORMULA))
+    (tmp_path / "all.yaml").write_text(json.dumps(PROFILE))
     by = batches.Graded(
-        make_plan(load_profile(Document(EVERY_FORMULA, "all.yaml")), why="all"),
+        make_plan(load_profile(Document(PROFILE, "all.yaml")), why="all"),
         make_rules(Shelf().policy("workflow@1")),
     )
     (tmp_path / "in").mkdir()
     tables = batches.tables(by, batches.runs(by, 1, 100), "wide gates")
     assert batches.differences(DuckDBEngine(threads=1), tmp_path / "in", tables, by, {}) == []
-    ratio = batches.NAMES[batches.FORMULAS.index("ratio")]
+    ratio = batches.NAMES[FORMULAS.index("ratio")]
     large = f"run,criterion,passed,total\nlarge,{ratio},3,1e19\n"  # FLOOR of it overflows on Spark
     (tmp_path / "in" / "large.csv").write_text(large)
     (tmp_path / "spark-defaults.conf").write_text(QUICK)
