@@ -77,8 +77,6 @@ def test_the_standard_error_is_the_robust_one_with_each_group_adjusted(
 def test_groups_of_one_size_give_students_t_on_their_means(
     count: int, size: int, seed: int
 ) -> None:
-    from statsmodels.regression.linear_model import OLS
-
     values, groups = drawn([size] * count, seed)
     found = estimate_clustered_mean(values, groups).interval
     means = np.bincount(groups, values) / size
@@ -86,6 +84,17 @@ def test_groups_of_one_size_give_students_t_on_their_means(
         0.95, count - 1, loc=means.mean(), scale=means.std(ddof=1) / count**0.5
     )
     assert (found.low, found.high) == (pytest.approx(wanted[0]), pytest.approx(wanted[1]))
+
+
+@pytest.mark.campaign
+@given(st.integers(MINIMUM, 15), st.integers(1, 8), st.integers(0, 1000))
+def test_groups_of_one_size_have_the_clustered_error_of_statsmodels(
+    count: int, size: int, seed: int
+) -> None:
+    from statsmodels.regression.linear_model import OLS
+
+    values, groups = drawn([size] * count, seed)
+    found = estimate_clustered_mean(values, groups).interval
     ordinary = OLS(values, np.ones(len(values))).fit(
         cov_type="cluster", cov_kwds={"groups": np.array(groups), "use_correction": False}
     )

@@ -262,6 +262,24 @@ def _rouge(peer: Any) -> Any:
     return peer.RougeScorer(["rougeL"])
 
 
+@each(
+    ("actual", "expected", "by_rouge_score"),
+    [
+        ("the cat sat on the mat", "the cat lay on a mat", 2 / 3),
+        ("a b c d", "d c b a", 1 / 4),
+        ("to be or not", "not to be", 4 / 7),
+        ("x", "y z", 0),
+    ],
+)
+def test_rouge_l_of_some_texts_is_what_rouge_score_gave(
+    actual: str, expected: str, by_rouge_score: float
+) -> None:
+    found = rouge_l(actual, expected)
+    assert found is not None
+    assert found.num / found.den == pytest.approx(by_rouge_score)
+
+
+@pytest.mark.campaign
 @given(WORDS, WORDS)
 def test_rouge_l_is_rouge_scores(actual: str, expected: str) -> None:
     peer = pytest.importorskip("rouge_score.rouge_scorer", reason="pip install rouge-score")
