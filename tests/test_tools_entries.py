@@ -23,6 +23,7 @@ from assay.tools.forms import (
     EXTENDED_FORM,
     extended_schema,
     published_schema,
+    read_form,
     schema_faults,
     schema_valid,
     upgrade,
@@ -733,6 +734,17 @@ def test_reading_never_turns_a_rejection_into_a_grade() -> None:
     assert (read["aggregateGrade"], read["categoricalVeto"]) == (REJECTED, veto)
     lost, _ = upgrade(without(legacy(aggregateGrade=REJECTED), "categoricalVeto"))
     assert semantic_faults(lost)
+
+
+@pytest.mark.req("F-038")
+@each("mark", [True, 1, "yes"])
+def test_an_answer_that_is_marked_as_a_veto_is_not_read_as_a_plain_score(mark: Any) -> None:
+    for entry in (built(), legacy()):
+        assert read_form(entry) is not None
+        entry["gradings"][0]["isVeto"] = False
+        assert read_form(entry) is not None
+        entry["gradings"][0]["isVeto"] = mark
+        assert read_form(entry) is None
 
 
 @pytest.mark.req("X-41")

@@ -26,16 +26,17 @@ from assay.canon import time_text
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
-from assay.records.tool_entry import CategoricalVeto, GradedAnswer, document
+from assay.records.tool_entry import CategoricalVeto, GradedAnswer, NamespaceIndex, document
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_gate import ToolGateResult
 from assay.tools import aging, names
 from assay.tools import index_file as idx
 from assay.tools.aging import age_score
-from assay.tools.checks import GRADER, VetoCheck
+from assay.tools.checks import GRADER, ModuleLists, VetoCheck
 from assay.tools.ecma import about_hash, hash8, namespace_hash
 from assay.tools.entry import TRIGGERS
 from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
+from assay.tools.gate import GateEvidence, decide
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
 from assay.tools.policy import SchemaRules
@@ -459,6 +460,14 @@ def test_a_tool_without_tests_does_not_become_stable_by_being_recorded(tmp_path:
     assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
 
 
+@pytest.mark.req("F-070", "F-141")
+def test_only_an_object_counts_as_a_test_of_a_tool(tmp_path: Path) -> None:
+    tree, schema = tree_of(tmp_path), schema_of()
+    schema.main["tools"]["getPrice"]["tests"] = [None, "x", {}]
+    import_one(tree, schema, [], now=at(0))
+    assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
+
+
 # --- which answers count
 
 CATALOGUE: dict[str, Any] = {
@@ -612,6 +621,14 @@ def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_
     catalogued(tree, 4, judged("Q-single-test-02", 5, weight=2), mode="partial", catalogue=None)
     changed = {"Q-single-test-02": {**CATALOGUE["Q-single-test-02"], "weight": 1}}
     assert code_of(catalogued, tree, 5, *three(), catalogue=changed) == "SCO-020"
+
+
+@each("text", ["[]", "7", "null", '{"Q-1": 1}'])
+def test_a_catalogue_that_is_not_one_is_refused_and_not_taken_for_none(
+    tree: Tree, text: str
+) -> None:
+    Path(tree.root, "questions.json").write_text(text)
+    assert code_of(tree.catalogue) == "FMC-012"
 
 
 @pytest.mark.req("F-018", "F-021")
@@ -1640,6 +1657,16 @@ def test_without_the_snapshot_nothing_says_that_the_grade_still_holds(tree: Tree
     ) == ("blocked", "blocked")
     assert index["schemas"]["prices"]["tools"]["getPrice"]["reason"] == "its snapshot is gone"
     assert code_of(put, tree, 2) == "IDX-006"
+
+
+def test_a_namespace_does_not_pass_once_its_schemas_are_gone(tree: Tree) -> None:
+    put(tree, 1, judged(score=5), area="tools-aggregate-namespace")
+    shutil.rmtree(f"{tree.root}/providers/alpha/prices")
+    index = tree.index("providers", "alpha")
+    assert isinstance(index, NamespaceIndex)
+    assert (index.namespace_aggregate.status, index.schemas) == ("stable", {})
+    gate = decide(["alpha"], GateEvidence({"alpha": index}, {}, ModuleLists(), {}, {}), RULES)
+    assert (gate.passed, gate.violated) == (False, False)
 
 
 # --- names, folders, hashes

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import GradedAnswer, GradingEntry
+from assay.records.typed import convert
 from assay.tools.aggregate import aggregate_answers, latest_answers
 from assay.tools.aging import LIMITS
 from assay.tools.answers import EXCLUDED, LOWEST, MOOT, NA_REASONS, check_weight, dimension_of
@@ -38,7 +39,7 @@ def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
     """The catalogue that a tree keeps; empty if nobody has given one."""
     try:
         with open(os.path.join(root, QUESTIONS), "rb") as stream:
-            found = parse_json(stream.read())
+            return stated(convert(parse_json(stream.read()), dict[str, Any]))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
@@ -48,7 +49,6 @@ def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
             where=os.path.join(root, QUESTIONS),
             fix="Restore it.",
         ) from None
-    return stated(found) if isinstance(found, dict) else {}
 
 
 def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

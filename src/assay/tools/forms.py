@@ -216,4 +216,6 @@ def _upgraded(
             f"{changed.get('questionId')}: n/a without a reason was read as {NA_REASONS[0]}"
         )
     known = published_schema("grading-entry")["properties"]["gradings"]["items"]["properties"]
-    return {key: value for key, value in changed.items() if key in known}
+    # Without this mark a veto would be read as a plain score; with it the entry keeps its old form.
+    veto = {"isVeto"} if changed.get("isVeto") else set()
+    return {key: value for key, value in changed.items() if key in {*known, *veto}}

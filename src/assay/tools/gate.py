@@ -99,6 +99,9 @@ def decide(names: Sequence[str], evidence: GateEvidence, rules: SchemaRules) -> 
         if not asked:
             stale = _stale_below("namespaceAggregate", evidence.stale.get(namespace, {}))
             results.append(namespace_gate(namespace, index, rules, stale=stale))
+            if not index.schemas:  # without members nothing shows what its grading was about
+                empty = GateRule("primitives", None, "the namespace has no schemas")
+                results.append(_result(namespace, (empty,)))
     return ToolGate(
         bool(results) and all(result.passed for result in results),
         tuple(results),
