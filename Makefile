@@ -12,15 +12,16 @@ DEMO := .[charts,flowmcp,terminal]
 install_into = { $(BIN)/uv pip install --quiet --system-certs --python $(1)/python $(2) 2>/dev/null || $(1)/$(PIP_INSTALL) $(2); }
 install = $(call install_into,$(BIN),$(1))
 
-# What is installed is compiled on all cores at once, and our own source with it: many of its processes are short, and some may not write.
-COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/dev/null 2>&1 || true
+# Our own source is compiled when it is installed: many of its processes are short, and some may not write. Other modules are compiled when they are first imported.
+COMPILE := $(BIN)/python -m compileall -q -j 0 src >/dev/null 2>&1 || true
+unexport PYTHONDONTWRITEBYTECODE
 
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
 SYSTEM_PACKAGES := chromium-headless-shell bubblewrap git shellcheck default-jre-headless zsh fish linux-libc-dev
 
 PEERS := .venv-peers
 
-.PHONY: demo test test-peers check docs site screenshots system-packages campaign bench constraints publish clean
+.PHONY: demo test test-peers check lint types docs site screenshots system-packages campaign bench constraints publish clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
@@ -49,12 +50,16 @@ system-packages:
 	  fi; \
 	  found || echo "Tests of the browser, the sandbox, Spark and shell completion need system packages: sudo apt-get install $(SYSTEM_PACKAGES)"; }
 
-check: $(VENV)/.dev
+check: lint types
+
+lint: $(VENV)/.dev
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
-	@$(BIN)/mypy --num-workers auto || { [ $$? -eq 2 ] && echo "mypy's workers did not start in time; checking again in one process" && $(BIN)/mypy; }
 	@$(BIN)/lint-imports
 	@$(BIN)/python ci/sizes.py
+
+types: $(VENV)/.dev
+	@$(BIN)/mypy --num-workers auto || { [ $$? -eq 2 ] && echo "mypy's workers did not start in time; checking again in one process" && $(BIN)/mypy; }
 
 test: $(VENV)/.dev system-packages check
 	@$(BIN)/python -m pytest -n auto --dist worksteal
