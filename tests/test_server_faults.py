@@ -27,11 +27,9 @@ from typing import Any
 
 import pytest
 import uvicorn
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 import postgres
-from assay.archive.release_settings import ReleaseSettings
 from assay.errors import UsageError
 from assay.records.contract import OVER_BUDGET
 from assay.server import background, evaluating
@@ -41,12 +39,10 @@ from assay.server.background import is_dead, own_name
 from assay.server.evaluating import take_up
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
-from assay.server.state import Services
 from assay.server.writer import MAX_BATCH
 from assay.store import events as stored_events
 from assay.store import jobs as stored_jobs
 from assay.store import queue
-from assay.store import traces as stored_traces
 from assay.store.database_errors import NoRoom
 from assay.store.databases import Database
 from assay.store.ledger import open_ledger
@@ -241,95 +237,6 @@ def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_
         assert found is not None
         assert found.state == stored_jobs.QUEUED
         assert stored_jobs.find(database, stored_jobs.AGAIN, "other", made.id) is None
-
-
-def test_work_that_a_server_accepted_is_left_to_servers_with_the_same_rules(
-    ledger_url: str,
-) -> None:
-    asked = b'{"kind":"rescore"}'
-    with open_ledger(ledger_url) as ledger:
-        database = ledger.database
-        made = stored_jobs.new(stored_jobs.AGAIN, "p", asked, author=None, rules="strict")
-        stored_jobs.create(database, made)
-        assert claim_again(database, "host/1/1/x@lenient") is None
-        ours = claim_again(database, "host/1/1/y@strict")
-        assert ours is not None
-        assert claim_again(database, "host/1/1/x@lenient", is_dead=lambda _: True) is None
-        again = {"state": stored_jobs.QUEUED}
-        assert stored_jobs.report(database, ours, "host/1/1/y@strict", **again)
-        assert claim_again(database, "host/1/1/x@lenient") is None
-        later = queue.now_ms() + queue.LEFT_MS + 1000
-        left = claim_again(database, "host/1/1/x@lenient", at_ms=later)
-        assert left is not None, "no server with these rules is alive any more"
-        assert queue.rules_of(left.owner) == "strict"
-
-        spans = {"t" * 32: stored_traces.TraceSpans({("1" * 16, "m"): b"{}"}, True, 0)}
-        stored_traces.keep(
-            database,
-            "p",
-            spans,
-            asked=b"[]",
-            author=None,
-            now_ms=1000,
-            limit=10,
-            owner=queue.waiting_for("strict"),
-        )
-        times = {"grace_ms": 100, "limit_ms": 1000, "stale_ms": 5000}
-        assert stored_traces.claim(database, "host/1/1/x@lenient", **times) is None
-        assert stored_traces.claim(database, "host/1/1/y@strict", **times) is not None
-
-
-def test_a_waiting_job_is_kept_by_any_server_with_its_rules(tmp_path: Path) -> None:
-    with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
-        database = ledger.database
-        for rules in ("strict", "lenient"):
-            made = stored_jobs.new(stored_jobs.AGAIN, "p", b"{}", author=None, rules=rules)
-            stored_jobs.create(database, made._replace(beat_ms=1))
-        stored_jobs.keep(database, "strict")
-        found = stored_jobs.newest(database, stored_jobs.AGAIN, "p")
-        assert {queue.rules_of(job.owner): job.beat_ms > 1 for job in found} == {
-            "strict": True,
-            "lenient": False,
-        }
-
-
-def test_a_job_that_was_accepted_under_other_rules_fails_and_says_so(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/l.db"
-    with serving(url) as api, open_ledger(url) as ledger:
-        made = stored_jobs.new(
-            stored_jobs.AGAIN, "default", b'{"kind":"rescore"}', author=None, rules="strict"
-        )
-        stored_jobs.create(ledger.database, made._replace(beat_ms=1))
-        job = until(
-            lambda: (
-                found
-                if (found := api.get(f"/jobs/{made.id}").json())["state"] not in stored_jobs.OPEN
-                else None
-            )
-        )
-        assert job["state"] == stored_jobs.FAILED
-        assert "other rules" in job["progress"]["faults"][0]["message"]
-        head = head_of(run(run_id="live"))
-        assert api.post("/runs/live", head).status_code == 201
-        own = api.services.rules
-        with ledger.database.engine.connect() as connection:
-            owners = connection.execute(text("SELECT owner FROM live_runs")).scalars().all()
-        assert owners == [queue.waiting_for(own)]
-
-
-def test_servers_with_the_same_rules_have_the_same_digest_of_them(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        "profile: own\nversion: 1\ntitle: Own\nfamily: rag\ngates: []\ncriteria:\n"
-        "  - {id: correct, label: C, weight: 1, layer: 1, formula: binary}\n"
-    )
-    own = ReleaseSettings(config="assay.yaml", profile=str(tmp_path / "own.yaml"))
-    found = []
-    for changes in ({}, {}, {"policy": "workflow-judged"}, {"release": own}, {"workflows": "w"}):
-        services = Services(ServerSettings(db=f"sqlite:///{tmp_path}/l.db", **changes))
-        found.append(services.rules)
-        services.ledger.close()
-    assert found[0] == found[1]
-    assert len(set(found)) == 4
 
 
 def again_job(database: Database) -> stored_jobs.Job:

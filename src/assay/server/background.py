@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from assay.server.logs import Log
-from assay.store.queue import waiting_for
 
 
 class Background:
@@ -59,11 +58,10 @@ class Background:
                 await asyncio.wait_for(self._woken.wait(), self._idle_s)
 
 
-def own_name(rules: str = "") -> str:
-    """A unique name for this process, with the rules of its server: see `store.queue`."""
+def own_name() -> str:
+    """A unique name for this process."""
     pid = os.getpid()
-    name = f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
-    return f"{name}{waiting_for(rules)}" if rules else name
+    return f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
 
 
 def is_dead(owner: str) -> bool:

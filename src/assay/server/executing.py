@@ -66,7 +66,7 @@ class Executor:
             None if settings.workflows is None else Offered(settings.workflows, settings.datasets)
         )
         self._services = services
-        self._owner = own_name(services.rules)
+        self._owner = own_name()
         self._works: dict[asyncio.Task[None], ExecutionWork] = {}
         self._background = Background("executions", self._next, services.log, idle_s=IDLE_S)
         self.start, self.wake = self._background.start, self._background.wake
@@ -206,7 +206,6 @@ class ExecutionWork:
         """Run the remaining samples. Returns the fault that stopped the execution, if any."""
         accepted = self._job.request()
         try:
-            self._services.check_rules(self._job.owner)
             request = await asyncio.to_thread(self._request, accepted)
         except AssayError as error:
             return error

@@ -23,7 +23,6 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import jobs as stored_jobs
 from assay.store import queue
-from assay.store import traces as stored_traces
 from assay.store.database_errors import is_away
 from assay.store.drafts import Draft, Item, Link, Page
 from assay.store.jobs import Job
@@ -43,29 +42,20 @@ class JobWorker:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._owner = own_name(services.rules)
+        self._owner = own_name()
         self._since_ms: int | None = None
         self._jobs = Background("jobs", self._next, services.log, idle_s=IDLE_S)
         self._left = Background("take_up", self._take_up, services.log, idle_s=LOOK_S)
-        self._keep = Background("keep", self._keep_waiting, services.log, idle_s=LOOK_S)
 
     def start(self) -> None:
         """Start looking for jobs, and for runs that a dead server left."""
         self._since_ms = queue.now_ms()
         self._jobs.start()
         self._left.start()
-        self._keep.start()
 
     async def close(self) -> None:
         """Finish the current page and return the job to the queue."""
-        await asyncio.gather(self._jobs.close(), self._left.close(), self._keep.close())
-
-    async def _keep_waiting(self) -> bool:
-        """Keep servers with other rules away from what waits for this one."""
-        database, rules = self._services.ledger.database, self._services.rules
-        await asyncio.to_thread(stored_jobs.keep, database, rules)
-        await asyncio.to_thread(stored_traces.keep_waiting, database, rules)
-        return False
+        await asyncio.gather(self._jobs.close(), self._left.close())
 
     async def _take_up(self) -> bool:
         """Finish every waiting run when the server starts, later those that have waited too long.
@@ -105,7 +95,6 @@ class JobWorker:
     async def _work(self, job: Job) -> None:
         services, progress = self._services, dict(job.progress)
         try:
-            services.check_rules(job.owner)
             while not self._jobs.ending:
                 page = await self._page(job, progress["cursor"])
                 then = dict(progress)

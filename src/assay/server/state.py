@@ -5,26 +5,22 @@ created once for each process and passed on, never global.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, TypeVar
 
-import msgspec
 from fastapi import Depends, Request
 
 from assay.archive.evaluation_choice import OWN
 from assay.archive.grades import basis_of
 from assay.canon import digest
-from assay.errors import InputError, ShelfError
+from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name
 from assay.judging.card import check_card
-from assay.library.held import HeldLibrary
 from assay.library.shelf import Shelf
 from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
@@ -38,7 +34,6 @@ from assay.server.streams import Hub
 from assay.server.workers import library_of
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.queue import rules_of
 from assay.views.documents import pretty
 from assay.views.exporting import configured
 
@@ -72,7 +67,6 @@ class Services:
         self.cards = [
             check_card(read_json(path).tree, where=path, now=now) for path in settings.cards
         ]
-        self.rules = _rules_digest(settings, self._held, self.cards)
         self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
         self.gatekeeper = Gatekeeper(settings, self.ledger.database)
         self.writer = Writer(self.ledger, self.metrics, self.log)
@@ -125,16 +119,6 @@ class Services:
             self._graders.clear()
         self._graders[key] = (grader, until)
         return grader
-
-    def check_rules(self, owner: str | None) -> None:
-        """Refuse work that a server with other rules accepted, from its owner's name."""
-        if rules_of(owner) not in ("", self.rules):
-            raise InputError(
-                "RUN-003",
-                "the server that accepted this has other rules, workflows or datasets, and is"
-                " gone.",
-                fix="Start it again.",
-            )
 
     async def at_once(self, project: str, work: Callable[[], R]) -> R:
         """Grade at once; or in turn, if the cost of a JSON Schema has no low bound and other
@@ -191,24 +175,6 @@ class Services:
     def forget_cards(self, project: str) -> None:
         """Look up the judge cards of a project again at the next request."""
         self._graders = {key: value for key, value in self._graders.items() if key[0] != project}
-
-
-def _rules_digest(settings: ServerSettings, held: HeldLibrary, cards: Sequence[Any]) -> str:
-    """What this server grades by and what it offers, as a short digest: servers of one database
-    with the same one do each other's work.
-    """
-    own = settings.release
-    named = {kind: os.path.basename(name) for kind, name in own.graded_by.items()}
-    offered = [path and os.path.realpath(path) for path in (settings.workflows, settings.datasets)]
-    rules = {
-        "library": sorted(sha256(text or b"").hexdigest() for text in held.files.values()),
-        "policy": os.path.basename(settings.policy),
-        "graded_by": named,
-        "additions": msgspec.to_builtins(own.additions),
-        "cards": list(cards),
-        "offered": offered,
-    }
-    return digest(rules).removeprefix("sha256:")[:12]
 
 
 async def _services(request: Request) -> Any:

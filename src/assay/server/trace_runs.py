@@ -76,7 +76,7 @@ class TraceBuilder:
         self._sweep_at = time.monotonic()
         self._grace_ms = int(1000 * grace_s)
         self._limit_ms = int(1000 * limit_s)
-        self._owner = own_name(services.rules)
+        self._owner = own_name()
         self._background = Background("traces", self._next, services.log, idle_s=IDLE_S)
         self.start, self.close = self._background.start, self._background.close
 

@@ -79,7 +79,6 @@ def start(
     head: bytes,
     author: str | None,
     events: Sequence[Event],
-    owner: str | None = None,
 ) -> bool:
     """Begin a run; False if a run with that id exists."""
     row = {
@@ -90,7 +89,6 @@ def start(
         "events": len(events),
         "author": author,
         "created_at": now_text(),
-        "owner": owner,
         "beat_ms": queue.now_ms(),
     }
 
@@ -207,7 +205,7 @@ def claim_evaluation(
     """Claim a run that ended but was not graded because a server died in between. Returns its
     project and run id.
     """
-    claimed = queue.claim(
+    row = queue.claim(
         database,
         live_runs,
         owner,
@@ -218,4 +216,4 @@ def claim_evaluation(
         stale_ms=stale_ms,
         since_ms=since_ms,
     )
-    return None if claimed is None else (claimed.row.project, claimed.row.run_id)
+    return None if row is None else (row.project, row.run_id)

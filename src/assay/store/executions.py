@@ -96,7 +96,6 @@ def _reserve(connection: Connection, job: Job, part: Sequence[Planned], start: i
         "events": 0,
         "author": job.author,
         "created_at": job.created_at,
-        "owner": job.owner,
         "beat_ms": 0,
     }
     rows = [{**base, "run_id": run.key} for run in part]

@@ -38,7 +38,6 @@ class Job(NamedTuple):
     created_at: str
     author: str | None
     owner: str | None = None
-    """The process that works on it; of a job that was just claimed, the owner before."""
     beat_ms: int = 0
 
     def request(self) -> dict[str, Any]:
@@ -69,31 +68,16 @@ def _job(row: Row[Any]) -> Job:
 
 
 def new(
-    kind: str,
-    project: str,
-    asked: bytes,
-    *,
-    author: str | None,
-    name: str | None = None,
-    rules: str = "",
+    kind: str, project: str, asked: bytes, *, author: str | None, name: str | None = None
 ) -> Job:
-    """A job that has not begun. `rules` are those of the server that accepted it."""
+    """A job that has not begun."""
     progress = (
         {"seen": 0, "written": 0, "unchanged": 0, "failed": 0, "faults": [], "cursor": None}
         if kind == AGAIN
         else {"faults": []}
     )
     return Job(
-        name or secrets.token_hex(8),
-        project,
-        kind,
-        QUEUED,
-        asked,
-        progress,
-        now_text(),
-        author,
-        queue.waiting_for(rules) if rules else None,
-        queue.now_ms(),
+        name or secrets.token_hex(8), project, kind, QUEUED, asked, progress, now_text(), author
     )
 
 
@@ -102,6 +86,8 @@ def row_of(job: Job) -> dict[str, Any]:
     return {
         **job._asdict(),
         "progress": msgspec.json.encode(job.progress),
+        "owner": None,
+        "beat_ms": 0,
     }
 
 
@@ -145,7 +131,7 @@ def claim(
     """
     of_kind = jobs.c.kind == kind
     states = (RUNNING, CANCELLING) if able else (CANCELLING,)
-    claimed = queue.claim(
+    row = queue.claim(
         database,
         jobs,
         owner,
@@ -157,12 +143,7 @@ def claim(
         at_ms=at_ms,
         is_dead=is_dead,
     )
-    return None if claimed is None else _job(claimed.row)._replace(owner=claimed.owner)
-
-
-def keep(database: Database, rules: str) -> None:
-    """Keep other servers away from the jobs that wait for one with these rules."""
-    queue.keep(database, jobs, rules, waiting=jobs.c.state == QUEUED)
+    return None if row is None else _job(row)
 
 
 def _unless_cancelled(state: str) -> ColumnElement[str]:
@@ -198,15 +179,8 @@ def report(
     if progress is not None:
         values["progress"] = msgspec.json.encode(dict(progress))
     if state is not None:
-        values |= {"owner": None, "beat_ms": 0, "state": state}
-        if state == QUEUED:
-            is_cancelled = jobs.c.state == CANCELLING  # any server may end it, at once
-            rules = queue.rules_of(owner)
-            values |= {
-                "owner": queue.waiting_for(rules) if rules else None,
-                "beat_ms": case((is_cancelled, 0), else_=queue.now_ms()),
-                "state": _unless_cancelled(QUEUED),
-            }
+        values |= {"owner": None, "beat_ms": 0}
+        values["state"] = _unless_cancelled(QUEUED) if state == QUEUED else state
     return database.write(lambda connection: send_beat(connection, job, owner, values))
 
 

@@ -74,10 +74,9 @@ def keep(
     now_ms: int,
     limit: int,
     max_open: int = MAX_OPEN,
-    owner: str | None = None,
 ) -> SpansTaken:
     """Store the spans of a request; when this returns, they are on disk. `limit` is how many one
-    trace may have, `owner` who is to build it: see `queue.waiting_for`.
+    trace may have.
     """
 
     def work(connection: Connection) -> SpansTaken:
@@ -100,7 +99,6 @@ def keep(
                 author=author,
                 now_ms=now_ms,
                 limit=limit,
-                owner=owner,
             )
             late, too_many = late + taken.late, too_many + taken.too_many
         return SpansTaken(late, too_many)
@@ -118,7 +116,6 @@ def _keep(
     author: str | None,
     now_ms: int,
     limit: int,
-    owner: str | None,
 ) -> SpansTaken:
     row = {
         "project": project,
@@ -130,9 +127,8 @@ def _keep(
         "first_ms": now_ms,
         "last_ms": now_ms,
     }
-    lease = {"owner": owner, "beat_ms": queue.now_ms()}
     insert_new(
-        connection, traces, {**row, **lease, "root_ms": None, "asked": asked, "author": author}
+        connection, traces, {**row, "root_ms": None, "beat_ms": 0, "asked": asked, "author": author}
     )
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
     # the update comes first: it takes the lock under which spans are counted
@@ -211,7 +207,7 @@ def claim(
         c.root_ms.is_not(None), or_(c.last_ms <= at - grace_ms, c.root_ms <= at - 10 * grace_ms)
     )
     waited = or_(c.last_ms <= at - limit_ms, c.first_ms <= at - 10 * limit_ms)
-    claimed = queue.claim(
+    row = queue.claim(
         database,
         traces,
         owner,
@@ -223,15 +219,9 @@ def claim(
         at_ms=at,
         is_dead=is_dead,
     )
-    if claimed is None:
+    if row is None:
         return None
-    row = claimed.row
     return Due(row.project, row.trace_id, bytes(row.asked), row.author, row.refused)
-
-
-def keep_waiting(database: Database, rules: str) -> None:
-    """Keep other servers away from the traces that wait for one with these rules."""
-    queue.keep(database, traces, rules, waiting=traces.c.state == GATHERING)
 
 
 def bodies(database: Database, project: str, trace_id: str) -> list[bytes]:

@@ -96,8 +96,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
                 fix="Wait for one of them, or cancel it.",
                 headers={"Retry-After": "30"},
             )
-        project, by = principal.project, principal.author
-        job = jobs.new(jobs.EXECUTION, project, kept, author=by, name=name, rules=services.rules)
+        job = jobs.new(jobs.EXECUTION, principal.project, kept, author=principal.author, name=name)
         try:
             known = await asyncio.to_thread(stored.create, database, job, plan.runs)
         except stored.RunTaken as taken:
@@ -137,11 +136,12 @@ def _execution_plan(
     repeat = body.repeat
     limit = services.settings.run_samples
     if len(dataset.samples) * repeat > limit:
+        fix = "Send the samples in several requests, or repeat them less."
         raise Problem(
             413,
             f"these are {len(dataset.samples) * repeat:,} runs; the limit is {limit:,}.",
             where="dataset",
-            fix="Send the samples in several requests, or repeat them less.",
+            fix=fix,
         )
     try:
         prepared = prepare(workflow, dataset)

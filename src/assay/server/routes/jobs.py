@@ -51,11 +51,7 @@ async def post_job(
     )
     kept = {name: value for name, value in asdict(body).items() if value is not None}
     queued = stored_jobs.new(
-        stored_jobs.AGAIN,
-        principal.project,
-        encode(kept),
-        author=principal.author,
-        rules=services.rules,
+        stored_jobs.AGAIN, principal.project, encode(kept), author=principal.author
     )
     job = await asyncio.to_thread(stored_jobs.create, services.ledger.database, queued)
     address = f"/api/v1/jobs/{job.id}"

@@ -29,7 +29,6 @@ from assay.server.streams import LiveStream
 from assay.store import events as stored_events
 from assay.store.events import Event, RunUpdate
 from assay.store.facets import key as index_key
-from assay.store.queue import waiting_for
 from assay.store.serving import now_text
 from assay.views import events
 from assay.views.event_schema import inlined
@@ -95,7 +94,6 @@ async def start_live(
         head=head,
         author=author,
         events=first,
-        owner=waiting_for(services.rules),
     )
     if not began:
         raise Problem(

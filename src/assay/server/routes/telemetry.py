@@ -26,7 +26,6 @@ from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services
 from assay.server.trace_runs import TraceBuilder, asked, packed
 from assay.store import traces as stored
-from assay.store.queue import waiting_for
 from assay.store.traces import TraceSpans
 from assay.tracing.genai import MAX_SPANS
 from assay.tracing.protobuf import from_protobuf
@@ -104,7 +103,6 @@ async def _take(
             author=principal.author,
             now_ms=now_ms,
             limit=MAX_SPANS,
-            owner=waiting_for(services.rules),
         )
         if taken.closed:
             raise Problem(
