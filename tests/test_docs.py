@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,37 @@ def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
     ),
 )
 def test_every_link_between_documents_leads_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\(([^)#\s]+)\)", text):
+    """The campaign builds the site and follows the links of its pages."""
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", _prose(ROOT / page)):
         if "://" not in target:
-            assert (ROOT / page).parent.joinpath(target).exists(), (
-                f"{page} links to {target}, which is not there"
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert path.exists(), f"{page} links to {target}, which is not there"
+            assert not anchor or path.suffix != ".md" or anchor in _anchors(path), (
+                f"{page} links to {target}#{anchor}, which is not there"
             )
+
+
+@cache
+def _prose(path: Path) -> str:
+    return re.sub(r"^ *(```+).*?^ *\1 *$", "", path.read_text("utf-8"), flags=re.M | re.S)
+
+
+@cache
+def _anchors(path: Path) -> set[str]:
+    """Those that are written, and those that the site makes of headings."""
+    words = [
+        re.sub(r"[^\w\s-]", "", re.sub(r"\]\([^)]*\)", "", heading)).strip().lower()
+        for heading in re.findall(r"^#+ +(.*)$", _prose(path), re.M)
+    ]
+    return {re.sub(r"[-\s]+", "-", one) for one in words} | set(
+        re.findall(r'id="([^"]+)"', _prose(path))
+    )
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f" {path.relative_to(ROOT / 'docs')}\n" in menu, path
 
 
 def test_no_document_or_source_names_a_package_index_or_a_path_of_one_machine() -> None:

@@ -45,6 +45,7 @@ LINK = re.compile(r"""\s(?:href|src)="?([^&"\s>][^"\s>]*)""")
 LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//")
 
 
+@pytest.mark.campaign
 def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewhere(
     site: Path,
 ) -> None:
@@ -94,6 +95,7 @@ def test_no_word_is_misspelled() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.campaign
 @pytest.mark.browser
 def test_the_search_works_from_a_folder(site: Path, browser: Window) -> None:
     page = browser.tab()
@@ -115,6 +117,7 @@ def test_the_search_works_from_a_folder(site: Path, browser: Window) -> None:
     assert [url for url in outside if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
+@pytest.mark.campaign
 @pytest.mark.browser
 def test_the_copy_button_takes_commands_without_their_output(site: Path, browser: Window) -> None:
     page = browser.tab()
