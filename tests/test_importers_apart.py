@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import AssayError
+from assay.errors import AssayError, NotEnoughEvidence
 from assay.importers.known import KNOWN
 from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, SHARED, needs_shared, takers
@@ -81,9 +81,13 @@ def test_packed_empty_and_utf_16_files_are_named_as_such(kind: str | None, tmp_p
         (text.encode("utf-16"), "UTF-16"),
         (text.encode("utf-16-be"), "UTF-16"),
         (b" \n", "the file is empty"),
+        *([(b"[ ]\n", "the file is an empty list")] if kind is None else []),
     ):
         path.write_bytes(data)
         assert message in refusal(path, tmp_path, kind)
+    if kind is None:
+        with pytest.raises(NotEnoughEvidence, match="an empty list"):
+            import_runs([str(path)], str(tmp_path))
 
 
 def test_xml_may_be_utf_16(tmp_path: Path) -> None:
