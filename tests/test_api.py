@@ -144,6 +144,15 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
     assert (gate.outcome, bool(gate)) == ("reject", False)
     assert "reject" in str(gate).lower()
     assert json.loads(gate.document())["outcome"] == "reject"
+    others = [
+        {"id": f"new {n}", "question": f"r {n}", "expected": {"answer": f"R {n}"}}
+        for n in range(40)
+    ]
+    elsewhere = assay.evaluate(upper, others, scorers=[right], profile=profile, version="2")
+    with pytest.raises(InputError, match="share no sample") as caught:
+        assay.gate(elsewhere, good)
+    assert "`allow_unpaired` in Python" in str(caught.value.fix)
+    assert not assay.gate(elsewhere, good, allow_unpaired=True).decision.paired
     good.save(str(tmp_path / "good.jsonl"))
     again = assay.load(str(tmp_path / "good.jsonl"), profile=profile)
     assert (len(again), again.passed) == (40, True)
@@ -162,6 +171,8 @@ def test_a_run_counts_once_and_samples_may_come_from_a_generator(
     found.save(str(file))
     with pytest.raises(InputError, match="appears more than once"):
         assay.summary(str(file), str(file), profile=profile)
+    with pytest.raises(InputError, match="appears more than once"):
+        assay.summary(found, found)
     (empty := file.with_name("empty.jsonl")).write_text("")
     with pytest.raises(NotEnoughEvidence, match="contains no runs"):
         assay.summary(str(file), str(empty), profile=profile)
