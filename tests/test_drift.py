@@ -106,6 +106,15 @@ def test_a_new_card_of_old_verdicts_shows_no_drift_and_no_stability(
     assert reason in found["reason"]
 
 
+def test_cards_are_ordered_by_their_moments_and_not_by_their_texts() -> None:
+    people = labels()
+    then, now = card(people, judged(people)), card(people, judged(people, seed=6))
+    for one, moment in ((then, "2026-01-01T09:00:00+05:00"), (now, "2026-01-01T08:00:00Z")):
+        one["made_at"] = one["calibration"]["answered_at"] = moment
+    assert compare_cards([then], now)["left_out"] == []
+    assert "not before the latest card" in compare_cards([now], then)["left_out"][0]["reason"]
+
+
 @each("answered", [1, None])
 def test_a_card_made_again_says_nothing_about_today_beside_an_older_card(
     answered: int | None,

@@ -429,6 +429,7 @@ def test_a_choice_is_exactly_the_right_option(got: Any, right: int) -> None:
         (["x", "y"], "A", "A or B", "A:"),
         ([".", ","], ".", "", "."),
         (["x", "y"], ["A", "B"], "A or B", "x, (B)"),
+        ([str(n) for n in range(100, 130)], "129", "A", "AD"),
     ],
 )
 def test_no_option_is_taken_for_another(options: Any, want: Any, wrong: str, right: str) -> None:

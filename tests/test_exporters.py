@@ -170,6 +170,19 @@ def test_an_mlflow_table_has_every_criterion_as_a_column(
     assert rows[1]["faithfulness/v1/justification"]
 
 
+def test_a_criterion_called_assay_is_not_the_grade_in_an_mlflow_table(
+    assay: Any, tmp_path: Path
+) -> None:
+    raw = {"name": "assay", "raw_score": 0.1, "formula_id": "zero_one", "weight": 1, "n": 1}
+    other = {**raw, "name": "other", "raw_score": 0.9}
+    card = {"schema": "assay.scorecard/1", "run_id": "r-1", "hard_gates": {"open": True}}
+    (tmp_path / "cards.jsonl").write_text(json.dumps({**card, "criteria": [raw, other]}))
+    assay("report", "export", "cards.jsonl", "--to", "mlflow", "-o", "table.json")
+    table = json.loads((tmp_path / "table.json").read_text())
+    row = dict(zip(table["columns"], table["data"][0], strict=True))
+    assert (row["assay/v1/score"], row["criterion assay/v1/score"]) == (0.5, 0.1)
+
+
 def test_an_inspect_log_has_epochs_totals_and_no_score_where_there_is_none(
     assay: Any, tmp_path: Path
 ) -> None:

@@ -237,13 +237,17 @@ def test_a_formula_of_a_plugin_gives_a_norm_or_an_error(install: Callable[..., P
         from assay.plugins import Formula
         HALF = Formula("acme.half", "1", "Half", "", None, None, "", False, (), "", "",
             lambda raw, params: raw, lambda norm, raw, params: None)
+        ODD = HALF._replace(id="acme.odd", invert=lambda norm, raw, params: object())
     """
-    install(code, {"assay.formulas": {"acme.half": "acme:HALF"}})
+    install(code, {"assay.formulas": {"acme.half": "acme:HALF", "acme.odd": "acme:ODD"}})
     half = FORMULAS["acme.half"]
     assert half.apply(500_000_000, {}) == 500_000_000
     for raw in (0.5, -1, 1_000_000_001, True, None, "1"):
         with pytest.raises(ShelfError, match="billionths"):
             half.apply(raw, {})
+    assert half.invert(1, None, {}) is None
+    with pytest.raises(ShelfError, match=r"returned <object .*, not a number"):
+        FORMULAS["acme.odd"].invert(1, None, {})
 
 
 def test_a_score_off_the_scale_of_its_formula_is_not_a_perfect_one(
