@@ -825,6 +825,16 @@ def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one
         ("formula: likert_1_5", "formula: likert_1_5, critical_floor: 9", "critical_floor"),
         ("formula: likert_1_5", "formula: likert_1_5, critical_floor: 1", "two ways"),
         ("formula: likert_1_5", "formula: likert_1_5, floor_override: {value: {raw: 2}}", "reason"),
+        (
+            "formula: likert_1_5",
+            "formula: zero_one, measure: rouge_l, critical_floor: 0.6",
+            "no floor may rest on it",
+        ),
+        (
+            "formula: likert_1_5",
+            "formula: zero_one, measure: bleu, role: correctness",
+            "no floor may rest on it",
+        ),
         ("family: own\n", "", "family"),
         ("title: Of our own\n", "", "title"),
     ],

@@ -25,6 +25,7 @@ from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Measure
 from assay.scoring.metrics.params import param_faults
+from assay.scoring.metrics.similarity import ADVISORY
 from assay.scoring.profile_record import GateRef, Profile, ProfileCriterion, ProfileJudgeTerms
 
 if TYPE_CHECKING:
@@ -130,17 +131,28 @@ def load_profile(document: Document) -> Profile:
                 "there is no measure that takes them.",
                 "Name one under `measure`, or remove them.",
             )
-        for key, floor in (
-            ("critical_floor", item.critical_floor),
-            ("floor_override", item.floor_override and item.floor_override.value),
-        ):
-            if floor is not None:
-                try:
-                    floor_norm(floor, item.formula, item.params)
-                except FormulaError as error:
-                    faults.add((*at, key), str(error))
+        _check_floors(item, at, faults)
     faults.raise_if_any()
     return profile
+
+
+def _check_floors(item: ProfileCriterion, at: tuple[str, int], faults: Faults) -> None:
+    for key in ("role", "critical_floor", "floor_override"):
+        if item.measure in ADVISORY and getattr(item, key) is not None:
+            faults.add(
+                (*at, key),
+                f"'{item.measure}' counts shared words and is advisory: no floor may rest on it.",
+                "Remove the key, or name another measure.",
+            )
+    for key, floor in (
+        ("critical_floor", item.critical_floor),
+        ("floor_override", item.floor_override and item.floor_override.value),
+    ):
+        if floor is not None:
+            try:
+                floor_norm(floor, item.formula, item.params)
+            except FormulaError as error:
+                faults.add((*at, key), str(error))
 
 
 def _is_share(value: Any) -> bool:

@@ -17,7 +17,7 @@ from assay.exact import Ratio
 MAX_LENGTH = 20_000
 """The longest text or list that is compared: the time grows with the product of both lengths."""
 ADVISORY = frozenset({"bleu", "rouge_l"})
-"""Measures that never decide anything."""
+"""Measures that never decide anything: a profile that puts a floor on one is refused."""
 
 
 def _check_length(*items: Sequence[Hashable]) -> None:
