@@ -353,7 +353,10 @@ def test_a_report_is_measured_and_held_against_the_lists(assay: Any, tmp_path: P
     )
     refused = assay("measure", "tests", "results.jsonl", "--report", "report.json")
     assert refused.code == 3
-    assert "'a' is resolved by the report, and not by its lists of tests" in refused.err
+    assert (
+        "'a' is resolved according to the report, but not according to its lists of tests"
+        in refused.err
+    )
 
 
 # --- measures of one run

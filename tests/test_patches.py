@@ -258,7 +258,9 @@ def test_no_tree_no_git_and_no_time_are_reasons(
     many = "".join(diff(["a\n"], ["b\n"], f"f{index}") for index in range(1_001))
     assert "1,001 files" in applies_cleanly(many, str(tree)).reason
     assert "UTF-8" in applies_cleanly(PATCH.replace("three", "\udc80"), str(tree)).reason
-    assert "longer than" in applies_cleanly(PATCH, str(tree), seconds=0.000001).reason
+    with monkeypatch.context() as patched:
+        patched.setattr("assay.scoring.metrics.applying.GIT_SECONDS", 0.000001)
+        assert "longer than" in applies_cleanly(PATCH, str(tree)).reason
     monkeypatch.setenv("PATH", str(tree))
     assert "not installed" in applies_cleanly(PATCH, str(tree)).reason
 

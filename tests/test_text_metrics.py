@@ -38,7 +38,7 @@ from assay.scoring.metrics.similarity import (
     tokens,
 )
 from assay.scoring.metrics.text import TEXT
-from assay.scoring.metrics.values import is_close, json_diff, numeric
+from assay.scoring.metrics.values import is_close, numeric
 from documents import run
 from examples import each
 
@@ -189,29 +189,26 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES)
-def test_two_values_differ_nowhere_exactly_where_they_are_equal(left: Any, right: Any) -> None:
-    assert json_diff(left, left) == []
-    if not json_diff(left, right):
-        assert left == right
-    assert bool(json_diff(left, right)) == bool(json_diff(right, left))
+def test_an_output_matches_exactly_what_equals_it(left: Any, right: Any) -> None:
+    matched = [
+        take("exact_match", {"a": one}, {"a": other}, steps=())["passed"]
+        for one, other in ((left, left), (left, right), (right, left))
+    ]
+    assert matched[0] == 1
+    assert matched[1] == matched[2]
+    assert not matched[1] or left == right
 
 
-def test_a_difference_has_its_path_and_its_kind() -> None:
-    found = json_diff(
-        {"a": {"b": [1, "x", True]}, "z": 1}, {"a": {"b": [1.0, "y", 1, 4]}, "c": None}
-    )
-    assert {tuple(item) for item in found} == {
-        ("z", "unexpected"),
-        ("a.b[1]", "value"),
-        ("a.b[2]", "kind"),
-        ("a.b[3]", "missing"),
-        ("c", "missing"),
-    }
-    assert len(json_diff(list(range(1000)), [], limit=5)) == 5
-    deep: Any = 1
-    for _ in range(5000):
-        deep = [deep]
-    assert json_diff(deep, 2)
+def test_an_output_matches_by_value_and_not_by_type() -> None:
+    for one, other, holds in (
+        ({"b": [1, "x"], "a": None}, {"a": None, "b": [1.0, "x"]}, 1),
+        ([True], [1], 0),
+        ({"a": 1}, {"a": 1, "b": None}, 0),
+        ({"a": 1, "b": None}, {"a": 1}, 0),
+        ([1, 2], [1], 0),
+    ):
+        assert take("exact_match", {"a": one}, {"a": other})["passed"] == holds
+    assert take("exact_match", {}, {"a": None})["passed"] == 0
 
 
 # --- likeness

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay import exact
 from assay.errors import FormulaError
@@ -46,28 +46,6 @@ def _binary(raw: Any, params: Mapping[str, Any]) -> int:
 
 def _binary_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
     return 1 if norm > 0 else 0
-
-
-def _likert(
-    formula: str, low: int, high: int
-) -> tuple[Callable[[Any, Mapping[str, Any]], int], Callable[[int, Any, Mapping[str, Any]], Any]]:
-    span = high - low
-
-    def apply(raw: Any, params: Mapping[str, Any]) -> int:
-        refuse_params(params, formula)
-        num, den = number(raw, formula)
-        if not low * den <= num <= high * den:
-            raise FormulaError(
-                "SCO-001",
-                f"{formula}: the raw score is {raw}, outside {low}..{high}.",
-                fix="Scores are never clamped on this scale.",
-            )
-        return exact.quantise(num - low * den, span * den, exact.NORM_DIGITS)
-
-    def invert(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
-        return _plain(Ratio(low * NORM_ONE + span * norm, NORM_ONE))
-
-    return apply, invert
 
 
 def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
@@ -182,12 +160,8 @@ def _ratio_raw(norm: int, raw: Any, _params: Mapping[str, Any]) -> Any:
 _SLO = ("slo_good", "slo_bad")
 
 
-class _Slo(NamedTuple):
-    good: Ratio
-    bad: Ratio
-
-
-def _slo(params: Mapping[str, Any]) -> _Slo:
+def _slo(params: Mapping[str, Any]) -> tuple[Ratio, Ratio]:
+    """The good and the bad end of a service level."""
     refuse_params(params, "lower_is_better", _SLO)
     try:
         slo_good, slo_bad = params["slo_good"], params["slo_bad"]
@@ -209,7 +183,7 @@ def _slo(params: Mapping[str, Any]) -> _Slo:
             f"lower_is_better: slo_bad ({slo_bad}) must be greater, that is worse, than slo_good"
             f" ({slo_good}).",
         )
-    return _Slo(good, bad)
+    return good, bad
 
 
 def _lower_is_better(raw: Any, params: Mapping[str, Any]) -> int:
@@ -233,7 +207,22 @@ def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any
 
 
 def _likert_formula(formula: str, low: int, high: int, text: str, source: str) -> Formula:
-    apply, invert = _likert(formula, low, high)
+    span = high - low
+
+    def apply(raw: Any, params: Mapping[str, Any]) -> int:
+        refuse_params(params, formula)
+        num, den = number(raw, formula)
+        if not low * den <= num <= high * den:
+            raise FormulaError(
+                "SCO-001",
+                f"{formula}: the raw score is {raw}, outside {low}..{high}.",
+                fix="Scores are never clamped on this scale.",
+            )
+        return exact.quantise(num - low * den, span * den, exact.NORM_DIGITS)
+
+    def invert(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
+        return _plain(Ratio(low * NORM_ONE + span * norm, NORM_ONE))
+
     return Formula(
         id=formula,
         version="1",

@@ -15,12 +15,12 @@ from assay import exact
 from assay.files.json_files import parse_json
 from assay.scoring.gate import GateResult
 from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
-from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.metrics.measure import Undetermined, some_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from assay.records.evidence import Run, Tally
+    from assay.records.evidence import Run
 
 _TEMPLATE = re.compile(
     r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
@@ -129,18 +129,9 @@ def _all(n: int, singular: str, plural: str) -> str:
     return f"the only {singular}" if n == 1 else f"all {n} {plural}"
 
 
-def _tally(run: Run, name: str) -> Tally:
-    tally: Tally | None = getattr(run.tests, name, None)
-    if tally is None:
-        raise Undetermined(f"the run carries no `tests.{name}`")
-    if tally.total == 0:
-        raise Undetermined(f"`tests.{name}` counts no tests")
-    return tally
-
-
 def fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether every broken test passes now."""
-    tally = _tally(run, "fail_to_pass")
+    tally = some_tests(run, "fail_to_pass")
     if tally.passed == tally.total:
         return GateResult(
             True, _all(tally.total, "fail-to-pass test passes", "fail-to-pass tests pass")
@@ -152,7 +143,7 @@ def fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 def pass_to_pass(run: Run, params: Mapping[str, Any]) -> GateResult:
     """Whether enough of the tests that passed still pass."""
-    tally = _tally(run, "pass_to_pass")
+    tally = some_tests(run, "pass_to_pass")
     minimum = _minimum(params["minimum"])
     holds = tally.passed * minimum.den >= minimum.num * tally.total
     return GateResult(

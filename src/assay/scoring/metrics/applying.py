@@ -37,21 +37,21 @@ class PatchedFile(NamedTuple):
     executable: bool
 
 
-def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Applies:
+def applies_cleanly(patch: str, tree: str) -> Applies:
     """Whether `git apply --check` accepts the patch on a copy of the files it names.
 
     The tree is never written to, nor read as a repository: a hostile `.git/config` in it could make
     git run programs. Paths have one prefix (`a/x`, `b/x`), as git writes them.
     """
-    return _on_a_copy(patch, tree, seconds, ["--check"]).applies
+    return _on_a_copy(patch, tree, ["--check"]).applies
 
 
-def apply_patch(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Patched:
+def apply_patch(patch: str, tree: str) -> Patched:
     """Apply a patch to a copy of the files it names, as `applies_cleanly` does."""
-    return _on_a_copy(patch, tree, seconds, [])
+    return _on_a_copy(patch, tree, [])
 
 
-def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Patched:
+def _on_a_copy(patch: str, tree: str, options: list[str]) -> Patched:
     # imported late: it loads half of the standard library, and few commands apply a patch
     from tempfile import TemporaryDirectory
 
@@ -74,9 +74,7 @@ def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Pat
             fault = _copy(tree, copy, path)
             if fault:
                 return _refused(fault)
-        applies = _git_apply(
-            data if data.endswith(b"\n") else data + b"\n", copy, home, seconds, options
-        )
+        applies = _git_apply(data if data.endswith(b"\n") else data + b"\n", copy, home, options)
         if not applies.clean or options:
             return Patched(applies, {})
         return Patched(applies, {path: _after(copy, path) for path in paths})
@@ -124,7 +122,7 @@ def _copy(tree: str, copy: str, path: str) -> str:
     return ""
 
 
-def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list[str]) -> Applies:
+def _git_apply(patch: bytes, copy: str, home: str, options: list[str]) -> Applies:
     import subprocess  # as above
 
     environment = {
@@ -143,13 +141,13 @@ def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list
             cwd=copy,
             env=environment,
             capture_output=True,
-            timeout=seconds,
+            timeout=GIT_SECONDS,
             check=False,
         )
     except FileNotFoundError:
         return Applies(False, "git is not installed, so this can't be checked")
     except subprocess.TimeoutExpired:
-        return Applies(False, f"git took longer than {seconds:g} s")
+        return Applies(False, f"git took longer than {GIT_SECONDS:g} s")
     if done.returncode == 0:
         return Applies(True, "git applies it cleanly")
     errors = done.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -18,7 +18,6 @@ from typing import Any
 from assay.scoring.metrics.equality import is_among, same
 
 UNREADABLE = "ast_decoder:decoder_failed"
-WRONG_COUNT = "wrong_count"
 _SIMPLE = "simple_function_checker"
 _PARALLEL = "parallel_function_checker_no_order"
 
@@ -289,7 +288,7 @@ def item_fault(
     """
     family = _SIMPLE if tools == 1 and expected == 1 else _PARALLEL
     if calls != expected:
-        return f"{family}:{WRONG_COUNT}"
+        return f"{family}:wrong_count"
     if family == _PARALLEL:
         return f"{_PARALLEL}:cannot_find_match"
     return fault or f"{_SIMPLE}:unclear" if right_tool else f"{_SIMPLE}:wrong_func_name"

@@ -20,7 +20,7 @@ def _drop_period(text: str) -> str:
 
 
 def _strip_punctuation(text: str) -> str:
-    return "".join(sign for sign in text if not unicodedata.category(sign).startswith("P"))
+    return "".join(x for x in text if not unicodedata.category(x).startswith("P"))
 
 
 STEPS: dict[str, Callable[[str], str]] = {
@@ -48,7 +48,7 @@ def normalised(text: str, steps: Iterable[str]) -> str:
             raise InputError(
                 "SCO-035",
                 f"no normalisation step is named '{name}'.{near_miss(str(name), STEPS)}",
-                fix=f"There are: {', '.join(STEPS)}.",
+                fix=f"Supported: {', '.join(STEPS)}.",
             )
         text = step(text)
     return text

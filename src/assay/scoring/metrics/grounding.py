@@ -185,13 +185,11 @@ def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
     return {"passed": passed, "total": total}
 
 
-def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support]:
+def lexical_support(run: Run, *, threshold: Any) -> list[lexical.Support]:
     """For each claim of a run, whether the words of the passages it cites support it; a claim that
     cites no retrieved passage is not supported.
     """
     limit = exact.ratio(threshold)
-    if not 0 <= limit.num <= limit.den:
-        raise ValueError(f"the threshold is {threshold}; it is a share from 0 to 1")
     return [
         lexical.support(claim.text, passages, threshold=limit)
         for claim, passages in _cited_passages(run)
@@ -199,7 +197,7 @@ def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support]:
 
 
 def _lexical(run: Run, params: Mapping[str, Any]) -> Any:
-    claims = lexical_support(run, threshold=params.get("threshold", 0.6))
+    claims = lexical_support(run, threshold=params["threshold"])
     return _shown(Ratio(sum(claim.is_supported for claim in claims), len(claims)))
 
 

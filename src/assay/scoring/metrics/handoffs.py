@@ -7,18 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from assay.exact import Ratio
 from assay.records.evidence import Run
 from assay.scoring.metrics.measure import Undetermined
-
-
-class HandoffEdge(NamedTuple):
-    """One agent passing work to another."""
-
-    source: str
-    to: str
 
 
 def accuracy(handoffs: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> Ratio:
@@ -64,18 +56,19 @@ def run_accuracy(run: Run) -> Ratio:
     return Ratio(sum(handoff.to == handoff.expected for handoff in run.handoffs), len(made))
 
 
-def _edge(item: object) -> HandoffEdge | None:
+def _edge(item: object) -> tuple[str, str] | None:
+    """The agents of an expected handoff, written as an object or as a pair."""
     if (
         isinstance(item, dict)
         and isinstance(item.get("from"), str)
         and isinstance(item.get("to"), str)
     ):
-        return HandoffEdge(item["from"], item["to"])
+        return item["from"], item["to"]
     if (
         isinstance(item, list | tuple)
         and len(item) == 2
         and isinstance(item[0], str)
         and isinstance(item[1], str)
     ):
-        return HandoffEdge(item[0], item[1])
+        return item[0], item[1]
     return None

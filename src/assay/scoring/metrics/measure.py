@@ -1,4 +1,4 @@
-"""The definition of a measure, and the exception for missing evidence."""
+"""The definition of a measure, the exception for missing evidence, and the counts of tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from assay.records.evidence import Run
+    from assay.records.evidence import Run, Tally
 
 
 class Undetermined(Exception):
@@ -17,6 +17,24 @@ class Undetermined(Exception):
     def reason(self) -> str:
         """What the evidence lacks."""
         return str(self)
+
+
+def tally(run: Run, name: str) -> Tally:
+    """The run's count of tests of one kind."""
+    counted: Tally | None = getattr(run.tests, name, None)
+    if counted is None:
+        raise Undetermined(f"the run carries no `tests.{name}`")
+    if counted.passed > counted.total:
+        raise Undetermined(f"`tests.{name}` says {counted.passed} passed of {counted.total}")
+    return counted
+
+
+def some_tests(run: Run, name: str) -> Tally:
+    """The run's count of tests of one kind, if there are any."""
+    counted = tally(run, name)
+    if not counted.total:
+        raise Undetermined(f"`tests.{name}` counts no tests")
+    return counted
 
 
 class Measure(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 from assay.errors import FaultList, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.files.swe_bench import is_names
-from assay.records.evidence import Run, Tally
-from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.records.evidence import Run
+from assay.scoring.metrics.measure import Measure, Undetermined, some_tests, tally
 
 Status = Literal["full", "partial", "no"]
 
@@ -248,21 +248,10 @@ def _share(given: Any) -> Share | str:
 # --- measures of one run
 
 
-def _tally(run: Run, name: str) -> Tally:
-    tally: Tally | None = None if run.tests is None else getattr(run.tests, name)
-    if tally is None:
-        raise Undetermined(f"the run carries no `tests.{name}`")
-    if tally.passed > tally.total:
-        raise Undetermined(f"`tests.{name}` says {tally.passed} passed of {tally.total}")
-    return tally
-
-
 def _share_of(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
     def read(run: Run, _params: Mapping[str, Any]) -> Any:
-        tally = _tally(run, name)
-        if not tally.total:
-            raise Undetermined(f"`tests.{name}` counts no tests")
-        return {"passed": tally.passed, "total": tally.total}
+        counted = some_tests(run, name)
+        return {"passed": counted.passed, "total": counted.total}
 
     return read
 
@@ -270,7 +259,7 @@ def _share_of(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
 def _resolved(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.patch_applies is False:
         return 0
-    first, second = _tally(run, "fail_to_pass"), _tally(run, "pass_to_pass")
+    first, second = tally(run, "fail_to_pass"), tally(run, "pass_to_pass")
     if first.total == 0:
         raise Undetermined(
             "`tests.fail_to_pass` counts no tests: nothing shows that the issue is resolved"

@@ -46,15 +46,8 @@ def _ranked(run: Run) -> list[Retrieved]:
     return ordered
 
 
-def _cutoff(params: Mapping[str, Any]) -> int:
-    k = params["k"]
-    if type(k) is not int or k < 1:
-        raise Undetermined(f"the parameter `k` is {k!r}; it must be a whole number from 1 on")
-    return k
-
-
 def _precision(run: Run, params: Mapping[str, Any]) -> Any:
-    ordered, k = _ranked(run), _cutoff(params)
+    ordered, k = _ranked(run), params["k"]
     passed = 0
     for passage in ordered[:k]:
         if passage.relevant is None:
@@ -117,7 +110,7 @@ class _Hits(NamedTuple):
 
 
 def _hits(run: Run, params: Mapping[str, Any]) -> _Hits:
-    ordered, k, wanted = _ranked(run), _cutoff(params), _wanted(run, params)
+    ordered, k, wanted = _ranked(run), params["k"], _wanted(run, params)
     ranks = [rank for rank, passage in enumerate(ordered[:k], 1) if passage.id in wanted]
     return _Hits(ranks, len(wanted), k)
 

@@ -36,15 +36,14 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
 
 def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> None:
     """Raise InputError SCO-034 if a report and the lists of tests differ on what is resolved."""
-    read_report(tree, where=where)
-    claimed = set(tree.get("resolved_ids", tree.get("resolved", [])))
+    claimed = set(report_lists(tree, where=where).ids["resolved"])
     shown = {name for name, item in document["instances"].items() if item["status"] == "full"}
     if claimed != shown:
         name = min(claimed ^ shown)
         words = (
-            "is resolved by the report, and not by its lists of tests"
+            "is resolved according to the report, but not according to its lists of tests"
             if name in claimed
-            else "is resolved by its lists of tests, and not by the report"
+            else "is resolved according to its lists of tests, but not according to the report"
         )
         raise InputError(
             "SCO-034",

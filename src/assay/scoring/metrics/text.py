@@ -1,7 +1,7 @@
 """Measures that compare outputs with expected values, after named normalisation steps.
 
-The steps and comparators are in `comparing`, the similarity of texts is in `similarity`, and the
-comparison of JSON values is in `values`.
+The steps and comparators are in `comparing`, the similarity of texts is in `similarity`, the
+equality of JSON values is in `equality`, and the closeness of numbers is in `values`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from assay.errors import InputError
 from assay.exact import Ratio
 from assay.records.evidence import Run
 from assay.scoring.metrics.comparing import COMPARE, is_exact, normalised, wanted_text
+from assay.scoring.metrics.equality import same
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_recall
-from assay.scoring.metrics.values import ABSENT, is_close, json_diff, numeric
+from assay.scoring.metrics.values import is_close, numeric
 
 # --- measures of one run
 
 _Pair = tuple[str, Any, Any]
 _Reader = Callable[["Run", Mapping[str, Any]], Any]
+_ABSENT = object()
+"""An output that is not there, which no expected value equals, not even null."""
 
 
 def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     """The name, actual value and expected value of each expected output, or of the one that
-    `output` names. The actual value of a missing output is `ABSENT`.
+    `output` names. The actual value of a missing output is `_ABSENT`.
     """
     if not isinstance(run.expected, dict) or not run.expected:
         raise Undetermined("the run carries no `expected` object of outputs and their values")
@@ -38,7 +41,7 @@ def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     if name is not None and name not in run.expected:
         raise Undetermined(f"`expected` says nothing about the output '{name}'")
     names = [name] if name is not None else list(run.expected)
-    return [(key, run.outputs.get(key, ABSENT), run.expected[key]) for key in names]
+    return [(key, run.outputs.get(key, _ABSENT), run.expected[key]) for key in names]
 
 
 _NOT_OUTPUTS = ("relevant_ids", "tool_calls", "tools", "handoffs")
@@ -93,18 +96,14 @@ def _share(holds: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
 def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     if isinstance(actual, str) and isinstance(expected, str):
         return is_exact(actual, expected, steps=params.get("steps", ()))
-    return not json_diff(actual, expected, limit=1)
+    return same(actual, expected)
 
 
 def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = expected if isinstance(expected, list) else [expected]
     if not wanted or not all(isinstance(item, str) for item in wanted):
         raise Undetermined("what is expected must be a text or a list of texts")
-    match = params.get("match", "substring")
-    compare = COMPARE.get(match) if isinstance(match, str) else None
-    if compare is None:
-        raise Undetermined(f"`match` is {match!r}; it must be substring, word or exact")
-    steps = params.get("steps", ())
+    compare, steps = COMPARE[params["match"]], params["steps"]
     for item in wanted:
         wanted_text(item, steps)
     return isinstance(actual, str) and all(compare(actual, item, steps=steps) for item in wanted)
@@ -162,11 +161,9 @@ def _schema_valid(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def _within_budget(run: Run, params: Mapping[str, Any]) -> Any:
-    budget, name = params.get("words"), params.get("output")
-    if type(budget) is not int or budget < 1:
-        raise Undetermined(
-            "the parameter `words`, a whole number from 1 on, says how many words there may be"
-        )
+    budget, name = params["words"], params["output"]
+    if budget is None:
+        raise Undetermined("the parameter `words` says how many words there may be")
     if run.outputs is None or name not in run.outputs:
         raise Undetermined(f"the run carries no output '{name}'")
     text = run.outputs[name]

@@ -1,82 +1,15 @@
-"""Compare JSON values: where they differ, and whether two numbers are close. Numbers are compared
-exactly.
-"""
+"""Numbers in texts and outputs, compared exactly: whether two are close."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay import exact
 from assay.exact import Ratio
-from assay.files.json_files import Path, show_path
 
-MAX_DIFFERENCES = 100
 _PLAIN = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-
-
-class JsonDifference(NamedTuple):
-    """One place where two values differ."""
-
-    path: str
-    """Such as `items[2].name`; empty for the whole value."""
-    kind: str
-    """`missing`, `unexpected`, `kind` (another type) or `value`."""
-
-
-def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[JsonDifference]:
-    """The paths that differ, in the order of the expected value; at most `limit` of them. Numbers
-    compare by value, so that 1 equals 1.0; true is not a number.
-
-    >>> [
-    ...     tuple(difference)
-    ...     for difference in json_diff({"a": [1, 2], "b": 1}, {"a": [1, 3], "c": None, "b": 1.0})
-    ... ]
-    [('a[1]', 'value'), ('c', 'missing')]
-    """
-    found: list[JsonDifference] = []
-    todo: list[tuple[Path, Any, Any]] = [((), actual, expected)]
-    while todo and len(found) < limit:
-        path, left, right = todo.pop()
-        if isinstance(right, dict) and isinstance(left, dict):
-            found += [
-                JsonDifference(show_path((*path, key)), "unexpected")
-                for key in left
-                if key not in right
-            ]
-            todo += [
-                ((*path, key), left.get(key, ABSENT), value)
-                for key, value in reversed(right.items())
-            ]
-        elif isinstance(right, list) and isinstance(left, list):
-            found += [
-                JsonDifference(show_path((*path, index)), "unexpected")
-                for index in range(len(right), len(left))
-            ][:limit]
-            todo += [
-                ((*path, index), left[index] if index < len(left) else ABSENT, right[index])
-                for index in range(len(right) - 1, -1, -1)
-            ]
-        elif left is ABSENT:
-            found.append(JsonDifference(show_path(path), "missing"))
-        else:
-            kind = _differ(left, right)
-            if kind:
-                found.append(JsonDifference(show_path(path), kind))
-    return found[:limit]
-
-
-ABSENT = object()
-"""A value that is not there, which no expected value equals, not even null."""
-
-
-def _differ(left: Any, right: Any) -> str:
-    if exact.is_number(left) and exact.is_number(right):
-        return "" if exact.ratio(left) == exact.ratio(right) else "value"
-    if type(left) is not type(right):
-        return "kind"
-    return "" if left == right else "value"
 
 
 def numeric(value: Any) -> Ratio | None:

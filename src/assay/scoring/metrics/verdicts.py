@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay import exact
 from assay.exact import NORM_DIGITS, Ratio
@@ -62,53 +62,27 @@ def _context_coverage(run: Run, _params: Mapping[str, Any]) -> Any:
     return _share(supported, len(claims))
 
 
-class SeveritySummary(NamedTuple):
-    """How severe the unsupported claims of an answer are."""
-
-    claims: int
-    supported: int
-    unsupported: dict[str, int]
-    """How many, by severity; only severities that occur."""
-    unjudged: int
-    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones without a
-    severity.
-    """
-    worst: str | None
-    """The highest severity of an unsupported claim."""
-
-
-def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> SeveritySummary:
-    """Count the unsupported claims by severity. The severity of a supported claim doesn't count."""
-    counts: Counter[str] = Counter(
+def _severity(run: Run, params: Mapping[str, Any]) -> Any:
+    claims, citable = sourced(run)
+    unsupported = [
         claim.severity
         for claim in claims
         if claim.supported is False and claim.severity is not None
-    )
-    by_severity = {severity: counts[severity] for severity in SEVERITY_WEIGHTS if counts[severity]}
+    ]
+    # the severity of a supported claim doesn't count
     supported = sum(is_supported(claim, citable) is True for claim in claims)
-    unjudged = len(claims) - supported - sum(by_severity.values())
-    return SeveritySummary(
-        len(claims),
-        supported,
-        by_severity,
-        unjudged,
-        list(by_severity)[-1] if by_severity else None,
-    )
-
-
-def _severity(run: Run, params: Mapping[str, Any]) -> Any:
-    summary = summarise_severity(*sourced(run))
-    if summary.unjudged:
+    unjudged = len(claims) - supported - len(unsupported)
+    if unjudged:
         raise Undetermined(
-            f"{summary.unjudged} of {summary.claims} claims have no `supported`, cite no retrieved"
+            f"{unjudged} of {len(claims)} claims have no `supported`, cite no retrieved"
             " passage, or are unsupported and have no `severity`"
         )
-    weights = {**SEVERITY_WEIGHTS, **params.get("weights", {})}
+    weights = {**SEVERITY_WEIGHTS, **params["weights"]}
     num, den = 0, 1
-    for severity, count in summary.unsupported.items():
+    for severity, count in Counter(unsupported).items():
         weight = exact.ratio(weights[severity])
         num, den = num * weight.den + count * weight.num * den, den * weight.den
-    return _share(summary.claims * den - num, summary.claims * den)
+    return _share(len(claims) * den - num, len(claims) * den)
 
 
 _RAGAS = "Es et al. 2023, RAGAS"
