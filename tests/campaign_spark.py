@@ -145,6 +145,17 @@ def test_a_table_is_graded_alike_on_both_engines(
     engine.close()
 
 
+def test_two_runs_that_a_table_takes_for_equal_stay_two(spark_address: str, profile: str) -> None:
+    engine = SparkEngine(SparkSource(remote=spark_address))
+    values = "VALUES ('a'), ('A') t(run)"
+    sql = f"SELECT run COLLATE UTF8_LCASE AS run, 'x' AS criterion, 1 AS raw FROM {values}"
+    found = package.grade_table(
+        engine.session.sql(sql), profile=profile, engine="spark", session=engine.session
+    )
+    assert sorted(row.run for row in found.select("run").collect()) == ["A", "a"]
+    engine.close()
+
+
 def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
     assay: Any, spark_address: str, tmp_path: Path
 ) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 
 from assay import grade_table
+from assay.errors import UsageError
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from examples import CAMPAIGN
@@ -123,6 +125,34 @@ def test_nan_in_parquet_is_not_the_value_to_keep_on_a_callers_connection(tmp_pat
         found = grade_table(source, profile=PROFILE, keep=("share",), connection=connection)
         shown = dict(found.select("run", "reason").fetchall())
         assert shown == {"one": "passed", "two": "invalid_evidence"}
+
+
+def test_two_runs_that_a_table_takes_for_equal_stay_two(assay: Any, tmp_path: Path) -> None:
+    """A column of DuckDB may say that 'a' and 'A' are equal. Each has half of the evidence."""
+    names = ("run", "criterion", "raw", "gate", "verdict")
+    rows = [row | {"run": "aA"[place % 2]} for place, row in enumerate(evidence("a"))]
+    with duckdb.connect(str(tmp_path / "lake.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE scores (run VARCHAR COLLATE NOCASE, criterion VARCHAR, raw DOUBLE,"
+            " gate VARCHAR, verdict BOOLEAN)"
+        )
+        for row in rows:
+            connection.execute(
+                "INSERT INTO scores VALUES (?, ?, ?, ?, ?)", list(map(row.get, names))
+            )
+        here = {"profile": PROFILE, "connection": connection}
+        found = grade_table(connection.table("scores"), **here)
+        assert sorted(found.select("run", "passed").fetchall()) == [("A", False), ("a", False)]
+        connection.execute("SET default_collation = 'nocase'")
+        with pytest.raises(UsageError, match="nocase"):
+            grade_table(connection.table("scores"), **here)
+    done = assay("batch", "lake.duckdb#scores", "-o", "g.parquet", "--profile", PROFILE, "--json")
+    assert (done.code, done.json()["record"]["counts"]["runs"]) == (1, 2)
+
+
+def test_a_table_that_an_engine_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't read a Table"):
+        grade_table(pa.table({"run": ["a"]}), profile=PROFILE)
 
 
 def test_no_part_of_a_folder_is_left_out_unseen(assay: Any, tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from itertools import count
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from assay.batch.duckdb_views import attached_databases, values_sql, views_sql
+from assay.batch.duckdb_views import attached_databases, uncollated_sql, values_sql, views_sql
 from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource
-from assay.errors import InputError
+from assay.errors import InputError, UsageError
 from assay.installing import import_extra
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ class DuckDBEngine:
             # the order of runs means nothing, and keeping it needs memory
             connection.execute("SET preserve_insertion_order = false")
         self.connection = connection
+        [(collation,)] = self.rows("SELECT current_setting('default_collation')")
+        if collation:
+            raise UsageError(
+                "BAT-031",
+                f"this connection compares texts by {collation!r}, so two runs could count as one.",
+                fix="Set it back: connection.execute(\"SET default_collation = ''\")",
+            )
 
     def attach(self, sources: Sequence[str | BatchSource]) -> str:
         """Files and tables as one view, columns matched by name."""
@@ -108,9 +115,19 @@ class DuckDBEngine:
         view = f"assay_batch_{next(_names)}"
         if isinstance(relation, str):
             self._run(f"CREATE TEMP VIEW {identifier(view)} AS SELECT * FROM {relation}")
-        else:
+        elif hasattr(type(relation), "create_view"):
             relation.create_view(view, replace=True)
-        return self.define(values_sql(f"SELECT * FROM {identifier(view)}"))
+        else:
+            raise UsageError(
+                "BAT-009",
+                f"the engine 'duckdb' can't read a {type(relation).__name__}.",
+                fix="Pass a relation of DuckDB, or engine='spark' for a DataFrame of Spark.",
+            )
+        try:
+            plain = uncollated_sql(self.connection, f"SELECT * FROM {identifier(view)}")
+        except self._error as error:
+            raise _failed(error) from None
+        return self.define(values_sql(plain))
 
     def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view."""

@@ -45,6 +45,15 @@ def values_sql(select: str) -> str:
     return f"SELECT TRY(COLUMNS(*)) FROM ({select})"
 
 
+def uncollated_sql(connection: Any, select: str) -> str:
+    """A query whose texts are compared by their characters. A table may say that 'a' and 'A' are
+    equal, and then two runs would be one.
+    """
+    texts = [identifier(name) for name, type in _columns(connection, select) if type == "VARCHAR"]
+    plain = ", ".join(f"{name} COLLATE C AS {name}" for name in texts)
+    return f"SELECT * REPLACE ({plain}) FROM ({select})" if texts else select
+
+
 def _mixed_as_text(connection: Any, selects: list[str]) -> list[str]:
     """Queries to unite. Columns of verdicts and numbers are text: `true` must not count as 1."""
     if len(selects) == 1:
@@ -86,7 +95,7 @@ def _selects(connection: Any, source: BatchSource) -> list[str]:
     if source.kind == "arrow":
         return [f"SELECT * FROM {identifier(_registered(connection, source))}"]
     if source.kind == "duckdb":
-        return [f"SELECT * FROM {_attached(connection, source)}"]
+        return [uncollated_sql(connection, f"SELECT * FROM {_attached(connection, source)}")]
     if source.kind in _EXTENSIONS:
         return [_extension_scan(connection, source)]
     raise UsageError(

@@ -54,14 +54,14 @@ class SparkEngine:
             for source in ([given] if isinstance(given, BatchSource) else find_sources([given]))
         ]
         with spark_faults("read", where=", ".join(source.name for source in resolved)):
-            return self._view(reduce(_united, (read_source(self.session, one) for one in resolved)))
+            frames = (_uncollated(read_source(self.session, one)) for one in resolved)
+            return self._view(reduce(_united, frames))
 
     def attach_relation(self, relation: Any) -> str:
         """A DataFrame, or the name of a table, as a view."""
         with spark_faults("read", where=relation if isinstance(relation, str) else ""):
-            return self._view(
-                self.session.table(relation) if isinstance(relation, str) else relation
-            )
+            frame = self.session.table(relation) if isinstance(relation, str) else relation
+            return self._view(_uncollated(frame))
 
     def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
         """None: Spark reads with its own readers."""
@@ -234,6 +234,14 @@ def _united(left: Any, right: Any) -> Any:
         SourceColumn(name, type.upper()) for name, type in (*left.dtypes, *right.dtypes)
     )
     return _as_text(left, mixed).unionByName(_as_text(right, mixed), allowMissingColumns=True)
+
+
+def _uncollated(frame: Any) -> Any:
+    """A frame whose texts are compared by their characters. A table may say that 'a' and 'A' are
+    equal, and then two runs would be one.
+    """
+    collated = {name.lower() for name, type in frame.dtypes if " collate " in type}
+    return _as_text(frame, collated, "{} COLLATE UTF8_BINARY")
 
 
 def _as_text(frame: Any, names: set[str], how: str = "CAST({} AS STRING)") -> Any:
