@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -191,6 +192,7 @@ def test_more_faults_than_are_kept_are_counted_in_one_more_error(
     assert said["50 more faults in the input"][0] == "error"
 
 
+@pytest.mark.campaign
 def test_a_large_stream_gives_the_same_file_by_any_number_of_processes(
     assay: Any, tmp_path: Path
 ) -> None:

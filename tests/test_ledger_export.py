@@ -369,25 +369,22 @@ def test_exported_grades_by_another_judge_are_not_compared(assay: Any, tmp_path:
 
 
 def test_repeats_of_a_sample_go_through_an_export_and_a_batch(assay: Any, tmp_path: Path) -> None:
-    for name in ("old", "new"):
-        runs = [
-            run(
-                "rag",
-                run_id=f"r-{n}-{attempt}",
-                attempt=attempt,
-                dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"},
-            )
-            for n in range(30)
-            for attempt in (1, 2)
-        ]
-        ledger = f"sqlite:///{name}.db"
-        assay("grade", write(tmp_path / f"{name}.jsonl", *runs), "--store", ledger)
-        done = assay("ledger", "export", "-o", name, "--db", ledger)
-        hint = done.out.splitlines()[-1].replace("graded-1.parquet", f"graded-{name}.parquet")
-        assert assay(*shlex.split(hint)[1:]).code in (0, 1), hint
-    made = assay("gate", "graded-new.parquet", "--baseline", "graded-old.parquet", "--json")
+    runs = [
+        run(
+            "rag",
+            run_id=f"r-{n}-{attempt}",
+            attempt=attempt,
+            dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"},
+        )
+        for n in range(30)
+        for attempt in (1, 2)
+    ]
+    assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
+    hint = assay("ledger", "export", "-o", "lake").out.splitlines()[-1]
+    assert assay(*shlex.split(hint)[1:]).code in (0, 1), hint
+    made = assay("gate", "graded-1.parquet", "--baseline", "graded-1.parquet", "--json")
     assert (made.code, made.json()["comparison"]["n_paired"]) == (0, 30), made.err
-    by_files = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "--json").json()
+    by_files = assay("gate", "runs.jsonl", "--baseline", "runs.jsonl", "--json").json()
     assert made.json()["comparison"]["difference"] == by_files["comparison"]["difference"]
 
 

@@ -240,8 +240,9 @@ def test_a_large_candidate_that_lost_a_few_runs_is_judged_by_what_they_could_hav
         for place, given_runs in enumerate(
             (ours, [*ours, a_run("z", None, None, good)], ours[30:]), bool(groups)
         ):
-            policies = RULES if CAMPAIGN else RULES[place % 4 :: 4]
-            both_ways(Connection(), given_runs, theirs, [], policies=policies)
+            if CAMPAIGN or place != 1:
+                policies = RULES if CAMPAIGN else RULES[place % 4 :: 4]
+                both_ways(Connection(), given_runs, theirs, [], policies=policies)
 
 
 def test_a_decimal_of_a_mean_is_that_of_python() -> None:

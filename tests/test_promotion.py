@@ -362,7 +362,7 @@ def test_with_few_samples_a_lost_one_could_have_been_anything_and_that_holds() -
 
 
 def test_beyond_a_number_of_lost_samples_the_score_rule_does_not_hold() -> None:
-    many = [100.0] * 3000
+    many = [100.0] * 600
     found = decide(cards(many), cards(many)[: -MAX_MISSING - 1])
     assert (found.outcome, rule(found, "score_non_inferiority").evidence["lost_runs"]["low"]) == (
         "hold",
@@ -479,7 +479,7 @@ def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_g
     assert "betting sequence, holds at each of 3 looks" in found.comparison.difference.method
     assert found.comparison.difference.low < one.comparison.difference.low
     assert found.comparison.claims.superior is False
-    many = drawn(1500)
+    many = drawn(900)
     assert (
         with_looks(decide(cards(shifted(many, 0)), cards(many)), RULES, looks=3).outcome
         == "promote"
