@@ -22,8 +22,6 @@ from assay.tools.manifest import tools_of
 from assay.tools.memory import ENTRIES
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.reading.files import schema_of
-from assay.tools.rules import cases
-from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.server_checks import run_checks
 from assay.tools.status import NODE_REJECTED, STABLE
 from assay.tools.validation import assess
@@ -60,8 +58,6 @@ class Inspection(NamedTuple):
     """The tools in the source."""
     tested: bool = True
     """Whether tools of this kind carry tests; those of a server don't."""
-    untested: Collection[str] = ()
-    """Those with too few tests, whatever their manifest says."""
     unread: str | None = None
 
 
@@ -161,13 +157,11 @@ def _inspect(subject: str, node: SchemaNode | None, evidence: GateEvidence) -> I
     own = hash8(schema.main)
     if node.snapshot is None or own != node.snapshot.hash:
         return Inspection(unread=f"{source.file} was changed: its hash is {own}")
-    tools, tested = tools_of(schema.main), schema.kind != "mcp"
     return Inspection(
         assess(schema),
         run_checks(schema, lists=evidence.modules, aliases=evidence.aliases),
-        list(tools),
-        tested,
-        [name for name in tools if tested and cases.count(tools[name]) < MIN_TESTS],
+        list(tools_of(schema.main)),
+        schema.kind != "mcp",
     )
 
 
@@ -258,20 +252,13 @@ def _answer(check: VetoCheck) -> str:
 def _primitives(
     graded: Mapping[str, IndexNode], source: Inspection, removed: Sequence[str]
 ) -> GateRule:
-    """Whether every tool of the source is stable and tested; with the graded ones that are not in
-    it.
-    """
+    """Whether every tool of the source is stable; with the graded ones that are not in it."""
     tools = source.tools
     if not tools:
         why = "its tools could not be read" if tools is None else "it has no tools"
         return GateRule("primitives", None, why)
     statuses = {tool: graded[tool].status if tool in graded else "not graded" for tool in tools}
     failing = [f"{tool} is {status}" for tool, status in statuses.items() if status != STABLE]
-    failing += [
-        f"{tool} has fewer than {MIN_TESTS} tests"
-        for tool in source.untested
-        if statuses[tool] == STABLE
-    ]
     return GateRule(
         "primitives",
         not failing,
