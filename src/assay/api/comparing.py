@@ -101,7 +101,7 @@ def summary(
         if not found.graded:  # the job that was to fill it did not run
             raise NotEnoughEvidence("FIL-005", "contains no runs.", where=found.name or "")
         into += found.graded
-    _refuse_repeats(loaded)
+    _refuse_repeats([*graded, *loaded])
     return SummaryOutcome(block_of([*graded, *loaded]))
 
 
@@ -110,6 +110,7 @@ def gate(
     baseline: Source,
     *,
     release_policy: str | None = None,
+    allow_unpaired: bool = False,
     profile: str | None = None,
     policy: str | None = None,
     rubric: str | None = None,
@@ -123,6 +124,7 @@ def gate(
     else those of the baseline, else of the nearest `assay.yaml`, which also sets the release
     policy, the margin and the minimum pass rate. A candidate never brings its own rules: if the
     baseline doesn't say what graded it, you must name them. The result is true only for `promote`.
+    With `allow_unpaired`, sides that share no sample are compared as two sets.
 
     >>> import assay
     >>> from importlib.resources import files
@@ -158,7 +160,7 @@ def gate(
             reader.taken.record, sides[1], name=reader.taken.name, given=named, fix=OTHER_RULES
         )
     plan, samples = declared(None, rules, looks=1, slices=())
-    terms = Terms(plan=plan, samples=samples)
+    terms = Terms(allow_unpaired, plan=plan, samples=samples)
     return GateOutcome(decide(sides[0], sides[1], rules, grader, terms=terms))
 
 

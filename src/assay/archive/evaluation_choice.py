@@ -225,7 +225,7 @@ def one_setting(
             f"the {name} that graded these evaluations is not the same: {by}.",
             fix=f"Choose one for all of them with {flag}.",
         )
-    if value != default and ("#" in str(value) or is_path(str(value))):
+    if value != default and is_path(str(value)):
         raise UsageError(
             "CLI-001",
             f"{next(iter(stored))} was graded by a {name} from a file, {value}.",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 from unicodedata import normalize
 
@@ -278,11 +279,12 @@ def _loose(text: str) -> str:
 
 
 def options_of(item: ExpectingItem) -> dict[str, str]:
-    """The options of an item by key; those of a list are A, B, C and so on."""
+    """The options of an item by key; those of a list are A to Z, AA, AB and so on."""
     given = item.options or {}
     if isinstance(given, dict):
         return {str(key): str(text) for key, text in given.items()}
-    return {chr(ord("A") + index): str(text) for index, text in enumerate(given[:26])}
+    keys = (f"{first}{last}" for first in ("", *ascii_uppercase) for last in ascii_uppercase)
+    return dict(zip(keys, map(str, given), strict=False))
 
 
 class KeepsSchema(MarkingRule, frozen=True):

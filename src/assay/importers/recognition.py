@@ -112,6 +112,8 @@ def unrecognised(head: Head) -> AssayError:
     """The refusal of a file that no importer takes, with what it looks like."""
     if not head.data.strip():
         return NotEnoughEvidence("FIL-005", "the file is empty.", where=head.path)
+    if head.data.split() in ([b"[]"], [b"[", b"]"]):
+        return NotEnoughEvidence("FIL-005", "the file is an empty list.", where=head.path)
     return InputError(
         "FIL-006",
         f"Assay doesn't recognise this file: {described(head)}.",

@@ -12,10 +12,12 @@ an earlier card, it shows nothing about the judge of today, unless they raise an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
+from assay.canon import time_of
 from assay.errors import InputError
 from assay.judging.calibration_text import shown
 from assay.judging.card import AGAIN, read_card
@@ -72,7 +74,7 @@ def compare_cards(
     left_out: list[dict[str, Any]] = []
     comparable: list[CalibratedCard] = []
     stale = ""
-    for then in sorted(map(_calibrated, past), key=lambda one: one.answered):
+    for then in sorted(map(_calibrated, past), key=lambda one: _moment(one.answered)):
         reason = _unlike(then, now)
         if not reason:
             reason = _stale(then, now)
@@ -135,6 +137,13 @@ def _calibrated(tree: Any) -> CalibratedCard:
     return CalibratedCard(card, card.calibration)
 
 
+def _moment(text: str) -> datetime:
+    moment = time_of(text)
+    if moment is None:
+        raise InputError("JDG-009", f"a card is dated {text!r}, which is not a time.")
+    return moment
+
+
 def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
     """Why two cards are not of one judge on one set; empty if they are."""
     old, new = then.card, now.card
@@ -145,7 +154,7 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
     sets = then.calibration.set.digest, now.calibration.set.digest
     if sets[0] is None or sets[0] != sets[1]:
         return "another calibration set: other items or other labels"
-    if old.made_at >= new.made_at:
+    if _moment(old.made_at) >= _moment(new.made_at):
         return f"it was made at {old.made_at}, not before the latest card"
     return ""
 
@@ -153,7 +162,7 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
 def _stale(then: CalibratedCard, now: CalibratedCard) -> str:
     """Why the verdicts of the latest card may be those of an earlier one; empty if they are new."""
     old, new = then.card.verdicts, now.card.verdicts
-    if then.answered >= now.answered:
+    if _moment(then.answered) >= _moment(now.answered):
         return (
             f"the verdicts of the latest card date from {now.answered}, not after its own; ask the"
             " judge again with a new --journal"

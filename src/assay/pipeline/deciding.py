@@ -319,7 +319,8 @@ def _unpaired(
     without_gates: bool,
 ) -> Decision:
     if not terms.allow_unpaired:
-        other, fix = "", "Evaluate both on the same samples, or pass --allow-unpaired."
+        other, fix = "", "Evaluate both on the same samples, or pass --allow-unpaired"
+        fix += " (`allow_unpaired` in Python and HTTP)."
         if n := with_equal_inputs(candidate, baseline):
             other = (
                 f" {n} of {len(candidate.rows)} samples have the inputs of the baseline's, so their"

@@ -80,7 +80,7 @@ def guarded(group: str, name: str, entry: Any) -> Any:
     if group == "assay.formulas":
         return entry._replace(
             apply=keep(entry.apply, _is_norm, "billionths from 0 to 1,000,000,000"),
-            invert=keep(entry.invert),
+            invert=keep(entry.invert, _is_raw, "a number, numbers by name, or None"),
             check_params=keep(entry.check_params),
         )
     if group == "assay.measures":
@@ -126,6 +126,11 @@ def _is_bytes(found: Any) -> bool:
 
 def _is_norm(found: Any) -> bool:
     return type(found) is int and 0 <= found <= exact.NORM_ONE
+
+
+def _is_raw(found: Any) -> bool:
+    values = list(found.values()) if isinstance(found, dict) else [found]
+    return found is None or all(map(exact.is_number, values))
 
 
 def _marked(group: str, name: str, read: Callable[..., Any]) -> Callable[..., Iterator[Any]]:

@@ -33,9 +33,11 @@ class MlflowTable(Spooled):
             "assay/v1/grade": result["grade"],
         }
         for item in result["criteria"]:
-            row[f"{item['name']}/v1/score"] = None if item["raw_score"] is None else item["norm"]
-            row[f"{item['name']}/v1/justification"] = item["missing"]
-            row[f"{item['name']}/v1/greater_is_better"] = True  # it is a norm
+            # the columns of `assay` are those of the grade
+            name = "criterion assay" if item["name"] == "assay" else item["name"]
+            row[f"{name}/v1/score"] = None if item["raw_score"] is None else item["norm"]
+            row[f"{name}/v1/justification"] = item["missing"]
+            row[f"{name}/v1/greater_is_better"] = True  # it is a norm
         latency = result["operations"]["latency_ms"]
         row["latency"] = None if latency is None else float(latency) / 1000
         row["token_count"] = result["operations"]["tokens"]
