@@ -286,7 +286,11 @@ def run_here(
 
 def _set_aside() -> dict[str, ModuleType]:
     """Take away the modules of a project's folder: the next command may find others there."""
-    found = {}
+    found = {
+        name: sys.modules.pop(name)
+        for name, module in _given_back.items()
+        if sys.modules.get(name) is module
+    }
     # A new module comes last. A process has thousands, and most commands load none.
     if len(_staying) != len(sys.modules) or next(reversed(_staying)) != next(reversed(sys.modules)):
         staying = {}
@@ -304,6 +308,8 @@ def _set_aside() -> dict[str, ModuleType]:
 
 _staying: dict[str, ModuleType] = {}
 """The modules that the last command left."""
+_given_back: dict[str, ModuleType] = {}
+"""Those that it had set aside."""
 
 
 def _stays(name: str, module: ModuleType) -> bool:
@@ -317,6 +323,8 @@ def _set_aside_again(before: dict[str, ModuleType], path: list[str]) -> None:
     sys.path[:] = path
     _set_aside()
     sys.modules.update(before)
+    _given_back.clear()
+    _given_back.update(before)
 
 
 class Parent:

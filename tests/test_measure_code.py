@@ -352,19 +352,21 @@ def test_a_file_that_the_runner_reads_on_its_own_is_kept_out_where_there_was_non
     ("code", "kind"),
     [
         ("import time\ntime.sleep(600)\n", "timeout"),
-        (
+        pytest.param(
             (
                 "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n "
                 "   time.sleep(1)\n"
             ),
             "timeout",
+            marks=pytest.mark.campaign,
         ),
-        (
+        pytest.param(
             (
                 "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n       "
                 " pass\n"
             ),
             None,
+            marks=pytest.mark.campaign,  # test_sandbox.py has a bomb
         ),
         ("print('1 passed')\nraise SystemExit(3)\n", None),
     ],

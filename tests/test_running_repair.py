@@ -650,12 +650,13 @@ def test_without_a_patch_nothing_is_known_and_nothing_passes(project: Path) -> N
     ("code", "kind"),
     [
         ("import time\ntime.sleep(600)\n", "timeout"),
-        (
+        pytest.param(
             (
                 "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n       "
                 " pass\n"
             ),
             None,
+            marks=pytest.mark.campaign,  # test_sandbox.py has a bomb
         ),
         (
             (
@@ -994,7 +995,7 @@ def test_every_issue_of_the_sample_is_resolved_by_the_patch_that_was_merged(proj
     after = repair_of(workflow)
     samples = prepare(workflow, read_dataset(str(SAMPLE / "dataset.yaml")))
     assert len(samples) == 6
-    for sample in samples if CAMPAIGN else samples[2::3]:
+    for sample in samples if CAMPAIGN else samples[5:]:
         made = after(sample, {"outputs": {"patch": sample.row["reference"]}, "metadata": {}})
         assert made["patch_applies"] is True, sample.sample_id
         assert all(tally["passed"] == tally["total"] > 0 for tally in made["tests"].values()), (

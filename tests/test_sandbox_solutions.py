@@ -15,7 +15,7 @@ from assay.sandbox.isolation import INSTALL, available
 from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import verdict
 from assay.sandbox.solutions import check_solution
-from examples import each
+from examples import CAMPAIGN, each
 
 WHY_NOT = available()[0].why_not
 pytestmark = pytest.mark.skipif(
@@ -192,12 +192,18 @@ def square(x):
         ("def square(x):\n    while True: pass\n", "timeout", "timeout"),
         ("import time\ndef square(x):\n    time.sleep(99)\n", "timeout", "timeout"),
         (DEAF, "timeout", "timeout"),
-        ("while True: pass\n", "timeout", "timeout"),
         ("def square(x):\n    while True: print('x' * 100000)\n", "output", "output"),
-        (
-            "import os\ndef square(x):\n    while True:\n        try: os.fork()\n        except OSError: pass\n",
-            "timeout",
-            "timeout",
+        *(
+            [
+                ("while True: pass\n", "timeout", "timeout"),
+                (
+                    "import os\ndef square(x):\n    while True:\n        try: os.fork()\n        except OSError: pass\n",
+                    "timeout",
+                    "timeout",
+                ),
+            ]
+            if CAMPAIGN
+            else ()  # test_sandbox.py has a bomb
         ),
     ],
 )
@@ -211,6 +217,7 @@ def test_a_solution_that_does_not_stop_is_stopped_and_seen(
     assert verdict([result.outcome])["passed"] is False
 
 
+@pytest.mark.campaign  # test_sandbox.py limits it in one box
 def test_computing_time_is_limited_apart_from_the_clock() -> None:
     result = check_solution(
         "def square(x):\n    while True: pass\n",
@@ -366,9 +373,8 @@ def test_a_limit_of_nothing_or_of_everything_is_refused() -> None:
 # --- what crosses
 
 
-@each(
-    "value",
-    [
+def test_plain_values_cross_both_ways_unchanged() -> None:
+    values = [
         "None",
         "True",
         "0",
@@ -390,14 +396,15 @@ def test_a_limit_of_nothing_or_of_everything_is_refused() -> None:
         "set()",
         "range(1, 9, 2)",
         "bytearray(b'a')",
-    ],
-)
-def test_plain_values_cross_both_ways_unchanged(value: str) -> None:
-    test = (
-        f"def check(candidate):\n    given = {value}\n    got = candidate(given)\n    assert got == ({value}, type({value}).__name__), got\n"
+    ]
+    checks = "".join(
+        f"    got = candidate({value})\n    assert got == ({value}, type({value}).__name__), got\n"
         f"    assert repr(got[0]) == repr({value})\n"
+        for value in values
     )
-    result = check_solution("def echo(x): return (x, type(x).__name__)\n", test, "echo")
+    result = check_solution(
+        "def echo(x): return (x, type(x).__name__)\n", f"def check(candidate):\n{checks}", "echo"
+    )
     assert result.passed is True, result.reason
 
 
@@ -516,6 +523,8 @@ def test_a_verdict_is_the_same_whatever_ran_before() -> None:
 # --- tests that are easily ignored
 
 HIDDEN_ASSERT = "assert square(3) == 9"
+MODES = ["one-process", pytest.param("two-process", marks=pytest.mark.campaign)]
+"""The same code of ours finds the tests and runs them in both."""
 
 
 def passed(code: str, test: str, mode: str) -> tuple[bool | None, str]:
@@ -527,7 +536,7 @@ def passed(code: str, test: str, mode: str) -> tuple[bool | None, str]:
     return {"passed": True, "failed": False, "tests": None}[word], why
 
 
-@each("mode", ["two-process", "one-process"])
+@pytest.mark.parametrize("mode", MODES)
 @each(
     "test",
     [
@@ -583,7 +592,7 @@ def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
     assert passed("def square(x): return 1\n", test, mode)[0] is False
 
 
-@pytest.mark.parametrize("mode", ["two-process", "one-process"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("test", "said"),
     [

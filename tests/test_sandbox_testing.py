@@ -276,8 +276,18 @@ OF_ANY = {
     "exits by a timer",
     "exits when it is thrown away",
     "ends in a thread",
+    "forges the report",
+    "rewrites the report",
+    "edits the record on its way",
+    "imports through a hook",
+    "traces the test away",
+    "skips the module",
+    "edits the tests",
+    "deletes the tests",
+    "shadows the library",
+    "shadows the site",
 }
-"""On the process, whatever runs in it."""
+"""On the process, its record and its files, whatever runs in it: tried with unittest."""
 
 
 def is_tried(name: str, command: str) -> bool:
@@ -297,7 +307,7 @@ ATTACKS = [
         if is_tried(name, command)
     ),
     # a pytest that reads the project's own conftest and settings, against patches of files
-    *((name, "{python} -m pytest -q {test}") for name in HOSTILE),
+    *((name, "{python} -m pytest -q {test}") for name in HOSTILE if CAMPAIGN or name not in OF_ANY),
 ]
 HOSTILE |= {name: {"calc.py": text} for name, text in CODE.items()}
 

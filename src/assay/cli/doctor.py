@@ -114,9 +114,7 @@ def _shelf() -> dict[str, object]:
 
     shelf = Shelf()
     try:
-        count = sum(
-            1 for kind in KINDS for entry in shelf.entries(kind) if shelf.load(kind, entry.id)
-        )
+        count = sum(1 for kind in KINDS for entry in shelf.entries(kind) if shelf.load(kind, entry))
     except AssayError as error:
         return _found("bundled library", False, str(error), "Reinstall Assay.")
     wrong = changed(shelf)

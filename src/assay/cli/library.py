@@ -80,7 +80,7 @@ def _items(kind: str, shelf: Shelf) -> list[dict[str, Any]]:
     return [
         {
             "id": entry.id,
-            "title": getattr(shelf.load(kind, entry.id), "title", None),
+            "title": getattr(shelf.load(kind, entry), "title", None),
             "published": entry.key in shelf.lock(entry.root).published,
         }
         for entry in shelf.entries(kind)

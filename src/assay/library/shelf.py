@@ -175,20 +175,21 @@ class Shelf:
             entry.version
         )
 
-    def load(self, kind: str, name: str) -> Any:
-        """The record of that name, or of a YAML file given by path."""
+    def load(self, kind: str, file: str | ShelfFile) -> Any:
+        """The record of that name, of a YAML file given by path, or of one of `entries`."""
+        name = file if isinstance(file, str) else file.id
         cached = self._loaded.get(f"{kind}/{name}")
         if cached is None:
             if is_yaml_name(name):
-                file, _, key = name.partition("#")
-                data = self.read(file)
-                cached = _load(kind, document_part(parse_yaml(data, file), key))
+                path, _, key = name.partition("#")
+                data = self.read(path)
+                cached = _load(kind, document_part(parse_yaml(data, path), key))
                 for root in _roots_of(name):
                     _refuse_other_meaning(
                         f"{kind}/{cached.id}", name, data, self.lock(root).published
                     )
             else:
-                entry = self.find(kind, name)
+                entry = self.find(kind, file) if isinstance(file, str) else file
                 data = self.read(entry.path)
                 _refuse_other_meaning(entry.key, entry.path, data, self.lock(BUILTIN).published)
                 cached = load_data(
@@ -222,11 +223,8 @@ class Shelf:
             _refuse_other_meaning(f"profiles/{name.id}", name.id, data, published)
             return cast("Profile", load_data("profiles", name.id, data))
         if len(name) == 1:
-            aliased = [
-                entry
-                for entry in self.entries("profiles")
-                if self.load("profiles", entry.id).alias == name
-            ]
+            entries = self.entries("profiles")
+            aliased = [entry for entry in entries if self.load("profiles", entry).alias == name]
             if aliased:
                 name = max(aliased, key=self._rank).id
         loaded: Profile = self.load("profiles", name)
@@ -239,7 +237,7 @@ class Shelf:
         serving: list[tuple[Any, Profile]] = []
         families = []
         for entry in self.entries("profiles"):
-            profile = self.profile(entry.id)
+            profile: Profile = self.load("profiles", entry)
             families.append(profile.family)
             if profile.family == family:
                 shipped, version = self._rank(entry)
@@ -390,7 +388,7 @@ def publish(
     for entry in (entry for kind in KINDS for entry in shelf.entries(kind)):
         if entry.root != root or entry.key in published:
             continue
-        shelf.load(entry.kind, entry.id)
+        shelf.load(entry.kind, entry)
         with open(entry.path, "rb") as stream:
             data = stream.read()
         published[entry.key] = sha256(data).hexdigest()

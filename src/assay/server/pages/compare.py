@@ -148,7 +148,7 @@ def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
     policies = [
         entry.id
         for entry in services.shelf.entries("policies")
-        if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)
+        if isinstance(services.shelf.load("policies", entry), ReleasePolicy)
     ]
     opened = len(query.of) < 2
     usual = rules_for(services, "").text

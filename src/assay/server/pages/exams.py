@@ -92,7 +92,7 @@ def list_exams(
     policies = [
         entry.id
         for entry in services.shelf.entries("policies")
-        if isinstance(services.shelf.load("policies", entry.id), ExamPolicy)
+        if isinstance(services.shelf.load("policies", entry), ExamPolicy)
     ]
     table = Table(
         "Graded exams, the newest first",

@@ -108,7 +108,7 @@ def _on_shelf(services: Services, kind: str) -> list[Part]:
     """
     names: dict[tuple[str, str], list[ShelfFile]] = {}
     for entry in services.shelf.entries(kind):
-        family = getattr(services.shelf.load(entry.kind, entry.id), "family", None) or WORKFLOW
+        family = getattr(services.shelf.load(entry.kind, entry), "family", None) or WORKFLOW
         names.setdefault((family, entry.name), []).append(entry)
     newest, older = [], []
     for (family, _), entries in sorted(names.items()):
@@ -126,7 +126,7 @@ def _shelf_row(services: Services, entry: ShelfFile, family: str) -> list[str]:
     return [
         link(entry.id, address("library", entry.kind, entry.id)),
         FAMILIES[family].meant_for if family in FAMILIES else family,
-        shown(getattr(services.shelf.load(entry.kind, entry.id), "title", None), "no title"),
+        shown(getattr(services.shelf.load(entry.kind, entry), "title", None), "no title"),
         origin_of(services, entry),
     ]
 

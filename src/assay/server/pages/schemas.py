@@ -209,7 +209,7 @@ def _index_page(
     policies = [
         entry.id
         for entry in services.shelf.entries("policies")
-        if getattr(services.shelf.load("policies", entry.id), "family", None) == "flowmcp"
+        if getattr(services.shelf.load("policies", entry), "family", None) == "flowmcp"
     ]
     body = tool_index.index_view(
         version,

@@ -102,7 +102,7 @@ def profiles_with(services: Services, kind: str, name: str) -> str:
         return "every profile"
     links = []
     for entry in services.shelf.entries("profiles"):
-        profile: Profile = services.shelf.load("profiles", entry.id)
+        profile: Profile = services.shelf.load("profiles", entry)
         used: dict[str, set[str | None]] = {
             "gates": {ref.id for ref in profile.gates},
             "measures": {item.measure for item in profile.criteria},
