@@ -71,7 +71,10 @@ def graded(assay: Any, name: str, *options: str) -> Any:
     return assay("exam", "grade", f"{name}.yaml", "--answers", f"{name}.jsonl", *options)
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize(
+    "name",
+    ["code", *(pytest.param(name, marks=pytest.mark.campaign) for name in RIGHT if name != "code")],
+)
 def test_an_exam_of_any_subject_is_linted_graded_gated_and_shown(
     assay: Any, exams: Path, name: str
 ) -> None:

@@ -356,7 +356,10 @@ def test_texts_compare_the_same_however_their_signs_are_composed() -> None:
 
 def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
     passages = [
-        {"id": f"d{index}", "text": "The gate opens at seven. " * 400 + f"Number {index}."}
+        {
+            "id": f"d{index}",
+            "text": "The gate opens at seven. " * repeats(100, 400) + f"Number {index}.",
+        }
         for index in range(20)
     ]
     claims = [

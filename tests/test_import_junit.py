@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError, NotEnoughEvidence
+from forking import parent
 from peer_files import RECORDED, imported, survives, takers
 
 FOLDER = RECORDED / "junit"
@@ -217,7 +216,7 @@ def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:
     test = tmp_path / "test_sums.py"
     report = tmp_path / "report.xml"
     bare = ("--disable-plugin-autoload", "-p", "no:cacheprovider")
-    command = [sys.executable, "-m", "pytest", "-q", *bare, str(test)]
+    code = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
     for limit, verdicts in ((9, [True, True]), (1, [False, True])):
         test.write_text(
             "def test_many(subtests):\n"
@@ -226,7 +225,8 @@ def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:
             f"            assert number < {limit}\n"
             "def test_one(): pass\n"
         )
-        subprocess.run([*command, f"--junitxml={report}"], cwd=tmp_path, capture_output=True)
+        words = ["-q", *bare, str(test), f"--junitxml={report}"]
+        parent().run(words, stdin=b"", cwd=tmp_path, env={}, timeout=60, code=code)
         runs, tally = imported("junit", report)
         assert _passed(runs) == verdicts
         assert any("counts subtests" in note for note in tally.notes)

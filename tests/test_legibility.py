@@ -357,7 +357,7 @@ def test_names_that_differ_by_a_number_or_are_short_are_not_alike(first: str) ->
 
 
 def test_thousands_of_names_are_compared() -> None:
-    schema = mcp(*(named(f"{'abcdefghij'[n % 10]}{n:05d}name") for n in range(repeats(500, 2_000))))
+    schema = mcp(*(named(f"{'abcdefghij'[n % 10]}{n:05d}name") for n in range(repeats(250, 2_000))))
     assert "tool-names-alike" not in rules(schema)
 
 
