@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
-from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
+from assay.records.judge_card import CardAdmission, CardTerm, Estimate, JudgeCard, WeightedKappas
 from assay.release.summary import Summary
 from assay.views import drawing
 from assay.views.blocks import Figure
@@ -163,18 +163,42 @@ def hostile_card(text: str) -> JudgeCard:
     )
 
 
-MONTHS = [
+MONTHS: list[dict[str, Any]] = [
     {
         "at": f"2026-0{m}-01T10:00:00Z",
         "value": 0.5 + m / 20,
         "low": 0.4 + m / 20,
         "high": 0.6 + m / 20,
         "level": 0.95,
-        "n": 60 + m,
     }
     for m in range(1, 7)
 ]
+
+
+def monthly_cards() -> list[JudgeCard]:
+    """A card of each month, whose kappa is that of the month."""
+    made = read_card(card())
+    assert made.agreement is not None
+    return [
+        replace(
+            made,
+            made_at=month["at"],
+            agreement=replace(
+                made.agreement,
+                weighted_kappa=WeightedKappas(),
+                cohen_kappa=Estimate(*(month[key] for key in ("value", "low", "high", "level"))),
+            ),
+        )
+        for month in MONTHS
+    ]
+
+
 SCORES = [ExamPoint(point["at"], point["value"], 20, "tutor@1") for point in MONTHS]
+
+
+def bins_of(scores: Iterable[object]) -> list[int]:
+    counts = Counter(map(summaries.bin_of, scores))
+    return [counts[place] for place in range(summaries.BINS)]
 
 
 @cache
@@ -187,12 +211,14 @@ def charts() -> dict[str, Chart]:
         "timeline": steps.timeline(run),
         "grade_mix": summaries.grade_mix(summary()["grades"], "workflow@1"),
         "score_histogram": summaries.score_histogram(
-            summaries.score_bins(one["weighted_score"] for one in results()),
+            bins_of(one["weighted_score"] for one in results()),
             bands=run["bands"],
             threshold=run["pass_threshold"],
             policy=run["policy"],
         ),
-        "gate_failures": summaries.gate_failures(summary()["gates"], summary()["n"]),
+        "gate_failures": summaries.gate_failures(
+            {name: one["failed"] for name, one in summary()["gates"].items()}, summary()["n"]
+        ),
         "paired_scatter": decisions.paired_scatter(
             decision.worse, n_paired=decision.comparison.n_paired
         ),
@@ -207,7 +233,7 @@ def charts() -> dict[str, Chart]:
         "calibration": judges.calibration(read_card(card())),
         "confusion": judges.confusion(read_card(card()).agreement),
         "bias": judges.bias(read_card(card()).biases),
-        "drift": trends.drift(MONTHS),
+        "drift": trends.drift(monthly_cards()),
     }
 
 
@@ -240,11 +266,8 @@ FUNCTIONS = {
     "contributions": grades.contributions,
     "floors": grades.floors,
     "timeline": steps.timeline,
-    "grade_mix": lambda document: summaries.grade_mix(document, "p"),
-    "gate_failures": lambda document: summaries.gate_failures(document, 3),
-    "drift": lambda document: trends.drift([document]),
     "score_histogram": lambda document: summaries.score_histogram(
-        [document], bands=[document], policy="p"
+        bins_of([document.get("score")]), bands=[document], policy="p"
     ),
 }
 
@@ -283,7 +306,6 @@ def test_no_chart_is_forgotten() -> None:
         if getattr(value, "__module__", "") == module.__name__
     }
     public = {name for name in made if not name.startswith("_")} - {
-        "score_bins",
         "bin_of",
         "moment",
         "time_axis",
@@ -559,9 +581,7 @@ def test_a_letter_is_never_shown_without_its_policy() -> None:
             {"grade": "A", "criteria": [{"name": "c", "contribution": 3}]}
         ).sentence
     )
-    without = summaries.score_histogram(
-        summaries.score_bins([50]), bands=[{"grade": "A", "min": 90}]
-    )
+    without = summaries.score_histogram(bins_of([50]), bands=[{"grade": "A", "min": 90}])
     assert '"A"' not in json.dumps(without.spec)
 
 
@@ -586,6 +606,24 @@ def test_a_document_without_the_parts_is_said_to_be_so_and_not_drawn(name: str) 
     assert made.spec is None
     assert made.sentence
     assert made.rows
+
+
+def test_what_nobody_counted_or_measured_is_not_drawn() -> None:
+    nobody = replace(read_card(card()), agreement=None)
+    unmeasured = [replace(one, made_at="") for one in monthly_cards()]
+    for made, sentence in (
+        (summaries.grade_mix({}, "p"), "No run was graded under p, so there is no grade to show."),
+        (summaries.gate_failures({}, 3), "No run has a gate, so none can fail."),
+        (
+            trends.drift([nobody]),
+            "This judge has no card with labels yet, so there is no agreement to show.",
+        ),
+        (
+            trends.drift(unmeasured),
+            "6 points without a time or a value: nothing can be drawn.",
+        ),
+    ):
+        assert (made.spec, made.sentence) == (None, sentence)
 
 
 VALUES = st.recursive(
@@ -839,12 +877,6 @@ def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
     assert "The worst 5 of 50 samples that did not pass." in page.text
     assert page.text.index("s-147") < page.text.index("s-1 "), "what did not pass comes first"
     report.close()
-
-
-def test_counts_without_intervals_get_no_column_for_them() -> None:
-    bare = summaries.gate_failures({"tone": 2}, 4)
-    assert (bare.columns, bare.rows) == (("Gate", "Failed", "Rate"), (("tone", "2", "50.0%"),))
-    assert charts()["gate_failures"].columns[-1] == "Interval"
 
 
 def test_the_room_kept_for_a_picture_is_no_higher_than_the_picture() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.archive import compared
+from assay.records.summary import ValueInterval
 from assay.server.pages.running import _state
 from assay.store import jobs
 from assay.views import drawing
@@ -236,7 +237,7 @@ def test_the_same_evaluations_in_two_projects_are_told_apart_and_forgotten_ones_
 
 
 def test_a_trend_joins_no_evaluations_that_were_graded_by_different_rules() -> None:
-    rate = {"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}
+    rate = ValueInterval(value=0.5, low=0.4, high=0.6, level=0.95, method="wilson")
     points = [
         EvaluationPoint(
             f"e-{place}", f"2026-11-0{place + 1}T00:00:00Z", "1", "d", rate, 9, False, by
@@ -253,7 +254,7 @@ def test_a_trend_joins_no_evaluations_that_were_graded_by_different_rules() -> N
 
 
 def test_evaluations_of_the_same_minute_are_labelled_with_their_seconds() -> None:
-    rate = {"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}
+    rate = ValueInterval(value=0.5, low=0.4, high=0.6, level=0.95, method="wilson")
     times = ("2026-11-01T23:53:07Z", "2026-11-01T23:53:41Z", "2026-11-02T00:10:00Z")
     points = [EvaluationPoint(at, at, "1", "d", rate, 9) for at in times]
     shown = [pass_rates(some).spec for some in (points, points[1:])]

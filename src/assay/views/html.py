@@ -92,7 +92,7 @@ class Report(Format):
         self._lost: dict[str, float] = {}
         """Points that each criterion lost in all runs, in the order of the first."""
         self._labels: dict[str, str] = {}
-        self._bins = summaries.score_bins([])
+        self._bins = [0] * summaries.BINS
         self._systems: dict[str, dict[Any, None]] = {key: {} for key in SYSTEMS}
         self._workflows: set[str] = set()
         self._bands: dict[str, list[Result]] = {}
@@ -146,7 +146,7 @@ class Report(Format):
         self._letters[counted.get("grade")] += 1
         place = summaries.bin_of(counted.get("weighted_score"))
         if place is not None:
-            self._bins[place]["count"] += 1
+            self._bins[place] += 1
         self._gates.update(counted.get("hard_gate_failures") or ())
         self._count_lost(counted["lost"])
         if not good:

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec.structs import asdict
-
 from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
@@ -96,7 +94,7 @@ def trend(evaluations: Sequence[Evaluation], baseline: Evaluation | None = None)
                 one.started,
                 one.workflow.version or "no version",
                 versioned(one.dataset),
-                asdict(one.totals.pass_rate),
+                one.totals.pass_rate,
                 one.totals.n,
                 baseline is not None and one.id == baseline.id,
                 graded_by(one.settings),

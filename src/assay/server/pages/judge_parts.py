@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from msgspec.structs import asdict
-
 from assay.archive.compared import newest_evaluations
 from assay.errors import AssayError
 from assay.grading.policy import JudgeTerms, Policy, make_rules
@@ -17,7 +15,7 @@ from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Section, Table, section
-from assay.views.charts import trends
+from assay.views.charts import Chart, trends
 from assay.views.evaluations import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
 from assay.views.pieces import address, link, moment, number, phrase, short_digest, shown, verdict
@@ -97,13 +95,9 @@ def cards_of(services: Services, project: str, model: str) -> list[StoredCard]:
     return sorted(cards, key=lambda one: one.card.made_at, reverse=True)
 
 
-def drift_points(cards: Sequence[StoredCard]) -> list[dict[str, object]]:
+def drift_chart(cards: Sequence[StoredCard]) -> Chart:
     """The agreement on each card, the oldest first."""
-    return [
-        {"at": one.card.made_at, "n": one.card.n_labelled, **asdict(one.card.kappa)}
-        for one in reversed(cards)
-        if one.card.kappa is not None
-    ]
+    return trends.drift([one.card for one in reversed(cards)])
 
 
 def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView:
@@ -122,7 +116,7 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
     outcome, reason = _drifted(shown_card, cards)
     for made_at in filter(None, {stored.card.made_at for stored in cards}):
         reason = reason.replace(made_at, str(moment(made_at)))
-    return DriftView(outcome, reason, trends.drift(drift_points(cards)), rows)
+    return DriftView(outcome, reason, drift_chart(cards), rows)
 
 
 USED = 20

@@ -25,7 +25,7 @@ from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
-from assay.views.charts import Chart, trends
+from assay.views.charts import Chart
 from assay.views.charts import judges as charts
 from assay.views.charts.agreement import reliability
 from assay.views.judge_card import (
@@ -232,5 +232,5 @@ def judge_chart(services: Services, project: str, digest: str, name: str) -> Cha
         return next((chart for chart in drawn if chart.name == name), None)
     card = read_card(item.tree(), where=digest)
     if name == "drift":
-        return trends.drift(parts.drift_points(parts.cards_of(services, project, card.model)))
+        return parts.drift_chart(parts.cards_of(services, project, card.model))
     return next((chart for chart in judge_charts(card) if chart.name == name), None)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import asdict
-
 from assay.errors import count
 from assay.records.judge_card import AgreementBlock, Estimate
 from assay.views.charts import marks
@@ -57,7 +55,7 @@ def reliability(agreement: AgreementBlock | None, n: int | None = None) -> Chart
         if found is None or value is None:
             rows.append((name, "not measured", (found.reason if found else None) or "none"))
             continue
-        ends = interval(asdict(found), form=three)
+        ends = interval(found, form=three)
         rows.append((name, three(value), ends))
         low, high = number(found.low), number(found.high)
         known = {"low": low, "high": high} if low is not None and high is not None else {}
@@ -104,7 +102,7 @@ def _sentence(agreement: AgreementBlock, n: int | None) -> str:
     chance = None if kappa is None else number(kappa.value)
     if kappa is None or chance is None:
         return f"{same} No kappa was measured.".strip()
-    ends = interval(asdict(kappa), form=three)
+    ends = interval(kappa, form=three)
     return f"{same} Beyond chance: kappa {three(chance)}, {ends}.".strip()
 
 

@@ -10,11 +10,14 @@ draws: see `assay.views.drawing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import number_text
+from assay.records.decision import Difference
+from assay.records.judge_card import Estimate
+from assay.records.summary import ValueInterval
 from assay.views import palette
 
 Spec = dict[str, Any]
@@ -196,11 +199,6 @@ def number(value: object) -> float | None:
     return float(value) if exact.is_number(value) else None  # type: ignore[arg-type]
 
 
-def whole(value: object) -> int | None:
-    """A count, or None if it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
 def points(value: object, absent: str = "not stated") -> str:
     """A number with 2 decimals, half-up as everywhere.
 
@@ -231,24 +229,18 @@ def three(value: object) -> str:
     return "not measured" if made is None else f"{made:.3f}"
 
 
-def interval(found: Mapping[str, Any] | None, *, form: Any = shown) -> str:
+def interval(found: ValueInterval | Estimate | Difference, *, form: Callable[[object], str]) -> str:
     """An interval in words: its level and ends, or why there is none.
 
-    >>> interval({"value": 0.5, "low": 0.25, "high": 0.75, "level": 0.95})
+    >>> interval(Estimate(value=0.5, low=0.25, high=0.75, level=0.95), form=shown)
     '95% interval 0.25 to 0.75'
-    >>> interval({"value": 0.5, "low": None, "high": None, "reason": "one sample"})
+    >>> interval(Estimate(value=0.5, reason="one sample"), form=shown)
     'no interval: one sample'
     """
-    if (
-        not isinstance(found, dict)
-        or number(found.get("low")) is None
-        or number(found.get("high")) is None
-    ):
-        reason = found.get("reason") if isinstance(found, dict) else None
-        return f"no interval: {clean(reason)}" if reason else "no interval"
-    level = number(found.get("level"))
-    name = "interval" if level is None else f"{100 * level:g}% interval"
-    return f"{name} {form(found['low'])} to {form(found['high'])}"
+    if found.low is None or found.high is None:
+        return f"no interval: {clean(found.reason)}" if found.reason else "no interval"
+    name = "interval" if found.level is None else f"{100 * float(found.level):g}% interval"
+    return f"{name} {form(found.low)} to {form(found.high)}"
 
 
 def listed(value: object) -> list[Any]:

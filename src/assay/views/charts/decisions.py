@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from msgspec import to_builtins
-
 from assay.errors import count
 from assay.records.decision import Decision, RuleResult, WorseSample
 from assay.views.charts import marks
@@ -184,7 +182,7 @@ def difference(decision: Decision) -> Chart:
     texts = labels(entry[0] for entry in entries)
     for (slice_name, n, ends, kind), text in zip(entries, texts, strict=True):
         value = ends.estimate if kind == "whole" else ends.value
-        between = interval(to_builtins(ends), form=signed)
+        between = interval(ends, form=signed)
         worse = kind == "worse"
         rows.append((clean(slice_name), f"{n:,}", signed(value), between, "yes" if worse else "no"))
         if value is not None:
@@ -208,7 +206,7 @@ def difference(decision: Decision) -> Chart:
         else "It has not been shown to be as good."
     )
     sentence = (
-        f"{signed(found.estimate)} points of 100, {interval(to_builtins(found), form=signed)}, n"
+        f"{signed(found.estimate)} points of 100, {interval(found, form=signed)}, n"
         f" {compared.n_paired:,}; margin {compared.margin:g}. {shown_to_be}"
     )
     return Chart(

@@ -6,12 +6,13 @@ Values and intervals come in as numbers; nothing here estimates anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Any, NamedTuple
 
 from assay.canon import time_of
 from assay.errors import count
+from assay.records.summary import ValueInterval
 from assay.views.charts.chart import (
     BLUE,
     ORANGE,
@@ -25,7 +26,6 @@ from assay.views.charts.chart import (
     label,
     labels,
     nothing,
-    number,
     over,
     percent,
     view,
@@ -36,13 +36,13 @@ COLUMNS = ("Evaluation", "Version", "Dataset", "Graded by", "Pass rate", "Interv
 
 
 class EvaluationPoint(NamedTuple):
-    """An evaluation in the chart. `rate` has value, low, high, level and perhaps a reason."""
+    """An evaluation in the chart."""
 
     name: str
     at: str
     version: str
     dataset: str
-    rate: Mapping[str, Any]
+    rate: ValueInterval
     n: int
     is_baseline: bool = False
     graded_by: str = ""
@@ -63,28 +63,28 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
             clean(one.version),
             clean(one.dataset),
             clean(one.graded_by),
-            percent(one.rate.get("value"), "not graded"),
-            interval(dict(one.rate), form=percent),
+            percent(one.rate.value, "not graded"),
+            interval(one.rate, form=percent),
             f"{one.n:,}",
         )
         for one in points
     ]
     drawn: list[dict[str, Any]] = []
     for place, one in enumerate(points):
-        value = number(one.rate.get("value"))
-        if value is None:
+        rate = one.rate
+        if rate.value is None:
             continue
-        low, high = number(one.rate.get("low")), number(one.rate.get("high"))
+        ended = rate.low is not None and rate.high is not None
         drawn.append(
             {
                 "place": names[place],
                 "name": label(one.name),
                 "version": label(one.version),
-                "value": value,
+                "value": rate.value,
                 "group": clean(f"{one.dataset} {one.graded_by}"),
                 "note": f"version {', '.join(rows[place][1:6])}, n {rows[place][6]}",
                 "mark": "baseline" if one.is_baseline else "evaluation",
-                **({"low": low, "high": high} if low is not None and high is not None else {}),
+                **({"low": rate.low, "high": rate.high} if ended else {}),
             }
         )
     if not drawn:
@@ -94,7 +94,7 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     order = "oldest first" if starts == sorted(starts) else "in the order they were stored"
     sentence = (
         f"{count(len(points), 'evaluation')}, {order}; the newest has"
-        f" {percent(newest.rate.get('value'), 'no graded run')}."
+        f" {percent(newest.rate.value, 'no graded run')}."
     )
     breaks = [
         names[place]

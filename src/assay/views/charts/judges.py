@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import asdict
-
 from assay.errors import count
 from assay.records.judge_card import AgreementBlock, Estimate, JudgeCard, Probe
 from assay.views.charts import marks
@@ -49,7 +47,7 @@ WIDE, HIGH = WIDTH + 120, 180
 
 
 def _ends(found: Estimate) -> str:
-    return interval(asdict(found), form=three)
+    return interval(found, form=three)
 
 
 def calibration(card: JudgeCard) -> Chart:

@@ -6,7 +6,7 @@ Counts come in as numbers; nothing here estimates anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.errors import count
@@ -21,7 +21,6 @@ from assay.views.charts.chart import (
     Chart,
     clean,
     cut,
-    interval,
     label,
     labels,
     nothing,
@@ -29,21 +28,20 @@ from assay.views.charts.chart import (
     percent,
     points,
     view,
-    whole,
 )
 
 BIN = 5
 """Points that one bar of the histogram spans."""
+BINS = 100 // BIN
 
 
 # --- letters
 
 
-def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
+def grade_mix(counts: Mapping[str, int], policy: str) -> Chart:
     """How many runs have each letter. A letter with a count of 0 is drawn too."""
     name, title = "grade-mix", "Grades"
-    found = {letter: n for letter, value in counts.items() if (n := whole(value)) is not None}
-    total = sum(found.values())
+    total = sum(counts.values())
     by = f"under {clean(policy)}" if policy else "under a policy that is not stated"
     if not total:
         return nothing(name, title, f"No run was graded {by}, so there is no grade to show.")
@@ -54,7 +52,7 @@ def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
             "note": f"{n:,}, {percent(n / total)}",
             "colour": letter if letter in LETTER_COLOURS else "other",
         }
-        for (letter, n), text in zip(found.items(), labels(found), strict=True)
+        for (letter, n), text in zip(counts.items(), labels(counts), strict=True)
     ]
     y = marks.rows_axis(drawn)
     hue = {
@@ -65,16 +63,16 @@ def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
     }
     x = {
         "type": "quantitative",
-        "scale": {"domain": [0, max(found.values())], "nice": False},
+        "scale": {"domain": [0, max(counts.values())], "nice": False},
         "axis": None,
     }
     layers = [
         {"mark": {"type": "bar"}, "encoding": {"y": y, "x": {"field": "runs", **x}, "color": hue}},
         marks.aside(y, "note"),
     ]
-    each = ", ".join(f"{label(letter, MAX_NAME)} {n:,}" for letter, n in found.items())
+    each = ", ".join(f"{label(letter, MAX_NAME)} {n:,}" for letter, n in counts.items())
     sentence = f"{count(total, 'run')} {by}: {each}."
-    rows = [(clean(letter), f"{n:,}", percent(n / total)) for letter, n in found.items()]
+    rows = [(clean(letter), f"{n:,}", percent(n / total)) for letter, n in counts.items()]
     return Chart(
         name, title, sentence, view(drawn, *layers), ("Grade", "Runs", "Share"), cut(rows, 3)
     )
@@ -83,49 +81,40 @@ def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
 # --- scores
 
 
-def score_bins(scores: Iterable[object]) -> list[dict[str, Any]]:
-    """Scores on 0 to 100 counted by steps of 5; the last step has 100 in it. Anything else is not
-    counted.
-
-    >>> [row for row in score_bins([0, 4.99, 5, 100, None]) if row["count"]]
-    [{'low': 0, 'high': 5, 'count': 2}, {'low': 5, 'high': 10, 'count': 1}, {'low': 95, 'high': 100, 'count': 1}]
-    """  # noqa: E501
-    found = [0] * (100 // BIN)
-    for place in map(bin_of, scores):
-        if place is not None:
-            found[place] += 1
-    return [
-        {"low": place * BIN, "high": (place + 1) * BIN, "count": n} for place, n in enumerate(found)
-    ]
-
-
 def bin_of(score: object) -> int | None:
-    """The bar of a score, from 0 on; None if it is not a number."""
+    """The bar of a score, from 0 on; None if it is not a number. The last bar has 100 in it.
+
+    >>> bin_of(4.99), bin_of(5), bin_of(100), bin_of(None)
+    (0, 1, 19, None)
+    """
     value = number(score)
-    return None if value is None else min(100 // BIN - 1, max(0, int(value // BIN)))
+    return None if value is None else min(BINS - 1, max(0, int(value // BIN)))
 
 
 def score_histogram(
-    bins: Sequence[Mapping[str, Any]],
+    bins: Sequence[int],
     *,
     bands: Sequence[Mapping[str, Any]] = (),
     threshold: object = None,
     policy: str = "",
 ) -> Chart:
-    """How many runs have which score, against the bands and the threshold. Letters are only drawn
-    with the policy they belong to.
+    """How many runs have which score, counted by `bin_of`, against the bands and the threshold.
+    Letters are only drawn with the policy they belong to.
     """
     name, title = "score-histogram", "Scores"
-    drawn: list[dict[str, Any]] = []
-    for row in bins:
-        low, high, n = number(row.get("low")), number(row.get("high")), whole(row.get("count"))
-        if low is not None and high is not None and n is not None:
-            drawn.append({"low": low, "high": high, "runs": n, "name": f"{low:g} to {high:g}"})
-    total = sum(row["runs"] for row in drawn)
+    total = sum(bins)
     if not total:
         return nothing(name, title, "No run has a score, so there is nothing to draw.")
-    for row in drawn:
-        row["note"] = f"{count(row['runs'], 'run')}, {percent(row['runs'] / total)}"
+    drawn: list[dict[str, Any]] = [
+        {
+            "low": float(place * BIN),
+            "high": float((place + 1) * BIN),
+            "runs": n,
+            "name": f"{place * BIN} to {(place + 1) * BIN}",
+            "note": f"{count(n, 'run')}, {percent(n / total)}",
+        }
+        for place, n in enumerate(bins)
+    ]
     top = max(drawn, key=lambda row: row["runs"])
     y = {
         "field": "runs",
@@ -165,20 +154,15 @@ def score_histogram(
 # --- gates
 
 
-def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
-    """How many of n runs each gate fails, the most first. Takes counts by gate, or `gates` of the
-    summary block, whose rates have intervals.
-    """
+def gate_failures(gates: Mapping[str, int], n: int) -> Chart:
+    """How many of n runs each gate fails, the most first."""
     name, title = "gate-failures", "Gates that fail"
-    blocks = {gate: n if isinstance(n, dict) else {"failed": n} for gate, n in gates.items()}
-    counts = ((gate, whole(one.get("failed")), one.get("rate")) for gate, one in blocks.items())
-    found = [(gate, failed, rate) for gate, failed, rate in counts if failed is not None]
-    found.sort(key=lambda row: -row[1])
+    found = sorted(gates.items(), key=lambda pair: -pair[1])
     if not found or not n:
         return nothing(name, title, "No run has a gate, so none can fail.")
     drawn: list[dict[str, Any]] = [
         {"name": text, "runs": failed, "note": f"{failed:,} of {n:,}, {percent(failed / n)}"}
-        for (_, failed, _), text in zip(found, labels(gate for gate, _, _ in found), strict=True)
+        for (_, failed), text in zip(found, labels(gate for gate, _ in found), strict=True)
     ][:MAX_ROWS]
     y = marks.rows_axis(drawn)
     x = {
@@ -197,16 +181,5 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
         if found[0][1]
         else f"No gate fails in {count(n, 'run')}."
     )
-    columns: tuple[str, ...] = ("Gate", "Failed", "Rate", "Interval")
-    rows: list[tuple[str, ...]] = [
-        (
-            clean(gate),
-            f"{failed:,}",
-            percent(failed / n),
-            interval(rate, form=percent) if rate else "not stated",
-        )
-        for gate, failed, rate in found
-    ]
-    if not any(rate for _, _, rate in found):  # counts alone: an empty column says nothing
-        columns, rows = columns[:3], [row[:3] for row in rows]
-    return Chart(name, title, sentence, spec, columns, cut(rows, len(columns)))
+    rows = [(clean(gate), f"{failed:,}", percent(failed / n)) for gate, failed in found]
+    return Chart(name, title, sentence, spec, ("Gate", "Failed", "Rate"), cut(rows, 3))

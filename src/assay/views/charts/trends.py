@@ -6,12 +6,13 @@ Values and intervals come in as numbers; nothing here estimates anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from assay.canon import time_of, time_text
 from assay.errors import count
+from assay.records.judge_card import JudgeCard
 from assay.views.charts.chart import (
     BLUE,
     SKY,
@@ -48,39 +49,42 @@ def time_axis() -> Spec:
     }
 
 
-def drift(points_: Sequence[Mapping[str, Any]]) -> Chart:
-    """The judge's agreement with people over time. A point holds `at`, `value`, `low`, `high`,
-    `level` and `n`: a statistic of one card. Points without a moment or a value are in the table
-    and not in the picture, and are counted in the sentence.
+def drift(cards: Sequence[JudgeCard]) -> Chart:
+    """The judge's agreement with people over time, from its cards; one without a kappa is left out.
+    A card without a moment or a value is in the table and not in the picture, and is counted in the
+    sentence.
     """
     name, title = "drift", "Agreement with people over time"
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    lost = 0
-    for one in points_:
-        at, value = time_of(one.get("at"), UTC), number(one.get("value"))
-        low, high = number(one.get("low")), number(one.get("high"))
-        rows.append(
-            (
-                clean(one.get("at") or "no moment"),
-                three(one.get("value")),
-                interval(dict(one), form=three),
-                shown(one.get("n")),
-            )
-        )
-        if at is None or value is None:
-            lost += 1
+    timed: list[tuple[datetime, tuple[str, ...]]] = []
+    for card in cards:
+        found = card.kappa
+        if found is None:
             continue
+        at, value = time_of(card.made_at, UTC), number(found.value)
+        row = (
+            clean(card.made_at or "no moment"),
+            three(found.value),
+            interval(found, form=three),
+            shown(card.n_labelled),
+        )
+        rows.append(row)
+        if at is None or value is None:
+            continue
+        low, high = number(found.low), number(found.high)
         ends = {"low": low, "high": high} if low is not None and high is not None else {}
+        timed.append((at, row))
         drawn.append(
             {
                 "at": time_text(at),
                 "value": value,
                 **ends,
                 "name": at.strftime("%Y-%m-%d %H:%M:%S UTC"),
-                "note": ", ".join([*rows[-1][1:3], f"n {rows[-1][3]}"]),
+                "note": ", ".join([*row[1:3], f"n {row[3]}"]),
             }
         )
+    lost = len(rows) - len(drawn)
     columns = ("At", "Agreement", "Interval", "n")
     if not drawn:
         if not rows:
@@ -122,24 +126,15 @@ def drift(points_: Sequence[Mapping[str, Any]]) -> Chart:
         {"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": y}},
         {"mark": {"type": "point", "color": BLUE, "opacity": 1}, "encoding": {"x": x, "y": y}},
     ]
-    last = max(
-        (
-            one
-            for one in points_
-            if time_of(one.get("at"), UTC) and number(one.get("value")) is not None
-        ),
-        key=lambda one: str(time_of(one["at"], UTC)),
-    )
+    _, (when, value_text, ends_text, n) = max(timed, key=lambda pair: pair[0])
     sentence = (
-        f"{count(len(drawn), 'point')}; at {clean(last['at'])} agreement was"
-        f" {three(last['value'])}, {interval(dict(last), form=three)}"
+        f"{count(len(drawn), 'point')}; at {when} agreement was {value_text}, {ends_text}, n {n}."
     )
-    sentence += f", n {shown(last.get('n'))}." + (
-        f" {count(lost, 'point has', 'points have')} no time or no value and"
-        f" {'is' if lost == 1 else 'are'} not drawn."
-        if lost
-        else ""
-    )
+    if lost:
+        sentence += (
+            f" {count(lost, 'point has', 'points have')} no time or no value and"
+            f" {'is' if lost == 1 else 'are'} not drawn."
+        )
     return Chart(
         name,
         title,
