@@ -28,7 +28,7 @@ from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard, under_first
-from examples import each, repeats, share
+from examples import each, share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -954,7 +954,7 @@ def test_the_law_is_tried_on_runs_that_pass_and_on_runs_that_do_not() -> None:
     seen: set[tuple[bool, int]] = set()
 
     @given(tree=runs())
-    @settings(max_examples=repeats(60, 200), database=None)
+    @settings(max_examples=200, database=None)
     def look(tree: dict[str, Any]) -> None:
         passed, letter, _ = standing(tree)
         seen.add((passed, letter))

@@ -76,12 +76,8 @@ _SUMMED = ("duration_ms", "retries", "tokens", "cost_usd")
 
 
 def _agent(agent: str, steps: list[Step], plan: ScoringPlan) -> AgentScore:
-    succeeded = skipped = 0
-    scored = False
-    for step in steps:
-        succeeded += step.status == "success"
-        skipped += step.status == "skipped"
-        scored = scored or bool(step.scores)
+    statuses = [step.status for step in steps]
+    succeeded, skipped = statuses.count("success"), statuses.count("skipped")
     unreported: dict[str, int] = {}
     duration_ms, retries, tokens, cost_usd = [_sum(name, steps, unreported) for name in _SUMMED]
     count = len(steps)
@@ -101,7 +97,7 @@ def _agent(agent: str, steps: list[Step], plan: ScoringPlan) -> AgentScore:
         tokens=tokens,
         cost_usd=cost_usd,
         unreported=unreported,
-        scores=_means(steps, plan) if scored else {},
+        scores=_means(steps, plan) if any(step.scores for step in steps) else {},
     )
 
 

@@ -30,11 +30,16 @@ def sourced(run: Run) -> Sourced:
         raise Undetermined("the run lists no `claims`")
     if not run.claims:
         raise Undetermined("`claims` is empty: at least one claim is needed")
+    return Sourced(run.claims, citable_ids(retrieved(run)))
+
+
+def retrieved(run: Run) -> list[Retrieved]:
+    """The passages that a run retrieved, perhaps none."""
     if run.retrieval is None:
         raise Undetermined(
             "the run lists no `retrieval` (an empty list says that nothing was found)"
         )
-    return Sourced(run.claims, citable_ids(run.retrieval))
+    return run.retrieval
 
 
 def cited_ids(claim: Claim) -> list[str]:
@@ -42,7 +47,7 @@ def cited_ids(claim: Claim) -> list[str]:
     return list(dict.fromkeys(citation for citation in claim.citations if citation.strip()))
 
 
-def citable_ids(retrieval: Sequence[Retrieved] | None) -> frozenset[str]:
+def citable_ids(retrieval: Sequence[Retrieved]) -> frozenset[str]:
     """The ids that a citation may name: those with exactly one text, which can be looked up.
 
     >>> from assay.records.evidence import Retrieved
@@ -58,7 +63,7 @@ def citable_ids(retrieval: Sequence[Retrieved] | None) -> frozenset[str]:
     ['a']
     """
     texts: dict[str, set[str]] = {}
-    for passage in retrieval or ():
+    for passage in retrieval:
         if passage.id.strip() and passage.text is not None and any(map(str.isalnum, passage.text)):
             texts.setdefault(passage.id, set()).add(passage.text)
     return frozenset(passage_id for passage_id, listed in texts.items() if len(listed) == 1)

@@ -12,18 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay import exact
-from assay.exact import NORM_DIGITS, Ratio
+from assay.exact import Ratio
 from assay.records.evidence import Claim, Retrieved, Run
 from assay.scoring.metrics import lexical
-from assay.scoring.metrics.citations import cited_ids, is_cited, sourced
-from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.scoring.metrics.citations import cited_ids, is_cited, retrieved, sourced
+from assay.scoring.metrics.measure import Measure, Undetermined, shown
 
-_NO_RETRIEVAL = "the run lists no `retrieval` (an empty list says that nothing was found)"
 _FINE: int = 10**30
-
-
-def _shown(value: Ratio) -> float:
-    return exact.shown(exact.norm_of(value), NORM_DIGITS)
 
 
 # --- context
@@ -80,11 +75,10 @@ def relevance(run: Run) -> list[bool]:
     A repeated passage is not relevant again: otherwise a run would gain by retrieving one good
     passage ten times.
     """
-    if run.retrieval is None:
-        raise Undetermined(_NO_RETRIEVAL)
-    if not run.retrieval:
+    listed = retrieved(run)
+    if not listed:
         raise Undetermined("nothing was retrieved, so nothing can be precise")
-    ordered, ids = ranked(run.retrieval), _relevant_ids(run)
+    ordered, ids = ranked(listed), _relevant_ids(run)
     unjudged = sum(passage.relevant is None for passage in ordered) if ids is None else 0
     if unjudged:
         raise Undetermined(
@@ -101,7 +95,7 @@ def relevance(run: Run) -> list[bool]:
 
 
 def _context_precision(run: Run, _params: Mapping[str, Any]) -> Any:
-    return _shown(average_precision(relevance(run)))
+    return shown(average_precision(relevance(run)))
 
 
 def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
@@ -114,9 +108,7 @@ def found_of_relevant(run: Run) -> Ratio | None:
     ids = _relevant_ids(run)
     if ids is None:
         return None
-    if run.retrieval is None:
-        raise Undetermined(_NO_RETRIEVAL)
-    return Ratio(len(ids & {passage.id for passage in run.retrieval}), len(ids))
+    return Ratio(len(ids & {passage.id for passage in retrieved(run)}), len(ids))
 
 
 def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
@@ -125,7 +117,7 @@ def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
         raise Undetermined(
             "the run does not say which passages should have been found (`expected.relevant_ids`)"
         )
-    return _shown(found)
+    return shown(found)
 
 
 # --- citations
@@ -198,7 +190,7 @@ def lexical_support(run: Run, *, threshold: Any) -> list[lexical.Support]:
 
 def _lexical(run: Run, params: Mapping[str, Any]) -> Any:
     claims = lexical_support(run, threshold=params["threshold"])
-    return _shown(Ratio(sum(claim.is_supported for claim in claims), len(claims)))
+    return shown(Ratio(sum(claim.is_supported for claim in claims), len(claims)))
 
 
 _RAGAS = "Es et al. 2023, RAGAS"

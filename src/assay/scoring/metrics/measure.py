@@ -1,8 +1,10 @@
-"""The definition of a measure, the exception for missing evidence, and the counts of tests."""
+"""The definition of a measure, the exception for missing evidence, and what measures share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +19,11 @@ class Undetermined(Exception):
     def reason(self) -> str:
         """What the evidence lacks."""
         return str(self)
+
+
+def shown(value: exact.Ratio) -> float:
+    """A share as a raw score, rounded like a norm."""
+    return exact.shown(exact.norm_of(value), exact.NORM_DIGITS)
 
 
 def tally(run: Run, name: str) -> Tally:

@@ -14,7 +14,7 @@ from assay.errors import FormulaError
 from assay.exact import Ratio
 from assay.formulas import normalise
 from assay.records.evidence import Run, Step
-from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.scoring.metrics.measure import Measure, Undetermined, shown
 
 
 def _carried(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
@@ -119,7 +119,7 @@ def _efficiency(run: Run, params: Mapping[str, Any]) -> Any:
         raise Undetermined(str(error)) from None
     # A part that was not recorded counts as 0: otherwise a run would gain by hiding its cost.
     whole = Ratio(latency * (share.den - share.num) + cost * share.num, share.den * exact.NORM_ONE)
-    return exact.shown(exact.norm_of(whole), exact.NORM_DIGITS)
+    return shown(whole)
 
 
 _DOWN = "lower is better"

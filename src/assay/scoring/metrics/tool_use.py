@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay import exact
 from assay.errors import InputError
 from assay.records.evidence import Run
 from assay.scoring.metrics import handoffs
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import Expected, Matching, WrittenCall, match, trajectory_match
-from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.scoring.metrics.measure import Measure, Undetermined, shown
 from assay.scoring.metrics.tool_calls import read_call
 
 
@@ -52,7 +51,7 @@ def run_expected(run: Run) -> list[Expected]:
             or not isinstance(acceptable, dict)
         ):
             raise Undetermined(
-                f'`expected.tool_calls[{index}]` is no {{"name", "arguments", "acceptable"}}'
+                f'`expected.tool_calls[{index}]` is not {{"name", "arguments", "acceptable"}}'
             )
         if not all(isinstance(values, list) and values for values in acceptable.values()):
             raise Undetermined(
@@ -79,12 +78,8 @@ def _matching(run: Run) -> Matching:
         raise Undetermined(error.message) from None
 
 
-def _shown(value: exact.Ratio) -> float:
-    return exact.shown(exact.norm_of(value), exact.NORM_DIGITS)
-
-
 def _selection(run: Run, _params: Mapping[str, Any]) -> Any:
-    return _shown(_matching(run).selection)
+    return shown(_matching(run).selection)
 
 
 def _check_recorded(run: Run) -> None:
@@ -100,7 +95,7 @@ def _check_recorded(run: Run) -> None:
 def _arguments(run: Run, _params: Mapping[str, Any]) -> Any:
     f1 = _matching(run).argument_f1
     _check_recorded(run)
-    return _shown(f1)
+    return shown(f1)
 
 
 def _validity(run: Run, params: Mapping[str, Any]) -> Any:
@@ -146,7 +141,7 @@ def _trajectory(run: Run, params: Mapping[str, Any]) -> Any:
 
 
 def _handoff_accuracy(run: Run, _params: Mapping[str, Any]) -> Any:
-    return _shown(handoffs.run_accuracy(run))
+    return shown(handoffs.run_accuracy(run))
 
 
 _BFCL = "Patil et al. 2024, Berkeley Function-Calling Leaderboard"

@@ -13,17 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay import exact
-from assay.exact import NORM_DIGITS, Ratio
+from assay.exact import Ratio
 from assay.records.evidence import Claim, Run
-from assay.scoring.metrics.citations import is_cited, is_supported, sourced
+from assay.scoring.metrics.citations import is_cited, is_supported, retrieved, sourced
 from assay.scoring.metrics.grounding import found_of_relevant
-from assay.scoring.metrics.measure import Measure, Undetermined
+from assay.scoring.metrics.measure import Measure, Undetermined, shown
 
 SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
-
-
-def _share(passed: int, total: int) -> float:
-    return exact.shown(exact.norm_of(Ratio(passed, total)), NORM_DIGITS)
 
 
 def _check_judged(claims: Sequence[Claim], field: str) -> None:
@@ -39,27 +35,24 @@ def _claims_supported(run: Run, _params: Mapping[str, Any]) -> Any:
     _check_judged(claims, "claims")
     # A yes without a passage behind it counts as a no: nobody could check it.
     supported = sum(claim.supported is True and is_cited(claim, citable) for claim in claims)
-    return _share(supported, len(claims))
+    return shown(Ratio(supported, len(claims)))
 
 
 def _context_coverage(run: Run, _params: Mapping[str, Any]) -> Any:
     recall = found_of_relevant(run)
     if recall is not None:
-        return _share(*recall)
+        return shown(recall)
     claims = run.expected_claims
     if not claims:
         raise Undetermined(
             "nothing says what should have been found: there is no `expected.relevant_ids`, and no"
             " judge compared the expected answer with the passages (`expected_claims`)"
         )
-    if run.retrieval is None:
-        raise Undetermined(
-            "the run lists no `retrieval` (an empty list says that nothing was found)"
-        )
+    passages = retrieved(run)
     _check_judged(claims, "expected_claims")
     # without any retrieved passage nothing is supported, whatever the verdicts are
-    supported = sum(claim.supported is True for claim in claims) if run.retrieval else 0
-    return _share(supported, len(claims))
+    supported = sum(claim.supported is True for claim in claims) if passages else 0
+    return shown(Ratio(supported, len(claims)))
 
 
 def _severity(run: Run, params: Mapping[str, Any]) -> Any:
@@ -82,7 +75,7 @@ def _severity(run: Run, params: Mapping[str, Any]) -> Any:
     for severity, count in Counter(unsupported).items():
         weight = exact.ratio(weights[severity])
         num, den = num * weight.den + count * weight.num * den, den * weight.den
-    return _share(len(claims) * den - num, len(claims) * den)
+    return shown(Ratio(len(claims) * den - num, len(claims) * den))
 
 
 _RAGAS = "Es et al. 2023, RAGAS"
