@@ -404,6 +404,19 @@ def test_where_there_is_no_domain_of_its_own_a_key_is_undetermined(root: Any) ->
 
 
 @pytest.mark.req("F-048")
+@each("path", ["@evil.com/x", ".evil.com/x", ":8@evil.com", "{{host}}", "https:evil.com"])
+def test_a_path_that_moves_a_tool_to_another_host_keeps_a_key_from_being_clean(path: str) -> None:
+    schema = schema_of("EXAMPLE_API_KEY", root="https://api.example.com")
+    for fine in ("/x", "/a b", "?q=1", "", "/x/@y.com"):
+        schema.main["tools"] = {"t": {"path": fine}}
+        assert check_key_domain(schema).outcome == CLEAN, fine
+    schema.main["tools"] = {"t": {"path": path}}
+    assert check_key_domain(schema).outcome != CLEAN
+    schema.main["tools"] = {"t": {"path": "/x", "root": f"https:{path}"}}
+    assert check_key_domain(schema).outcome != CLEAN
+
+
+@pytest.mark.req("F-048")
 def test_a_schema_that_asks_for_no_key_is_clean() -> None:
     assert check_key_domain(schema_of()).outcome == CLEAN
     assert check_key_domain(ToolSchema("flowmcp", "/x", "n", "a", {}, "{}", b"")).outcome == CLEAN

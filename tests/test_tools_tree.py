@@ -36,7 +36,7 @@ from assay.tools.checks import GRADER, ModuleLists, VetoCheck
 from assay.tools.ecma import about_hash, hash8, namespace_hash
 from assay.tools.entry import TRIGGERS
 from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
-from assay.tools.gate import GateEvidence, decide
+from assay.tools.gate import GateEvidence, SchemaSource, decide
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
 from assay.tools.policy import SchemaRules
@@ -134,7 +134,7 @@ def probe(
 
 
 def tree_of(folder: Path | str, systems: Systems = CURRENT, rules: SchemaRules = RULES) -> Tree:
-    return Tree(str(folder), rules, systems=systems)
+    return Tree(str(folder), rules.under(systems))
 
 
 @pytest.fixture
@@ -466,6 +466,30 @@ def test_only_an_object_counts_as_a_test_of_a_tool(tmp_path: Path) -> None:
     schema.main["tools"]["getPrice"]["tests"] = [None, "x", {}]
     import_one(tree, schema, [], now=at(0))
     assert index_of(tree)["schemas"]["prices"]["tools"]["getPrice"]["status"] == "blocked"
+
+
+@pytest.mark.req("F-070", "F-141")
+@each("how", ["deleted", "edited"])
+def test_a_tool_without_tests_does_not_pass_by_the_loss_of_its_manifest(
+    tmp_path: Path, how: str
+) -> None:
+    tree, schema = tree_of(tmp_path / how), schema_of(tests=2)
+    import_one(tree, schema._replace(path="/x/prices.json"), [], now=at(0))
+    manifest = Path(glob.glob(f"{tree.root}/providers/alpha/prices/_manifest--*")[0])
+    if how == "deleted":
+        manifest.unlink()
+    else:
+        manifest.write_text(manifest.read_text().replace('"tests": 2', '"tests": 3'))
+    put(tree, 1, judged(score=5))
+    index = tree.index("providers", "alpha")
+    assert isinstance(index, NamespaceIndex)
+    assert index.schemas["prices"].tools["getPrice"].status == "stable"
+    source = SchemaSource("prices.json", schema.source)
+    evidence = GateEvidence({"alpha": index}, {"alpha.prices": source}, ModuleLists(), {}, {})
+    rules = decide(["alpha.prices"], evidence, RULES).results[0].rules
+    assert [(rule.holds, rule.reason) for rule in rules if rule.id == "primitives"] == [
+        (False, "getPrice has fewer than 3 tests")
+    ]
 
 
 # --- which answers count

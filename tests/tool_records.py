@@ -114,7 +114,14 @@ def schema_gate(
     )
     whole = node and {"toolsAggregate": {"status": "pending"}, "tools": {}, **node}
     return gate.schema_gate(
-        name, _record(whole, SchemaNode), rules, source, stale=(), removed=(), rejected=rejected
+        name,
+        _record(whole, SchemaNode),
+        rules,
+        source,
+        stale=(),
+        removed=(),
+        untested=(),
+        rejected=rejected,
     )
 
 

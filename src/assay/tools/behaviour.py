@@ -117,6 +117,7 @@ def _gates(probe: dict[str, Any], rules: SchemaRules) -> list[Any]:
         source._replace(tools=probe["tools"]),
         stale=(),
         removed=(),
+        untested=(),
         rejected=probe.get("rejected", ()),
     )
     namespace = gate.namespace_gate("golden", convert(index, NamespaceIndex), rules, stale=())

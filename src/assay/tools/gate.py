@@ -22,6 +22,8 @@ from assay.tools.manifest import tools_of
 from assay.tools.memory import ENTRIES
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.reading.files import schema_of
+from assay.tools.rules import cases
+from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.server_checks import run_checks
 from assay.tools.status import NODE_REJECTED, STABLE
 from assay.tools.validation import assess
@@ -83,7 +85,7 @@ def decide(names: Sequence[str], evidence: GateEvidence, rules: SchemaRules) -> 
         index = evidence.indexes[namespace]
         for schema in schemas_named(name, index):
             subject, node = f"{namespace}.{schema}", index.schemas.get(schema)
-            inspection = _inspect(subject, node, evidence)
+            inspection, untested = _inspect(subject, node, evidence)
             context = rejected_context(index, schema) if inspection.unread is None else ()
             results.append(
                 schema_gate(
@@ -94,6 +96,7 @@ def decide(names: Sequence[str], evidence: GateEvidence, rules: SchemaRules) -> 
                     rejected=context,
                     stale=_stale_below(f"schemas.{schema}.", evidence.stale.get(namespace, {})),
                     removed=_removed(index, schema, inspection.tools),
+                    untested=untested,
                 )
             )
         if not asked:
@@ -143,26 +146,33 @@ def unread_reason(file: str, error: InputError) -> str:
     return printable(f"{file}: {error.message} {error.fix}".rstrip())
 
 
-def _inspect(subject: str, node: SchemaNode | None, evidence: GateEvidence) -> Inspection:
+def _inspect(
+    subject: str, node: SchemaNode | None, evidence: GateEvidence
+) -> tuple[Inspection, list[str]]:
+    """What the source of a schema shows, and its tools with too few tests: a manifest that is gone
+    or was edited does not hide them.
+    """
     source = evidence.sources.get(subject)
     if node is None or source is None:
-        return Inspection(unread="the tree has no source of it")
+        return Inspection(unread="the tree has no source of it"), []
     if source.data is None:
-        return Inspection(unread=source.unread)
+        return Inspection(unread=source.unread), []
     try:
         path = f"providers/{subject.replace('.', '/', 1)}/{source.file}"
         schema = schema_of(path, source.data)
     except InputError as error:
-        return Inspection(unread=unread_reason(source.file, error))
+        return Inspection(unread=unread_reason(source.file, error)), []
     own = hash8(schema.main)
     if node.snapshot is None or own != node.snapshot.hash:
-        return Inspection(unread=f"{source.file} was changed: its hash is {own}")
-    return Inspection(
+        return Inspection(unread=f"{source.file} was changed: its hash is {own}"), []
+    tools, tested = tools_of(schema.main), schema.kind != "mcp"
+    found = Inspection(
         assess(schema),
         run_checks(schema, lists=evidence.modules, aliases=evidence.aliases),
-        list(tools_of(schema.main)),
-        schema.kind != "mcp",
+        list(tools),
+        tested,
     )
+    return found, [name for name in tools if tested and cases.count(tools[name]) < MIN_TESTS]
 
 
 def schema_gate(
@@ -173,14 +183,16 @@ def schema_gate(
     *,
     stale: Sequence[str],
     removed: Sequence[str],
+    untested: Sequence[str],
     rejected: Sequence[str] = (),
 ) -> ToolGateResult:
     """The gate of one schema, from its node in the index and what its source shows. `rejected`
-    names vetoed nodes that describe it; `removed`, the graded tools that it no longer has.
+    names vetoed nodes that describe it; `removed`, the graded tools that it no longer has;
+    `untested`, those with too few tests.
     """
     if node is None:
         return _result(name, (GateRule("graded", None, "the tree does not contain it"),))
-    primitives = _primitives(node.tools, source, removed)
+    primitives = _primitives(node.tools, source, removed, untested)
     if source.unread is not None:
         validation = GateRule("validation", None, source.unread)
         veto = GateRule("no_veto", False if node.status == NODE_REJECTED else None, source.unread)
@@ -250,15 +262,23 @@ def _answer(check: VetoCheck) -> str:
 
 
 def _primitives(
-    graded: Mapping[str, IndexNode], source: Inspection, removed: Sequence[str]
+    graded: Mapping[str, IndexNode],
+    source: Inspection,
+    removed: Sequence[str],
+    untested: Sequence[str],
 ) -> GateRule:
-    """Whether every tool of the source is stable; with the graded ones that are not in it."""
+    """Whether every tool of the source is stable and tested; with the graded ones that are not in
+    it.
+    """
     tools = source.tools
     if not tools:
         why = "its tools could not be read" if tools is None else "it has no tools"
         return GateRule("primitives", None, why)
     statuses = {tool: graded[tool].status if tool in graded else "not graded" for tool in tools}
     failing = [f"{tool} is {status}" for tool, status in statuses.items() if status != STABLE]
+    failing += [
+        f"{tool} has fewer than {MIN_TESTS} tests" for tool in untested if statuses[tool] == STABLE
+    ]
     return GateRule(
         "primitives",
         not failing,

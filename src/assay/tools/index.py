@@ -31,6 +31,7 @@ from assay.tools.memory import ENTRIES, Memory
 from assay.tools.names import GRADINGS, stamp
 from assay.tools.node import CHANGED, Home, Node, index_node, judge, read_entries
 from assay.tools.policy import SchemaRules
+from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.status import (
     BLOCKED,
     GRADED,
@@ -43,7 +44,6 @@ from assay.tools.status import (
 )
 
 INDEX_VERSION = 2
-MIN_TESTS = 3
 FEW_TESTS = "fewer-than-three-tests"
 SNAPSHOT_GONE = "its snapshot is gone"
 _WORST_FIRST = (NODE_REJECTED, BLOCKED, PENDING, GRADED, STABLE)

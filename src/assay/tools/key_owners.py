@@ -215,6 +215,13 @@ def _known_owner(
     return VETO, f"{theirs}; {domain} is not"
 
 
+_SCHEME = re.compile(r"://|\A\s*https?:", re.IGNORECASE)
+_OPEN_END = re.compile(r"[^/]*//[^/?#]*\}\}(?::\d+)?(?:[/?#]|\Z)")
+"""A host that ends in a placeholder: whoever fills it names the domain."""
+_ADDRESS = re.compile(r".*//|\s*https?:", re.IGNORECASE | re.DOTALL)
+"""What may be an address. A browser reads `https:other.host` as `https://other.host`."""
+
+
 def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The hosts that a schema calls, its root and any tool's own; and the addresses that a browser
     reads otherwise than we do.
@@ -222,11 +229,14 @@ def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
     found = [main.get("root")]
     for tool in tools_of(main).values():
         if isinstance(tool, dict):
-            found += [tool.get("root"), tool.get("path")]
+            base, path = tool.get("root") or main.get("root"), tool.get("path")
+            found += [base, path]
+            if isinstance(path, str) and "://" not in path and path[:1] not in ("/", "?", "#"):
+                found.append(f"{base}{path}")  # `@other.host` and `.other.host` change the host
     hosts: list[str] = []
     odd = []
     for url in found:
-        if not isinstance(url, str) or "//" not in url:
+        if not isinstance(url, str) or not _ADDRESS.match(url):
             continue
         plain = url.replace("{{", "").replace("}}", "")
         try:
@@ -237,7 +247,8 @@ def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
         if (
             "\\" in url
             or any(ord(character) <= 32 or ord(character) == 127 for character in url)
-            or (host is None and "://" in url)
+            or (host is None and _SCHEME.search(url))
+            or _OPEN_END.match(url)
         ):
             odd.append(url)
         elif host and host not in hosts:

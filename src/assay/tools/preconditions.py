@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
-from assay.tools.index import MIN_TESTS, lacks_tests, namespace_index
+from assay.tools.index import lacks_tests, namespace_index
 from assay.tools.manifest import about_text, snapshot_of
 from assay.tools.names import FULL, GROUP_BOUND, Area
 from assay.tools.node import Home, last_full, read_entries
+from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.selection import TAKE_LOCK, check_ready, namespaces_of, size_cap, size_outcome
 from assay.tools.status import NODE_REJECTED, STABLE
 from assay.tools.tree import Tree
