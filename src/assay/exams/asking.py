@@ -70,7 +70,7 @@ class HttpTutor:
 
     def ask(self, prompt: str) -> Any:
         """Post one prompt."""
-        deadline = time.monotonic() + self.timeout_s
+        deadline, late = time.monotonic() + self.timeout_s, f"no answer within {self.timeout_s:g} s"
         request = urllib.request.Request(  # noqa: S310
             self.url,
             data=msgspec.json.encode({"prompt": prompt}),
@@ -85,19 +85,14 @@ class HttpTutor:
                     if len(reply) > MAX_REPLY:
                         raise NoAnswerError(f"the answer is longer than {MAX_REPLY // 2**20} MiB")
                     if time.monotonic() > deadline:
-                        raise NoAnswerError(f"no answer within {self.timeout_s:g} s")
+                        raise NoAnswerError(late)
         except urllib.error.HTTPError as error:
             error.close()
             raise NoAnswerError(f"the endpoint answered with status {error.code}") from None
-        except TimeoutError:
-            raise NoAnswerError(f"no answer within {self.timeout_s:g} s") from None
-        except (OSError, ValueError) as error:  # a URLError, or a broken reply
-            late = isinstance(getattr(error, "reason", None), TimeoutError)
-            raise NoAnswerError(
-                f"no answer within {self.timeout_s:g} s"
-                if late
-                else f"the endpoint cannot be asked: {error}"
-            ) from None
+        except (OSError, ValueError) as error:  # a URLError has a reason; or a broken reply
+            if isinstance(getattr(error, "reason", error), TimeoutError):
+                raise NoAnswerError(late) from None
+            raise NoAnswerError(f"the endpoint cannot be asked: {error}") from None
         try:
             tree = parse_json(bytes(reply))
         except ValueError:

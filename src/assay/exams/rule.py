@@ -144,6 +144,10 @@ class ExpectingRule(MarkingRule, frozen=True):
         """Whether the rubric itself says what is expected."""
         return not isinstance(self.value, UnsetType)
 
+    def shows(self, want: Any) -> list[str]:
+        """The texts or options that are expected."""
+        return [str(entry) for entry in entries_of(want)]
+
 
 def entries_of(want: Any) -> list[Any]:
     """One expectation or several, as a list."""

@@ -58,10 +58,6 @@ class TextRule(ExpectingRule, frozen=True):
             if not entry.strip().strip(".").strip() or not setting.normal(entry)
         ]
 
-    def shows(self, want: Any) -> list[str]:
-        """The texts."""
-        return [str(entry) for entry in entries_of(want)]
-
     def asks(self, want: Any) -> str:
         """Which texts must be there, and how many of them."""
         return f"{self.verb} {_joined(self.shows(want), self.of)}"

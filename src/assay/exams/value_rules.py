@@ -194,7 +194,7 @@ class OptionChoice(ExpectingRule, frozen=True):
     kind: ClassVar[str] = "choice"
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
-        """The expected options are among those of the item, and not all of them are right."""
+        """The expected options are among those of the item, and no two of these read alike."""
         options = options_of(item)
         if len(options) < 2:
             return ["the item needs `options`, at least two."]
@@ -211,10 +211,6 @@ class OptionChoice(ExpectingRule, frozen=True):
         if unknown or not entries_of(want):
             return [f"{str(unknown[:1] or want)[:60]} is not one of the item's options."]
         return []
-
-    def shows(self, want: Any) -> list[str]:
-        """The right options."""
-        return [str(entry) for entry in entries_of(want)]
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Compare sets of options."""

@@ -94,7 +94,6 @@ def age_answers(
     answers: Sequence[GradedAnswer],
     now: datetime,
     *,
-    limits: Mapping[str, int] = LIMITS,
     dimensions: Mapping[str, str] | None = None,
 ) -> tuple[list[GradedAnswer], list[str]]:
     """The answers as they are now, and what changed. n/a is not an answer and does not age.
@@ -119,13 +118,11 @@ def age_answers(
             )
         days = (now - moment) / timedelta(days=1)
         asked = (dimensions or {}).get(question) or dimension_of(question)
-        found = age_score(
-            asked if answer.score != "n/a" else None, days, answer.score, limits=limits
-        )
+        found = age_score(asked if answer.score != "n/a" else None, days, answer.score)
         if found.score != answer.score:
             notes.append(
                 f"{question}: {answer.score} is stale, answered {days:.0f} days ago (limit"
-                f" {limits[str(asked)]})"
+                f" {LIMITS[str(asked)]})"
             )
             answer = replace(answer, score=found.score)
         if found.warning:

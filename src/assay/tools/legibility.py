@@ -128,14 +128,14 @@ def _check_server(schema: ToolSchema, found: SchemaFindings) -> None:
 def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFindings) -> None:
     path = f"{tool.path}.description"
     text = tool.description.strip()
-    for value, where, name in [
+    for value, where, _ in [
         (tool.name, tool.path, ""),
         (tool.description, path, ""),
         (tool.title, f"{tool.path}.title", ""),
-        *_schema_texts(tool),
+        *texts(tool.schema, f"{tool.path}.inputSchema"),
     ]:
         if (why := orders_in(value)) is not None:
-            found.add("description-injects", where, f"{f'{name} ' if name else ''}{why}.")
+            found.add("description-injects", where, f"{why}.")
     if not text:
         # of FlowMCP `tool-description-missing` says so
         found.need(schema.kind != "mcp", "description-absent", path, "is missing.")
@@ -151,10 +151,6 @@ def _check_secrets(tool: ShownTool, found: SchemaFindings) -> None:
     for text, where, name in texts(shown, tool.path):
         if (secret := secret_in(text, name=name)) is not None:
             found.add("secret-shown", where, f"contains {secret.phrase()}.")
-
-
-def _schema_texts(tool: ShownTool) -> list[tuple[str, str, str]]:
-    return [(text, where, "") for text, where, _ in texts(tool.schema, f"{tool.path}.inputSchema")]
 
 
 def _vague(name: str, text: str) -> str | None:

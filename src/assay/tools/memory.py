@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.tools.names import AREAS, GRADINGS
-from assay.tools.node import Home, LostEntry, StoredEntry, read_entries
+from assay.tools.node import Home, LostEntry, StoredEntry, entry_paths, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.status import NODE_REJECTED
 
@@ -100,12 +100,11 @@ class Memory:
                 yield f"{group.folder}/{GRADINGS}", lost
 
     def _on_disk(self) -> Iterator[EntryGroup]:
-        for folder, folders, files in os.walk(self.home):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            if os.path.basename(folder) == GRADINGS:
-                place = os.path.relpath(os.path.dirname(folder), self.home).replace(os.sep, "/")
-                areas = {file.partition("--")[0] for file in files}
-                yield from (EntryGroup(place, area) for area in areas & AREAS.keys())
+        for path in entry_paths(self.home):
+            folder, file = os.path.split(path)
+            area = file.partition("--")[0]
+            if area in AREAS:
+                yield EntryGroup(os.path.dirname(folder).replace(os.sep, "/") or ".", area)
 
     def document(self) -> dict[str, dict[str, str]]:
         """The memory as the index holds it: all that was remembered, and all that was found."""

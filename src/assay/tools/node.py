@@ -9,7 +9,7 @@ names the rejecting entry as the one it supersedes.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from errno import ENAMETOOLONG, ENOENT, ENOTDIR
 from typing import Any, NamedTuple
@@ -93,6 +93,16 @@ def entry_files(folder: str, areas: Sequence[str]) -> list[tuple[datetime, str]]
         and name.partition("--")[0] in areas
         and (moment := file_stamp(name)) is not None
     )
+
+
+def entry_paths(home: str) -> Iterator[str]:
+    """The grading files of a namespace or selection, relative to its folder."""
+    for folder, folders, files in os.walk(home):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if os.path.basename(folder) == GRADINGS:
+            for file in sorted(files):
+                if file.endswith(".json") and not file.startswith("."):
+                    yield os.path.relpath(os.path.join(folder, file), home)
 
 
 def read_entries(home: Home, rules: SchemaRules) -> list[StoredEntry]:

@@ -230,7 +230,7 @@ def score_faults(
             and dimension in TRANSPORT_DIMENSIONS
             and dimension not in dimensions
         )
-        if not is_moot and (wrong := _score_fault(item.get("score"))) is not None:
+        if not is_moot and (wrong := score_fault(item.get("score"))) is not None:
             faults.append(("PRO-003", f"{where}.score", wrong))
         if "reasoning" in item and not isinstance(item["reasoning"], str):
             faults.append(("PRO-002", f"{where}.reasoning", "must be a text."))
@@ -269,7 +269,8 @@ def _of_each_dimension(
     return moot + [item for item in named if item["dimension"] in dimensions]
 
 
-def _score_fault(score: object) -> str | None:
+def score_fault(score: object) -> str | None:
+    """What is wrong with a score; None if nothing is."""
     try:
         value = exact.ratio(score)
     except ValueError as error:

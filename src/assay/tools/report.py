@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from assay import exact
 from assay.canon import time_text
-from assay.records.systems import Systems
 from assay.records.tool_entry import CategoricalVeto, document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools.aggregate import aggregate
@@ -44,10 +42,9 @@ def grade_scores(
     """The grade of a report: the plain mean of what applies, banded and capped by the tier. A
     failed validation is F, a veto REJECTED; the score stays.
     """
-    counted = [Fraction(*exact.ratio(score)) for score in scores if score not in EXCLUDED]
-    mean = Fraction(sum(counted), len(counted))
     found = aggregate([(score, 1) for score in scores], AUTONOMOUS, rules)
-    assert found.raw_grade is not None
+    mean = found.mean
+    assert mean is not None
     assert found.grade is not None
     if veto is not None:
         return ReportVerdict("REJECTED", found.raw_grade, mean, f"veto: {veto.triggered_by}")
@@ -86,12 +83,10 @@ def report_document(
     hash8: str | None,
     veto: CategoricalVeto | None = None,
     checks: Sequence[dict[str, Any]] = (),
-    systems: Systems | None = None,
 ) -> dict[str, Any]:
     """The grade report: the keys of the protocol first, then what a reader needs to trust the
     grade.
     """
-    systems = systems or rules.systems
     errors = [finding for finding in findings if finding.level == "error"]
     verdict = grade_scores(
         [item["score"] for item in scores["scores"]], rules, validation_passed=not errors, veto=veto
@@ -132,5 +127,5 @@ def report_document(
         "checks": list(checks),
         "findings": [structs.asdict(finding) for finding in findings if finding.level != "error"],
         "policy": rules.id,
-        **systems.document(),
+        **rules.systems.document(),
     }

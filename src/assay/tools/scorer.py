@@ -28,7 +28,7 @@ from assay.sandbox.commands import NoAnswerError, ask_command, split_command
 from assay.tools.answers import shown
 from assay.tools.names import stamp
 from assay.tools.policy import SchemaRules
-from assay.tools.protocol import check_prompts, prompts_digest, score_faults
+from assay.tools.protocol import check_prompts, prompts_digest, score_fault
 from assay.tools.versions import SCORING_PROTOCOL
 
 NOT_STATED = "not stated"
@@ -138,15 +138,13 @@ def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
     if item.get("dimension", dimension) != dimension:
         raise InputError("PRO-007", f"{dimension}: the reply scores {item['dimension']!r}.")
     reasoning = item.get("reasoning", "")
-    made = {
+    if (wrong := score_fault(item["score"])) is not None:
+        raise InputError("PRO-003", f"{dimension}: the score {wrong}")
+    return {
         "dimension": dimension,
         "score": item["score"],
         "reasoning": reasoning if isinstance(reasoning, str) else str(reasoning),
     }
-    wrong = next((message for code, _, message in score_faults([made]) if code == "PRO-003"), None)
-    if wrong is not None:
-        raise InputError("PRO-003", f"{dimension}: the score {wrong}")
-    return made
 
 
 class ScoreSpread(NamedTuple):

@@ -39,7 +39,7 @@ def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:
     return STABLE if at_least(str(grade), stable_from) else GRADED
 
 
-def node_status(entries: Sequence[dict[str, Any]], *, stable_from: str = STABLE_FROM) -> str:
+def node_status(entries: Sequence[dict[str, Any]]) -> str:
     """The status of a node from its gradings, oldest first: the last full one decides, partial ones
     never do.
 
@@ -50,7 +50,7 @@ def node_status(entries: Sequence[dict[str, Any]], *, stable_from: str = STABLE_
     if not full:
         return PENDING
     last = full[-1]
-    found = letter_status(last.get("aggregateGrade"), stable_from=stable_from)
+    found = letter_status(last.get("aggregateGrade"))
     if found == NODE_REJECTED:
         return found
     return found if last.get("schemaHashMatchesCurrent", True) is True else PENDING

@@ -40,7 +40,16 @@ from assay.tools.names import (
     segment,
     stamp,
 )
-from assay.tools.node import MAX_ENTRY, Home, Node, StoredEntry, entry_files, judge, read_entries
+from assay.tools.node import (
+    MAX_ENTRY,
+    Home,
+    Node,
+    StoredEntry,
+    entry_files,
+    entry_paths,
+    judge,
+    read_entries,
+)
 from assay.tools.policy import SchemaRules
 from assay.tools.selection import (
     Member,
@@ -60,9 +69,9 @@ OWNERS = {"providers": "namespace", "selections": "selection"}
 class Tree:
     """A folder `grading-data/` with providers/, selections/ and shared-lists/."""
 
-    def __init__(self, root: str, rules: SchemaRules, *, systems: Systems | None = None) -> None:
+    def __init__(self, root: str, rules: SchemaRules) -> None:
         self.root = os.path.abspath(root)
-        self.rules = rules if systems is None else rules.under(systems)
+        self.rules = rules
 
     @property
     def systems(self) -> Systems:
@@ -213,17 +222,7 @@ class Tree:
 
     def entry_paths(self, kind: str, name: str) -> list[str]:
         """The grading files of a namespace or selection, relative to its folder."""
-        home = self.home(kind, name)
-        found = []
-        for folder, folders, files in os.walk(home):
-            folders[:] = sorted(item for item in folders if not item.startswith("."))
-            if os.path.basename(folder) == GRADINGS:
-                found += [
-                    os.path.relpath(os.path.join(folder, file), home)
-                    for file in sorted(files)
-                    if file.endswith(".json") and not file.startswith(".")
-                ]
-        return found
+        return list(entry_paths(self.home(kind, name)))
 
     def node(self, area: str, names: Mapping[str, str]) -> Node:
         """What a node is, bound to what the tree holds now."""

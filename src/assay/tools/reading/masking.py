@@ -31,16 +31,10 @@ def command_shown(command: list[str]) -> str:
     >>> command_shown(["server", "--api-key", "s3cr3t", "--token=abc", "--port", "80"])
     "server --api-key '***' '--token=***' --port 80"
     """
-    hidden = set(secret_parts(command))
-    shown = [
-        (
-            url_shown(part)
-            if "://" in part
-            else masked(part, sorted(hidden, key=len, reverse=True), least=1)
-        )
-        for part in command
-    ]
-    return shlex.join(shown)
+    hidden = secret_parts(command)
+    return shlex.join(
+        url_shown(part) if "://" in part else masked(part, hidden, least=1) for part in command
+    )
 
 
 def secret_parts(command: list[str]) -> list[str]:
@@ -48,22 +42,22 @@ def secret_parts(command: list[str]) -> list[str]:
     found = []
     for before, part in zip(["", *command], command, strict=False):
         option, equals, value = part.partition("=")
-        if (
-            equals
-            and value
-            and (names_a_secret(option) or re.search(r"token|key$", option, re.IGNORECASE))
-        ):
+        if equals and value and _takes_a_secret(option):
             found.append(value)
         elif (
             before.startswith("-")
             and "=" not in before
             and not part.startswith("-")
-            and (names_a_secret(before) or re.search(r"token|key$", before, re.I))
+            and _takes_a_secret(before)
         ):
             found.append(part)
         elif (secret := secret_in(part)) is not None:
             found.append(part[secret.start : secret.end])
     return found
+
+
+def _takes_a_secret(option: str) -> bool:
+    return names_a_secret(option) or re.search(r"token|key$", option, re.IGNORECASE) is not None
 
 
 def masked(text: str, secrets: list[str], *, least: int = 4) -> str:

@@ -105,26 +105,14 @@ def answer(source: bytes) -> dict[str, Any]:
             "outcome": "no export",
             "exports": [*others[:20], *(["default"] if module.has_default else [])],
         }
-    if target == "*":
+    local = module.exports.get(target, target)
+    origin = module.passed_on.get(target, module.imported.get(local))
+    if origin is not None:
+        passed = "what `export *` passes on from" if target == "*" else f"`{local}` of the import"
         return {
             "outcome": "used",
-            "export": "main",
-            "what": f"what `export *` passes on from '{_shown(module.passed_on['*'])}'",
-            "line": None,
-        }
-    if target in module.passed_on:
-        return {
-            "outcome": "used",
-            "export": target,
-            "what": f"`{target}` of the import '{_shown(module.passed_on[target])}'",
-            "line": None,
-        }
-    local = module.exports[target]
-    if local in module.imported:
-        return {
-            "outcome": "used",
-            "export": target,
-            "what": f"`{local}` of the import '{_shown(module.imported[local])}'",
+            "export": "main" if target == "*" else target,
+            "what": f"{passed} '{_shown(origin)}'",
             "line": None,
         }
     outcome = _evaluate(module, local)

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-TYPE_CHECKING = False
-
 _SHAPES = re.compile(
     r"\bsk-[\w-]{20,}|\b[sr]k_live_\w{16,}|\bgh[pousr]_\w{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}"
     r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*|-----BEGIN [A-Z"
