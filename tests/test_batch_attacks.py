@@ -19,7 +19,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from examples import CAMPAIGN
 
-PROFILE = "dag-review@2"
+PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "two-criteria@1.yaml")
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
 FIRST = PLAN.criteria[0].name
 OWN = """
@@ -294,7 +294,7 @@ def test_a_table_that_assay_wrote_is_never_imported_as_results(assay: Any, tmp_p
         for form in ("parquet",) if side == "base" else forms:
             made = ("-o", f"{side}.{form}", "--profile", PROFILE, "--overwrite")
             assert assay("batch", f"{side}.in.jsonl", *made).code == 0
-    done = assay("gate", "worse.parquet", "--baseline", "base.parquet")
+    done = assay("gate", "worse.parquet", "--baseline", "base.parquet", "--profile", PROFILE)
     assert (done.code, "shown to be worse" in done.out) == (1, True)
     (tmp_path / "worse.batch.json").unlink()
     for form in forms:
