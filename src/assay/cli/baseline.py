@@ -14,7 +14,7 @@ from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing
 from assay.errors import ExitCode, InputError, UsageError, count, printable
-from assay.files.json_files import StoredInput, Unread, read_json, stream_documents
+from assay.files.json_files import Document, StoredInput, Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
@@ -24,12 +24,10 @@ from assay.views.documents import encode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.files.json_files import Document
-    from assay.pipeline.deciding import Seen
     from assay.pipeline.grading import Graded
     from assay.release.attestation import Subject
-    from assay.release.sides import Side
     from assay.store.baselines import KeptBaseline
 
 LOOK = "also look in a ledger, for what the folder does not have"
@@ -86,13 +84,22 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
     def seen(_document: Document, graded: Graded) -> None:
         age.add(graded.run)
 
+    choice, kept = choice_of(options), None
     if ledger is not None:
-        side = _kept_side(options, now, ledger, read, seen)
-    else:
-        name = f"baseline {options.name}"
-        side = read_side(
-            options.files, choice_of(options).grader(), name=name, read=read, seen=seen
-        )
+        from assay.archive.sides import SideReader
+
+        choice = choice.dated()
+        kept = SideReader(ledger, choice)
+    side = read_side(
+        options.files,
+        choice.grader(),
+        name=f"baseline {options.name}",
+        kept=kept,
+        read=read,
+        seen=seen,
+    )
+    if kept is not None:
+        _put(options, now, kept)
 
     def write(stream: IO[bytes]) -> None:
         for path, before in zip(options.files, read, strict=True):
@@ -125,22 +132,10 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
     )
 
 
-def _kept_side(
-    options: Options, now: datetime, ledger: Store, read: list[Subject], seen: Seen
-) -> Side:
-    """The side, after also storing a baseline of that name in the ledger, in the API's form."""
-    from assay.archive.sides import SideReader, baseline_draft, baseline_record
+def _put(options: Options, now: datetime, sides: SideReader) -> None:
+    """Also store a baseline of that name in the ledger, in the API's form."""
+    from assay.archive.sides import baseline_draft, baseline_record
 
-    choice = choice_of(options).dated()
-    sides = SideReader(ledger, choice)
-    side = read_side(
-        options.files,
-        choice.grader(),
-        name=f"baseline {options.name}",
-        kept=sides,
-        read=read,
-        seen=seen,
-    )
     if sides.kept[0].bare:
         raise InputError(
             "REL-008",
@@ -149,8 +144,7 @@ def _kept_side(
         )
     made = getattr(options, "made_profile", None)
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
-    ledger.put([baseline_draft(record)])
-    return side
+    sides.store.put([baseline_draft(record)])
 
 
 def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline | None:

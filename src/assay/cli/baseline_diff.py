@@ -39,19 +39,16 @@ def diff(options: Options) -> int:
     options.files = options.others
     opt.outputs(options)  # what cannot be written is said before any work
     with looking(options) as ledger:
-        document = _compared(options, _looked(ledger))
+        document = _compared(options, ledger)
     return opt.give(options, document, map(printable, diff_lines(document)))
 
 
-def _looked(ledger: Store | None) -> SideReader | None:
-    if ledger is None:
-        return None
-    from assay.archive.sides import SideReader
+def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
+    kept = None
+    if ledger is not None:
+        from assay.archive.sides import SideReader
 
-    return SideReader(ledger)
-
-
-def _compared(options: Options, kept: SideReader | None) -> dict[str, Any]:
+        kept = SideReader(ledger)
     grader = choice_of(options).grader()
     rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
     before = _side([options.baseline], options, grader, kept)
