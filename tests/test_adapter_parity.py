@@ -24,6 +24,7 @@ from assay.running.adapters import WorkflowTask, make_adapter
 from assay.running.adapters.loading import load
 from assay.tracing.recorder import Recorder
 from examples import each
+from forking import run_here
 from test_adapters_frameworks import made_of
 
 FOLDER = Path(__file__).parent / "fixtures" / "parity"
@@ -249,7 +250,7 @@ def test_the_order_in_which_parallel_branches_finish_changes_nothing(
 
 
 @pytest.mark.req("W-083")
-def test_assay_run_gives_both_frameworks_the_same_grade(assay: Any, tmp_path: Path) -> None:
+def test_assay_run_gives_both_frameworks_the_same_grade(tmp_path: Path) -> None:
     sample = {
         "id": "s",
         "question": load("script:QUESTION", FOLDER, "test"),
@@ -280,21 +281,10 @@ def test_assay_run_gives_both_frameworks_the_same_grade(assay: Any, tmp_path: Pa
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(spec))
         for name in ("script", target.split(":")[0]):
             (tmp_path / f"{name}.py").write_text((FOLDER / f"{name}.py").read_text())
-        result = assay(
-            "run",
-            f"{kind}.yaml",
-            "--dataset",
-            "data.jsonl",
-            "--name",
-            "same",
-            "--work",
-            f"work-{kind}",
-            "--profile",
-            "timeless.yaml",
-            "--concurrency",
-            64,
-            "--json",
-        )
+        words = f"run {kind}.yaml --dataset data.jsonl --name same --work work-{kind} --json"
+        more = ["--profile", "timeless.yaml", "--concurrency", "64"]
+        # here: a process of its own would load both frameworks again
+        result = run_here([*words.split(), *more], stdin=b"", cwd=tmp_path, env={"NO_COLOR": "1"})
         assert result.code == 0, result.err
         shown[kind] = [comparable(one) for one in result.json()["results"]]
     assert shown["langgraph"] == shown["agent_framework"]

@@ -35,7 +35,7 @@ def opened(browser: Window, report: Path, **options: Any) -> tuple[Page, list[st
     return page, said, asked
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.campaign)])
 def test_the_report_opens_without_a_complaint_and_asks_for_nothing_else(
     browser: Window, report: Path, scheme: str
 ) -> None:

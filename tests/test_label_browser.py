@@ -78,6 +78,7 @@ def test_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     assert [one.label.comment for one in labels if one.label.comment] == ["the second one j k 1"]
 
 
+@pytest.mark.campaign  # by keyboard above
 @pytest.mark.parametrize("width", JOBS)
 def test_pairs_are_labelled_by_mouse(site: Site, width: int) -> None:
     page = site.open("/label", width=width)

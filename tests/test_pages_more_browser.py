@@ -88,6 +88,7 @@ def test_every_page_of_a_record_is_accessible_and_fits_a_phone(shop: Shop) -> No
         check_accessible(page)
 
 
+@pytest.mark.campaign  # those of the overview do in test_pages_browser.py
 def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(
     shop: Shop,
 ) -> None:

@@ -241,7 +241,7 @@ def answer(inputs, record):
             "error",
             "can't be written as JSON",
         ),
-        ("def answer(i): return {'answer': 'x' * 100_000_000}", "error", "the limit is"),
+        ("def answer(i): return {'answer': 'x' * 17_000_000}", "error", "the limit is"),
         ("import time\ndef answer(i): time.sleep(60)", "timeout", "did not finish within"),
         (
             (
