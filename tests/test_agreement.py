@@ -179,7 +179,7 @@ def test_an_interval_without_its_four_imagined_items_is_that_of_fleiss_cohen_and
 def test_the_spread_of_alpha_is_that_of_leaving_out_each_item_once(level: many.Level) -> None:
     chance = random.Random(5)
     items = []
-    for _ in range(200):
+    for _ in range(100):
         first = chance.choice([1, 2, 2, 3, 5])
         second = first if chance.random() < 0.6 else chance.choice([1, 2, 3, 3, 5])
         items.append((first, second, chance.choice([first, second, 1, None])))

@@ -171,7 +171,11 @@ def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay
     assert workflow.id == "folder"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    # README.md and the tutorial show the commands of `rag`, and test_blocks.py runs them
+    [pytest.param(name, marks=[pytest.mark.campaign] * (name == "rag")) for name in EXAMPLES],
+)
 def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
     name: str, tmp_path: Path, assay: Any
 ) -> None:

@@ -230,7 +230,7 @@ def test_with_a_plan_dropping_a_sample_from_both_sides_never_makes_a_promote(
     )
 
 
-@each("seed", range(repeats(16, 200)))
+@each("seed", range(repeats(8, 200)))
 def test_with_more_samples_and_wild_scores_forgetting_does_not_help_either(seed: int) -> None:
     drawn = random.Random(seed)
     n = drawn.choice((30, 45, 80))
