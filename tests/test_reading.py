@@ -1617,6 +1617,8 @@ def test_a_bare_snapshot_takes_its_name_from_the_file(tmp_path: Path) -> None:
         {"tools": [{"name": ""}]},
         {"tools": [{"name": 3}]},
         {"tools": [ADD], "nextCursor": "more"},
+        [{"tools": [ADD]}, {"tools": {"sub": ADD}}],
+        [{"result": {"tools": None}}, {"tools": [ADD]}],
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
     ],
 )

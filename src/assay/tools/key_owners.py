@@ -161,9 +161,6 @@ def _owners_in(tokens: list[str]) -> dict[str, _Owner]:
 def owner_verdict(name: str, host: str, aliases: Mapping[str, Iterable[str]]) -> tuple[str, str]:
     """Whether a server parameter belongs to the owner of a host: clean, veto or undetermined, and
     why.
-
-    A veto needs a known owner: a name that speaks of nobody known may belong to anyone, also to the
-    owner of the host.
     """
     domain = registrable_domain(host) or host
     tokens = _tokens(name)

@@ -57,18 +57,13 @@ def grade_scores(
         (
             found.notes[0]
             if found.notes
-            else f"the mean {shown_text(mean)} is in the band of {found.grade}"
+            else f"the mean {shown_text_of(shown(mean))} is in the band of {found.grade}"
         ),
     )
 
 
-def shown_text(mean: Fraction) -> str:
-    """A mean as people read it: all its digits if it ends, else four."""
-    return shown_text_of(shown(mean))
-
-
 def shown_text_of(value: Any) -> str:
-    """A number of a report as people read it."""
+    """A number of a report as people read it: all its digits if it ends, else four."""
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

@@ -130,7 +130,12 @@ class Engine:
                 raise _too_late(file, self._wall_s) from None
             except Died as death:
                 if death.code == -signal.SIGXCPU:
-                    raise _too_long(file, limits.CPU_S) from None
+                    raise InputError(
+                        "FMC-003",
+                        f"needs more than {limits.CPU_S} seconds of computing.",
+                        where=file,
+                        fix=_PLAIN,
+                    ) from None
                 if death.code == -signal.SIGALRM:
                     raise _too_late(file, limits.WALL_S) from None
             # Something ended it from outside, or it crashed. The second time it is the module's
@@ -249,12 +254,6 @@ def _too_late(file: str, wall_s: float) -> InputError:
         f"was still running after {wall_s:g} seconds and was stopped.",
         where=file,
         fix=_PLAIN,
-    )
-
-
-def _too_long(file: str, seconds: int) -> InputError:
-    return InputError(
-        "FMC-003", f"needs more than {seconds} seconds of computing.", where=file, fix=_PLAIN
     )
 
 

@@ -299,7 +299,7 @@ def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] 
     parts = tree if isinstance(tree, list) else [tree]
     tools: list[dict[str, Any]] = []
     about: dict[str, Any] = {}
-    seen, cursor = 0, None
+    seen, cursor, broken = 0, None, False
     for part in parts:
         page = part.get("result", part) if isinstance(part, dict) else None
         if not isinstance(page, dict):
@@ -314,6 +314,8 @@ def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] 
         if isinstance(page.get("tools"), list):
             tools += page["tools"]
             seen, cursor = seen + 1, page.get("nextCursor")
+        elif "tools" in page:
+            broken = True
         about |= {
             key: value
             for one in (part, page)
@@ -322,6 +324,13 @@ def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] 
         }
     if not seen:
         return None
+    if broken:
+        raise InputError(
+            "FMC-008",
+            "contains a page whose `tools` is not a list.",
+            where=path,
+            fix="Fetch that page again.",
+        )
     if cursor:
         # Grading the first page would pass a server whose other tools nobody has seen.
         raise InputError(

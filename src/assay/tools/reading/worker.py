@@ -60,16 +60,12 @@ def main() -> None:
     os.environ["TZ"] = "UTC"  # the local time of a date must not depend on the machine
     time.tzset()
     serve(
-        _reply,
+        lambda source: json.dumps(answer(source)).encode(),
         greeting=_greeting,
         cpu_s=limits.CPU_S,
         memory=limits.PROCESS_MEMORY,
         wall_s=limits.WALL_S + 1,
     )
-
-
-def _reply(source: bytes) -> bytes:
-    return json.dumps(answer(source)).encode()
 
 
 def _greeting() -> bytes:
