@@ -39,6 +39,16 @@ def refused(error: type[AssayError], run: Any, *given: Any, **more: Any) -> str:
     return f"{caught.value.code} {caught.value}"
 
 
+def test_text_that_is_not_utf_8_is_refused_as_on_duckdb(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    """Two run ids that differ only in such bytes would become one."""
+    (tmp_path / "a.csv").write_bytes(b"run,raw\nr-\xff,1\n")
+    (tmp_path / "a.jsonl").write_bytes(b'{"run": "r-\xff", "raw": 1}\n')
+    assert "is not UTF-8" in refused(InputError, engine.attach, [str(tmp_path / "a.csv")])
+    assert "not one JSON object" in refused(InputError, engine.attach, [str(tmp_path / "a.jsonl")])
+
+
 def test_sources_become_one_view_whose_columns_are_matched_by_name(
     engine: SparkEngine, tmp_path: Path
 ) -> None:

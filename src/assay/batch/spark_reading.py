@@ -119,6 +119,10 @@ def _partition_keys(source: BatchSource) -> set[str]:
 
 def _csv(session: Any, source: BatchSource) -> Any:
     """Files of this machine by their own first lines; on a cluster Spark compares these lines."""
+    # the reader of CSV replaces what isn't UTF-8, and two names could become one
+    lines = session.read.text([escaped(spark_path(file)) for file in source.files])
+    if lines.where("NOT is_valid_utf8(value)").limit(1).count():
+        raise InputError("FIL-001", "is not UTF-8.", where=source.name, fix="Convert it to UTF-8.")
     reader = session.read.format("csv").options(**_CSV)
     if is_uri(source.files[0]):
         tab = "\t" if source.files[0].lower().endswith((".tsv", ".tsv.gz")) else ","
@@ -141,7 +145,7 @@ def _jsonl(session: Any, source: BatchSource) -> Any:
     shapes = (
         lines.where(_NOT_BLANK)
         .selectExpr(
-            "CASE WHEN json_array_length(concat('[', value, ']')) = 1"
+            "CASE WHEN is_valid_utf8(value) AND json_array_length(concat('[', value, ']')) = 1"
             " THEN json_object_keys(value) END AS keys"
         )
         .groupBy("keys")
