@@ -176,7 +176,7 @@ def test_plans_that_make_no_sense_are_refused(call: object) -> None:
 
 
 def test_power_is_as_planned() -> None:
-    often = repeats(25, 2000)
+    often = repeats(60, 2000)
     for plan in campaign.planned(often):
         assert plan.seen == pytest.approx(
             plan.promised, abs=0.03 + 2 * (0.8 * 0.2 / often) ** 0.5
