@@ -57,7 +57,7 @@ def holds(results: campaign.Results, *, least: float = campaign.WANTED) -> None:
 @pytest.mark.req("W-008")
 def test_intervals_of_rates_hold_the_truth_at_least_93_times_in_100_over_the_grid() -> None:
     results = campaign.rates(
-        repeats(5, 50),
+        repeats(8, 50),
         labelled=(10, 30, 100),
         others=(100, 400),
         bases=(0.05, 0.5, 0.9),
@@ -84,17 +84,17 @@ def test_verdicts_that_cannot_be_read_where_it_matters_do_not_break_the_correcti
 
 
 def test_intervals_of_win_rates_with_ties_hold_the_truth() -> None:
-    holds(campaign.comparisons(repeats(2, 20), labelled=(20, 60, 150), others=(200,)))
+    holds(campaign.comparisons(repeats(4, 20), labelled=(20, 60, 150), others=(200,)))
 
 
 def test_intervals_of_means_hold_the_truth() -> None:
-    holds(campaign.numbers(repeats(1, 12), labelled=(10, 30, 100), others=(200,)))
+    holds(campaign.numbers(repeats(2, 12), labelled=(10, 30, 100), others=(200,)))
 
 
 def test_groups_are_allowed_for_and_would_break_the_intervals_if_they_were_ignored() -> None:
-    holds(campaign.grouped(repeats(12, 100), groups=(12, 40), sizes=(5,)))
+    holds(campaign.grouped(repeats(24, 100), groups=(12, 40), sizes=(5,)))
     ignored = campaign.pooled(
-        campaign.grouped(repeats(5, 30), groups=(12, 40), sizes=(5,), ignored=True)
+        campaign.grouped(repeats(8, 30), groups=(12, 40), sizes=(5,), ignored=True)
     )["ppi"].coverage
     assert ignored is not None
     assert ignored < 0.85
