@@ -68,8 +68,7 @@ def count_output(
         f"SELECT CAST({letter} AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN),"
         f" COUNT(*), CAST(SUM(CAST(faults AS BIGINT)) AS BIGINT) FROM {view} GROUP BY 1, 2, 3",
     )
-    grades: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
+    grades, reasons = Counter[str](), Counter[str]()
     for grade, reason, holds, count, _ in groups:
         if grade is not None:
             grades[grade] += count
@@ -158,7 +157,4 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
         parts += [str(one)[:80] for one in subject if one is not None]
         parts += [] if written is None else [f"= {str(written)[:40]}"]
         examples.setdefault((code, reason), []).append(" ".join(parts))
-    return tuple(
-        RejectCount(code, reason, count, tuple(examples.get((code, reason), ())))
-        for code, reason, count in counts
-    )
+    return tuple(RejectCount(c, why, n, tuple(examples[c, why])) for c, why, n in counts)

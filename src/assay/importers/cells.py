@@ -177,7 +177,7 @@ class MetricColumns:
         tally: ImportTally,
         *,
         other: Collection[str],
-        is_metric: Callable[[str], bool] = lambda column: False,
+        is_metric: Callable[[str], object] = lambda column: False,
     ) -> None:
         """Examine the first `rows`. `other` are columns known to be something else; `is_metric`
         recognises a metric by its name, whatever its values are.

@@ -82,7 +82,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         used: dict[str, bool] = {}
         origin = ResultOrigin(TOOL, name, name, file_id(path), judged=judged)
         first = (row for row, _ in table_rows(path))
-        metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS, is_metric=_is_metric)
+        metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS, is_metric=_METRIC.fullmatch)
         seen: Counter[str] = Counter()
         for index, (value, place) in enumerate(table_rows(path), 1):
             row = shaped(value, dict, place, path)
@@ -92,7 +92,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             scores = metrics.scores(row)
             for label in [label for label in scores if label not in used]:
                 used[label] = _is_score(label, tally)
-                if used[label] and not _is_plain(label):
+                if used[label] and not (label.startswith(_PLAIN) or "non_llm" in label):
                     judged.add(label)
             others = (name for name in row if name not in KNOWN_COLUMNS and name not in scores)
             failure = failure_of(row, others)
@@ -120,10 +120,6 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             )
 
 
-def _is_metric(column: str) -> bool:
-    return _METRIC.fullmatch(column) is not None
-
-
 def _is_score(label: str, tally: ImportTally) -> bool:
     """Whether a column of numbers has scores. One that ragas doesn't know is kept and not graded:
     somebody's own metric, or anything else.
@@ -135,10 +131,6 @@ def _is_score(label: str, tally: ImportTally) -> bool:
         return False
     tally.doubts[label] = "ragas has no metric of this name"
     return True
-
-
-def _is_plain(label: str) -> bool:
-    return label.startswith(_PLAIN) or "non_llm" in label
 
 
 def _question(row: Mapping[str, Any]) -> Any:

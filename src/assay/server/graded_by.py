@@ -1,6 +1,4 @@
-"""Applies the assay.yaml of a server's project to the evidence that arrives and to decisions: its
-profile, rubric, policy and scorers, for the pages and for the API.
-"""
+"""Applies a server's assay.yaml (profile, rubric, policy, scorers) to evidence and decisions."""
 
 from __future__ import annotations
 

@@ -40,9 +40,8 @@ class Span(NamedTuple):
     remote_parent: bool = False
     """Whether the parent is known to be in another program: it may be absent from the trace."""
     dropped: int = 0
-    """How many attributes and links the exporter left out, as the span states. Of the events, which
-    may be as many as the parts of a streamed answer, none is needed.
-    """
+    """How many attributes and links the exporter left out, as the span states. No event is needed,
+    and a streamed answer may have one for each part."""
 
 
 class RetrievedDocument(NamedTuple):
@@ -125,10 +124,7 @@ def count(value: Any) -> int | None:
     >>> [count(x) for x in (3, 3.0, "3", True, -1, 1.5, float("nan"), 10**30)]
     [3, 3, None, None, None, None, None, None]
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return None
-    # NaN is the only number that differs from itself
-    if value != value or not 0 <= value <= MAX_COUNT or value != int(value):
+    if not is_amount(value) or value > MAX_COUNT or value != int(value):
         return None
     return int(value)
 
