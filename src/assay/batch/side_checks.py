@@ -66,7 +66,7 @@ class SideCheck:
                 )
                 raise self._refused(
                     f"{what}, so it isn't what `assay batch` writes for {self.plan.profile}.",
-                    "Grade again with `assay batch`.",
+                    "Grade the evidence again with `assay batch`.",
                 )
         self._check_rows()
         return self._check_samples()
@@ -141,14 +141,14 @@ class SideCheck:
             raise self._refused(
                 f"the {self.name} has {count(contrary, 'row')} whose verdict contradicts its norms"
                 " and gates.",
-                "Grade again with `assay batch`.",
+                "Grade the evidence again with `assay batch`.",
             )
         if gates or floors:
             what = "gates" if gates else "floors"
             raise self._refused(
                 f"{gates or floors:,} runs of the {self.name} fail {what} that neither"
                 f" {plan.profile} nor the run has.",
-                "Grade again with `assay batch`.",
+                "Grade the evidence again with `assay batch`.",
             )
         if others:
             raise self._refused(
