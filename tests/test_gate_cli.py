@@ -487,7 +487,7 @@ def test_grades_that_were_made_although_inputs_were_malformed_are_refused(
     document["faults"] = [{"file": "x", "line": 1, "message": "broken"}]
     (files / "grades.json").write_text(json.dumps(document))
     done = assay("gate", "grades.json", "--baseline", "base.jsonl")
-    assert (done.code, "REL-008" in done.err) == (3, True)
+    assert (done.code, "REL-008" in done.err, "x: broken" in done.err) == (3, True, True)
 
 
 @pytest.mark.parametrize(

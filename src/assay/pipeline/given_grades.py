@@ -30,9 +30,12 @@ def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
         if not isinstance(results, list) or not isinstance(faults, list):
             raise _refused(document, "`results` and `faults` of the grades must be lists.")
         if faults:
+            first = faults[0] if isinstance(faults[0], dict) else {}
+            example = f"{first.get('file')}: {first.get('message')}"
             raise _refused(
                 document,
-                f"the grades are incomplete: {count(len(faults), 'input')} could not be read.",
+                f"the grades are incomplete: {count(len(faults), 'input')} could not be graded,"
+                f" such as {example[:300]}",
             )
         for result in results:
             yield Graded(recompute(result, grader, where=document.file), None)

@@ -246,7 +246,7 @@ def check_key_domain(
     evidence: dict[str, Any] = {"params": asked, "domains": domains}
     if odd or not domains or any(registrable_domain(host) is None for host in hosts):
         why = (
-            f"{odd[0]!r} can be read as two addresses"
+            f"{odd[0]!r} does not name one host"
             if odd
             else "the schema names no domain to which a key could belong"
         )
