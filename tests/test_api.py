@@ -376,7 +376,7 @@ def test_a_configuration_is_run_and_its_stored_evaluations_are_found_by_name(
     assert assay_command("init").code == 0
     sample = {"id": "f", "question": "France", "expected": {"answer": "Paris"}}
     (tmp_path / "samples.jsonl").write_text(json.dumps(sample))
-    found = assay.run()
+    found = assay.run(name="first")
     assert (len(found), found.passed) == (1, True)
     assert len(assay.run("assay.yaml", [sample], repeats=2)) == 2
     assert assay_command("run").code == 0

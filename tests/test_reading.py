@@ -32,7 +32,7 @@ from assay.installing import install_hint
 from assay.sandbox import worker
 from assay.tools import ecma
 from assay.tools.reading import engine as engines
-from assay.tools.reading import limits, walker
+from assay.tools.reading import files, folders, limits, walker
 from assay.tools.reading.engine import Engine, Exported, NoExport
 from assay.tools.reading.files import from_tools_list, read_schema
 from assay.tools.reading.folders import read_folder
@@ -1394,6 +1394,8 @@ def test_leaving_the_block_ends_the_process() -> None:
 def test_without_the_engine_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
 ) -> None:
+    for module in (files, folders):  # the commands of other tests share an engine that runs
+        monkeypatch.setattr(module, "Engine", Engine)
     monkeypatch.setitem(sys.modules, missing, None)
     (tmp_path / "a.mjs").write_text(SOUND)
     for call in (lambda: read_schema(str(tmp_path / "a.mjs")), lambda: read_folder(str(tmp_path))):

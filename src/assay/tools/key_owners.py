@@ -214,7 +214,7 @@ def _known_owner(
 
 _SCHEME = re.compile(r"://|\A\s*https?:", re.IGNORECASE)
 _OPEN_END = re.compile(r"[^/]*//[^/?#]*\}\}(?::\d+)?(?:[/?#]|\Z)")
-"""A host that ends in a placeholder: whoever fills it names the domain."""
+"""A host that ends in a placeholder: what fills it names the domain."""
 _ADDRESS = re.compile(r".*//|\s*https?:", re.IGNORECASE | re.DOTALL)
 """What may be an address. A browser reads `https:other.host` as `https://other.host`."""
 
