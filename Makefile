@@ -82,7 +82,7 @@ test-peers: $(VENV)/.dev $(PEERS)/.installed
 	@$(BIN)/python tests/peers/exporting.py
 
 campaign: $(VENV)/.dev
-	@$(BIN)/python -m pytest -n auto -m campaign
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto -m campaign
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share)|postgres import .*on_sqlite|peer_files import)' tests/test_*.py)
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_pages_browser.py tests/test_pages_more_browser.py tests/test_label_browser.py tests/campaign_jobs.py tests/campaign_pages.py
 	@$(BIN)/python -m pytest tests/campaign_judge_model.py
