@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay.canon import digest
 from assay.errors import InputError
 from assay.judging.calibration import calibrate
 from assay.judging.card import make_card
@@ -303,6 +304,11 @@ def test_the_command_says_alarm_with_its_exit_code(assay: Any, tmp_path: Path) -
     loud = assay("judge", "drift", "other.json", "same.json", "old.json")
     assert loud.code == 1, loud.err
     assert loud.out.startswith("m-1: ALARM: since 2026-05-02")
+    dated = json.loads((tmp_path / "same.json").read_text())
+    dated["made_at"] = "2026-05-03T05:00:00+12:00"  # before the other, though its text sorts later
+    del dated["digest"]
+    (tmp_path / "dated.json").write_text(json.dumps({**dated, "digest": digest(dated)}))
+    assert assay("judge", "drift", "dated.json", "other.json").code == 1
     assert assay("judge", "drift", "old.json").code == 4
     broken = json.loads((tmp_path / "old.json").read_text())
     broken["verdicts"]["i0"] = not broken["verdicts"]["i0"]

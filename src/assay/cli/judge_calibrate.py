@@ -16,7 +16,7 @@ from assay.judging.calibration import MINIMUM_LABELS
 from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
-from assay.judging.drift import DriftLimits, compare_cards
+from assay.judging.drift import DriftLimits, compare_cards, moment_of
 from assay.judging.labels import (
     check_one_verdict,
     drawn_sentence,
@@ -207,7 +207,7 @@ def _drift(options: Options) -> int:
 def _drifted(options: Options, result: Result | None) -> int:
     cards = sorted(
         (check_card(read_json(path).tree, where=path) for path in options.files),
-        key=lambda card: str(card["made_at"]),
+        key=lambda card: moment_of(str(card["made_at"])),
     )
     document = compare_cards(
         cards[:-1],

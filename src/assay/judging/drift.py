@@ -74,7 +74,7 @@ def compare_cards(
     left_out: list[dict[str, Any]] = []
     comparable: list[CalibratedCard] = []
     stale = ""
-    for then in sorted(map(_calibrated, past), key=lambda one: _moment(one.answered)):
+    for then in sorted(map(_calibrated, past), key=lambda one: moment_of(one.answered)):
         reason = _unlike(then, now)
         if not reason:
             reason = _stale(then, now)
@@ -137,7 +137,8 @@ def _calibrated(tree: Any) -> CalibratedCard:
     return CalibratedCard(card, card.calibration)
 
 
-def _moment(text: str) -> datetime:
+def moment_of(text: str) -> datetime:
+    """When a card was made."""
     moment = time_of(text)
     if moment is None:
         raise InputError("JDG-009", f"a card is dated {text!r}, which is not a time.")
@@ -154,7 +155,7 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
     sets = then.calibration.set.digest, now.calibration.set.digest
     if sets[0] is None or sets[0] != sets[1]:
         return "another calibration set: other items or other labels"
-    if _moment(old.made_at) >= _moment(new.made_at):
+    if moment_of(old.made_at) >= moment_of(new.made_at):
         return f"it was made at {old.made_at}, not before the latest card"
     return ""
 
@@ -162,7 +163,7 @@ def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
 def _stale(then: CalibratedCard, now: CalibratedCard) -> str:
     """Why the verdicts of the latest card may be those of an earlier one; empty if they are new."""
     old, new = then.card.verdicts, now.card.verdicts
-    if _moment(then.answered) >= _moment(now.answered):
+    if moment_of(then.answered) >= moment_of(now.answered):
         return (
             f"the verdicts of the latest card date from {now.answered}, not after its own; ask the"
             " judge again with a new --journal"
