@@ -141,13 +141,13 @@ def test_code_that_forges_its_verdict_fails_and_tests_at_fault_are_noted(
 ) -> None:
     answers = {**RIGHT["code"]}
     answers["c-1"] = "import os\nprint('PASSED')\nos._exit(0)"
-    answers["c-3"] = "def shout(text):\n    while True: pass"
+    answers["c-3"] = "import time\ndef shout(text):\n    time.sleep(60)"
     (exams / "code.yaml").write_text(
         (exams / "code.yaml")
         .read_text()
         .replace("assert is_even(2) and not is_even(3)", "assert 1 == 1")
     )
-    rubric = (exams / "code-rubric.yaml").read_text().replace("timeout_s: 20", "timeout_s: 2")
+    rubric = (exams / "code-rubric.yaml").read_text().replace("timeout_s: 20", "timeout_s: 6")
     (exams / "code-rubric.yaml").write_text(rubric)
     write(exams, "code", answers)
     done = graded(assay, "code", "-o", "r.json")
