@@ -283,7 +283,7 @@ def test_assay_run_gives_both_frameworks_the_same_grade(tmp_path: Path) -> None:
             (tmp_path / f"{name}.py").write_text((FOLDER / f"{name}.py").read_text())
         words = f"run {kind}.yaml --dataset data.jsonl --name same --work work-{kind} --json"
         more = ["--profile", "timeless.yaml", "--concurrency", "64"]
-        # here: a process of its own would load both frameworks again
+        # here: another process would load both frameworks again
         result = run_here([*words.split(), *more], stdin=b"", cwd=tmp_path, env={"NO_COLOR": "1"})
         assert result.code == 0, result.err
         shown[kind] = [comparable(one) for one in result.json()["results"]]

@@ -1,4 +1,7 @@
-"""`assay doctor`: whether this installation works, and which jobs it can do."""
+"""`assay doctor`: whether this installation works, and which jobs it can do.
+
+A job is `ok` only after a trial: its modules are imported, and the sandbox is started once.
+"""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ class Span(NamedTuple):
     remote_parent: bool = False
     """Whether the parent is known to be in another program: it may be absent from the trace."""
     dropped: int = 0
-    """How many attributes and links the exporter left out, as the span states. No event is needed,
-    and a streamed answer may have one for each part."""
+    """Attributes and links that the exporter left out, as the span states. No event is needed."""
 
 
 class RetrievedDocument(NamedTuple):
