@@ -118,6 +118,22 @@ VALUES = [
             "reason": "hard_gate_failure",
         },
     ),
+    *(
+        (
+            "workflow.grade",
+            {
+                "criteria": [{"name": "a", "norm": norm, "weight": 1}],
+                "pass_threshold": threshold,
+            },
+            {"grade": letter, "passed": passed},
+        )
+        for norm, threshold, letter, passed in (
+            (0.65, 60, "D", True),
+            (0.65, 65.01, "D", False),
+            (0.85, 85.01, "B", False),
+            (0.59, 0, "F", False),
+        )
+    ),
     (
         "profile",
         {"profile": "B"},
@@ -304,7 +320,7 @@ def test_each_supported_operation_has_a_value_and_a_refusal_here() -> None:
     assert mine <= set(OPS) <= REQUIRED | set(OPS)
 
 
-@pytest.mark.req("W-031", "W-033", "W-035", "W-036", "W-037", "W-087", "X-55")
+@pytest.mark.req("W-031", "W-033", "W-035", "W-036", "W-037", "W-044", "W-087", "X-55")
 def test_each_operation_gives_what_its_rule_says(conform: Any) -> None:
     found = conform(
         [

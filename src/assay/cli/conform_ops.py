@@ -115,7 +115,12 @@ def _workflow_grade(given: Input) -> Output:
         "criteria": listed,
         "pass_threshold": given.get("pass_threshold"),
     }
-    result = grade(read_record(Document(card, "input"), Scorecard, "GRD-101"), _rules())
+    rules, threshold = _rules(), card["pass_threshold"]
+    if exact.is_number(threshold):  # the vector's threshold is the policy's, not a card's own
+        rules = rules._replace(
+            pass_threshold=threshold, threshold=exact.reach(threshold, exact.SCORE_DIGITS)
+        )
+    result = grade(read_record(Document(card, "input"), Scorecard, "GRD-101"), rules)
     return {
         "weighted_score": result.weighted_score,
         "weighted_score_adjusted": result.weighted_score_adjusted,
