@@ -714,6 +714,46 @@ def test_gates_that_an_unpaired_baseline_lacks_evidence_for_do_not_offset_failur
     assert unpaired(rows(left, right), sure, severe_gates=none).outcome == "promote"
 
 
+def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures() -> None:
+    """Not even where the policy lets more gates fail, or more floors be missed."""
+    severe = "no_policy_violation"
+    changes: dict[str, Any] = {"gate_failure_increase": (1, 10), "new_floor_failures": 3}
+
+    def rows(*gates: bool | None, raws: tuple[int | None, ...] = ()) -> list[dict[str, Any]]:
+        changed = copy.deepcopy(BASELINE)
+        for row, verdict in zip(changed, gates, strict=False):
+            row["hard_gates"][severe] = verdict
+        for row in changed:
+            row["criteria"][1] |= {"role": "safety", "raw_score": 5}
+        for row, raw in zip(changed, raws, strict=False):
+            row["criteria"][1] |= {"raw_score": raw}
+            if raw is None:
+                row["criteria"][1]["missing"] = "nobody scored it"
+        return changed
+
+    def decided(ours: list[dict[str, Any]], before: list[dict[str, Any]]) -> Any:
+        sides = made(ours, "candidate"), made(before, "baseline")
+        wide = RULES._replace(margin=20, **changes)
+        return decide_sides(*sides, wide, GRADER, terms=Terms())
+
+    for decide_on in (decided, functools.partial(unpaired, **changes)):
+        for ours, lacks, sure, why in (
+            (rows(True, False), rows(None, True), rows(False, True), "for 1 severe gate"),
+            (
+                rows(raws=(5, 2)),
+                rows(raws=(None,)),
+                rows(raws=(2,)),
+                "for style miss its floor",
+            ),
+        ):
+            found = decide_on(ours, lacks)
+            held = next(rule for rule in found.rules if rule.id == "severe_failures")
+            assert (found.outcome, held.holds, held.violated) == ("hold", False, False)
+            assert why in held.reason
+            assert decide_on(ours, sure).outcome == "promote"
+    assert decided(rows(None), rows(None)).outcome == "promote"  # neither side has evidence
+
+
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
     failed = {"status": "error", **correctness(None)}
     both = correctness(None)

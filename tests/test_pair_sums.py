@@ -203,6 +203,7 @@ def both_ways(
         assert tally.worse == expected.tally.worse
         assert tally.passes == expected.tally.passes
         assert tally.gates.certain == expected.tally.gates.certain
+        assert tally.severe.certain == expected.tally.severe.certain
         assert counted._replace(tally=None) == expected._replace(tally=None, pairs=())
 
 

@@ -74,11 +74,11 @@ class _Tally:
         self.floors = [
             _Wrong(name, f"f{index}_o = 1", f"f{index}_t = 1") for index, name in query.floors
         ]
-        self.severe = [
-            _Wrong(gate, f"g{index}_o = 1", f"g{index}_t = 1")
-            for index, gate in sorted(query.gates, key=lambda item: item[1])
-            if gate in rules.severe_gates
-        ]
+        severe = sorted((gate, index) for index, gate in query.gates if gate in rules.severe_gates)
+        self.severe_gates = [index for _, index in severe]
+        self.severe = [_Wrong(gate, f"g{at}_o = 1", f"g{at}_t = 1") for gate, at in severe]
+        floored = (name for _, name in query.floors)
+        self.severe_criteria = frozenset(n for n in floored if roles.get(n) in rules.severe_roles)
         for role in sorted(rules.severe_roles):
             of_role = [index for index, name in query.floors if roles.get(name) == role]
             if of_role:
@@ -130,6 +130,12 @@ class _Tally:
                     [(one.words, one.ours) for one in self.severe], "what", counts["severe_o"]
                 ),
                 counts["severe_t"],
+                CertainFailures(
+                    counts["severe_o"] - counts["severe_both"],
+                    counts["severe_t"] - counts["severe_open"],
+                    counts["severe_open"],
+                ),
+                self.severe_criteria,
             ),
             passes=PassTally(
                 counts["passes"], counts["gained"], counts["pass_lost"], counts["pass_known"]
@@ -166,6 +172,8 @@ class _Tally:
             "floors_mended": _added(f"{one.theirs} AND NOT {one.ours}" for one in self.floors),
             "severe_o": _added(one.ours for one in self.severe),
             "severe_t": _added(one.theirs for one in self.severe),
+            "severe_both": _added(f"u{index}_both" for index in self.severe_gates),
+            "severe_open": _added(f"u{index}_t" for index in self.severe_gates),
         }
         for index, _ in self.query.extra:
             columns[f"has{index}"] = count_if(f"h{index} = 1")

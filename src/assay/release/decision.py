@@ -24,10 +24,11 @@ from assay.release.comparability import (
     own_expectations,
     unadmitted_floors,
 )
+from assay.release.pair_tally import severe_criteria
 from assay.release.pairs import clustered
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, outcome_of
-from assay.release.promotion_rules import SCORE_RULE, pass_rate, unpaired_rules
+from assay.release.promotion_rules import SCORE_RULE, is_severe, pass_rate, unpaired_rules
 from assay.release.required import (
     check_judges,
     check_strata,
@@ -209,6 +210,11 @@ def unpaired_decision(
         sum(bool(row.failed - row.undetermined) for row in rows[1]),
         sum(bool(row.undetermined) for row in rows[1]),
     )
+    severe = CertainFailures(
+        sum(is_severe(row, rules) for row in rows[0]),
+        sum(is_severe(row, rules, row.undetermined) for row in rows[1]),
+        sum(bool(row.undetermined & rules.severe_gates) for row in rows[1]),
+    )
     unscored = unscored_baseline(
         candidate,
         baseline,
@@ -217,6 +223,8 @@ def unpaired_decision(
         strata,
         rules,
         certain=certain,
+        severe=severe,
+        severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
         sizes=(len(rows[0]), len(rows[1])),
     )
     open_rules = {rule: f"{reason} {_IN_PAIRS}" for rule, reason in unscored.items()}

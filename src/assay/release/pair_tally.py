@@ -179,10 +179,12 @@ def _floors(pairs: Sequence[Pair]) -> FloorTally:
 
 def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> SevereTally:
     ours: list[dict[str, str]] = []
-    theirs = 0
+    criteria: set[str] = set()
+    theirs = both = unknown = 0
     for pair in pairs:
         if pair.known is None:
             continue
+        criteria |= severe_criteria(pair.known, rules)
         gates, roles = (
             (pair.known.gates, pair.known.floor_roles)
             if pair.candidate is None
@@ -194,7 +196,16 @@ def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> SevereTally:
         if pair.baseline is not None:
             theirs += len(pair.baseline.failed & rules.severe_gates)
             theirs += len(pair.baseline.missed_roles & rules.severe_roles)
-    return SevereTally(_all(ours), theirs)
+            open_gates = pair.baseline.undetermined & rules.severe_gates
+            unknown += len(open_gates)
+            both += len(open_gates & pair.candidate.undetermined) if pair.candidate else 0
+    certain = CertainFailures(len(ours) - both, theirs - unknown, unknown)
+    return SevereTally(_all(ours), theirs, certain, frozenset(criteria))
+
+
+def severe_criteria(row: Row, rules: ReleaseRules) -> frozenset[str]:
+    """The criteria of a sample with a role of which a missed floor is severe."""
+    return frozenset(name for name, role in row.roles.items() if role in rules.severe_roles)
 
 
 def _passes(pairs: Sequence[Pair]) -> PassTally:

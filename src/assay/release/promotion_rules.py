@@ -234,6 +234,12 @@ def severe_failures(tally: SevereTally, rules: ReleaseRules) -> RuleResult:
 # --- unpaired
 
 
+def is_severe(row: Row, rules: ReleaseRules, without: frozenset[str] = frozenset()) -> bool:
+    """Whether a sample has a severe failure, apart from the gates in `without`."""
+    failed = (row.failed - without) & rules.severe_gates
+    return bool(failed or row.missed_roles & rules.severe_roles)
+
+
 def unpaired_rules(
     ours: Sequence[Row],
     theirs: Sequence[Row],
@@ -248,9 +254,6 @@ def unpaired_rules(
     samples have different gates, each lacks some, and only its own show what fails.
     """
 
-    def is_severe(row: Row) -> bool:
-        return bool(row.failed & rules.severe_gates or row.missed_roles & rules.severe_roles)
-
     def rate(id: str, is_bad: Callable[[Row], bool]) -> RuleResult:
         held, plain = (_rate(id, *sides, is_bad, rules) for sides in ((ours, theirs), own))
         return plain if plain.violated and not held.violated else held
@@ -259,7 +262,7 @@ def unpaired_rules(
         rate(GATE_RULE, lambda row: bool(row.failed)),
         _unpaired_scores(comparison, rules),
         rate(FLOOR_RULE, lambda row: bool(row.missed)),
-        rate(SEVERE_RULE, is_severe),
+        rate(SEVERE_RULE, lambda row: is_severe(row, rules)),
     ]
     for place, kinds in enumerate((("gate", "declaration"), ("criterion",), ("role", "floor"))):
         evidence = dict(results[place].evidence)

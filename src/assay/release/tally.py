@@ -157,14 +157,14 @@ class ComparedSides(NamedTuple):
 
 
 class CertainFailures(NamedTuple):
-    """How many samples fail a gate, without those that the baseline lacks evidence for. A gate that
-    both sides lack evidence for counts on neither.
+    """How often a gate fails, without what the baseline lacks evidence for. A gate that both sides
+    lack evidence for counts on neither.
     """
 
     candidate: int
     baseline: int
     undetermined: int
-    """Samples in which the baseline lacks evidence for a gate."""
+    """How often the baseline lacks evidence for a gate."""
 
 
 class GateTally(NamedTuple):
@@ -199,6 +199,10 @@ class SevereTally(NamedTuple):
 
     candidate: NameList
     baseline: int
+    certain: CertainFailures
+    """By gate and sample; a floor that is missed counts as certain."""
+    criteria: frozenset[str]
+    """The criteria with a role of which a missed floor is severe."""
 
 
 class PassTally(NamedTuple):

@@ -17,7 +17,7 @@ from assay.errors import count
 from assay.records.grade import Grade
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_finding
-from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE
+from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE, SEVERE_RULE
 from assay.release.required import held
 from assay.release.sides import Side, Stratum
 from assay.release.tally import CertainFailures
@@ -66,7 +66,7 @@ def hold_unscored(
     `unscored` is as `unscored_runs` counts it.
     """
     assert promotion.tally is not None
-    compared, certain = promotion.tally.compared, promotion.tally.gates.certain
+    compared, severe = promotion.tally.compared, promotion.tally.severe
     found = unscored_baseline(
         candidate,
         baseline,
@@ -74,7 +74,9 @@ def hold_unscored(
         promotion.comparison,
         compared.strata,
         rules,
-        certain=certain,
+        certain=promotion.tally.gates.certain,
+        severe=severe.certain,
+        severe_criteria=severe.criteria,
         sizes=(compared.n, compared.n),
     )
     for rule, reason in found.items():
@@ -91,10 +93,12 @@ def unscored_baseline(
     rules: ReleaseRules,
     *,
     certain: CertainFailures,
+    severe: CertainFailures,
+    severe_criteria: frozenset[str],
     sizes: tuple[int, int],
 ) -> dict[str, str]:
     """Why a rule doesn't hold though it does as counted, by its id. `sizes` are the samples of
-    each side of which `certain` counts the failures.
+    each side of which `certain` and `severe` count the failures.
     """
     unscored = {
         name: lacks
@@ -105,8 +109,15 @@ def unscored_baseline(
     }
     found = {
         SCORE_RULE: _scores(unscored, baseline, comparison, strata, rules),
-        FLOOR_RULE: _floors(unscored, candidate, baseline, rules),
+        FLOOR_RULE: _floors(unscored, candidate, baseline, rules.new_floor_failures),
         GATE_RULE: _gates(candidate, baseline, rules) or _samples(certain, sizes, rules),
+        SEVERE_RULE: _severe(severe, sizes, rules)
+        or _floors(
+            {name: lacks for name, lacks in unscored.items() if name in severe_criteria},
+            candidate,
+            baseline,
+            rules.severe_increase,
+        ),
     }
     return {rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason}
 
@@ -140,18 +151,18 @@ def _scores(
 
 
 def _floors(
-    unscored: Mapping[str, UnscoredRuns], candidate: Side, baseline: Side, rules: ReleaseRules
+    unscored: Mapping[str, UnscoredRuns], candidate: Side, baseline: Side, allowed: int
 ) -> str:
     """Whether the candidate misses a floor where the baseline may have kept it."""
     for name, (times, missed) in unscored.items():
         ours, theirs = (side.summary.criteria[name] for side in (candidate, baseline))
         misses, before = (max(0, one.floor_failures - one.missing) for one in (ours, theirs))
-        if misses - before > rules.new_floor_failures:
+        if misses - before > allowed:
             return (
                 f"{misses} scores of the candidate for {name} miss its floor, {before} of the"
                 f" baseline, which has no score in {times} of {baseline.summary.n} runs"
             )
-        if missed > rules.new_floor_failures:
+        if missed > allowed:
             return (
                 f"the candidate misses the floor of {name} in {count(missed, 'sample')} for which"
                 " the baseline has no score"
@@ -189,4 +200,18 @@ def _samples(certain: CertainFailures, sizes: tuple[int, int], rules: ReleaseRul
         f"the candidate fails a gate in {certain.candidate} of {n} samples, the baseline for"
         f" certain in {certain.baseline}{of_before}; in {certain.undetermined} it lacks evidence"
         " for one"
+    )
+
+
+def _severe(severe: CertainFailures, sizes: tuple[int, int], rules: ReleaseRules) -> str:
+    """Whether the candidate has more severe failures than the baseline has for certain."""
+    n, before = sizes
+    if not severe.undetermined:
+        return ""
+    rise = Fraction(severe.candidate, n) - Fraction(severe.baseline, before)
+    if rise <= Fraction(rules.severe_increase, n):
+        return ""
+    return (
+        f"the candidate has {count(severe.candidate, 'severe failure')}, the baseline for certain"
+        f" {severe.baseline}; it lacks evidence for {count(severe.undetermined, 'severe gate')}"
     )
