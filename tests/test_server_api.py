@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from assay.archive.release_settings import ReleaseSettings
+from assay.cli.ledger_checks import replayable
 from assay.library.shelf import Shelf
 from assay.release.policy import Bars
 from assay.server import jobs as server_jobs
 from assay.server import posted_runs
 from assay.store import jobs
 from assay.store.ledger import open_ledger
+from assay.store.verify import verify
 from documents import run, scorecard
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, runs, serving
@@ -282,6 +284,23 @@ def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(
             "target": after[0]["digest"],
             "source": after[1]["digest"],
         } in record["links"]
+        for times, policy in enumerate(("workflow@1", "strict@2", "workflow@1"), 1):
+            for kind in ("rescore", "regrade"):  # the second finds nothing to do
+                asked = api.post("/jobs", {"kind": kind, "policy": policy})
+                done = _finished(api, asked.headers["location"])["progress"]
+                assert (done["unchanged"], done["written"]) == (2, 0)
+            found = api.get(f"/runs/{before[0]['digest']}").json()["grades"]
+            assert [one["policy"] for one in found][-1] == policy, "the rules of the last job"
+            assert {one["grade"]["policy"] for one in api.get("/runs").json()["items"]} == {policy}
+            passing = api.get("/runs?passed=true").json()["items"]
+            assert {one["grade"]["policy"] for one in passing} == {policy}
+            newest = api.get(f"/runs/{before[0]['digest']}/grade").json()
+            assert newest["policy"] == policy
+            events = api.services.ledger.each("event", project="default")
+            assert [one.tree()["schema"] for one in events] == ["assay.links/1"] * times
+        assert verify(api.services.ledger).clean
+        with open_ledger(ledger_url) as ledger:
+            assert replayable(ledger, "r-0").digest == before[0]["grade_digest"]
 
 
 def _finished(api: Api, address: str, state: str = "done") -> Any:

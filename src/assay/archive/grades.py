@@ -17,6 +17,7 @@ from assay.records.digests import run_digest
 from assay.records.reading import read_run
 from assay.store.drafts import Draft, Item, Link, draft, graded_drafts
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
+from assay.store.listing import GradeOf, evidence_of, grades_of
 
 GRADING_SCHEMA = "assay.grading/1"
 
@@ -103,7 +104,6 @@ class Traced(NamedTuple):
     scorecard: Item | None
     evidence: Item | None
     basis: tuple[Item, ...]
-    superseded: bool
 
 
 def trace(
@@ -112,7 +112,6 @@ def trace(
     """What stored grades were made from, by their links."""
     near = ledger.links_of_many([grade.digest for grade in grades], project=project)
     targets = _by_source(near, "graded_from")
-    superseded = {link.target for link in near if link.relation == "supersedes"}
     first = {target for grade in grades for target in targets.get(grade.digest, ())}
     far = ledger.links_of_many(first, project=project) if first else []
     sources: dict[str, list[str]] = {}
@@ -142,7 +141,7 @@ def trace(
             for one in deeper.get(item.digest, ())
             if one in items
         ]
-        traced.append(Traced(grade, card, evidence, tuple(basis), grade.digest in superseded))
+        traced.append(Traced(grade, card, evidence, tuple(basis)))
     return traced
 
 
@@ -160,6 +159,36 @@ def own_run(ledger: Ledger, grade: Item, runs: Sequence[str], *, project: str) -
                 if run_digest(run) == wanted:
                     return item.digest
     return runs[0]
+
+
+def newest_own(
+    ledger: Ledger, evidence: str, grades: Sequence[GradeOf], *, project: str
+) -> Item | None:
+    """The newest of these grades that was made from this evidence: runs that differ only in
+    unscored parts share a scorecard, and so all grades of it. Without one, the newest of all.
+    """
+    names = [one.digest for one in reversed(grades)]
+    behind = evidence_of(ledger.database, project, names)
+    for name in names:
+        grade, runs = ledger.get(name, project=project), behind.get(name, [])
+        if len(runs) < 2 or (
+            grade is not None and own_run(ledger, grade, runs, project=project) == evidence
+        ):
+            return grade
+    return ledger.get(names[0], project=project)
+
+
+def grade_of_run(ledger: Ledger, run_id: str, *, project: str) -> Item | None:
+    """The newest grade of a run, by the run's id."""
+    page = ledger.find("grade", {"run_id": run_id}, project=project, limit=1, newest_first=True)
+    if not page.items:
+        return None
+    (last,) = page.items
+    runs = evidence_of(ledger.database, project, [last.digest]).get(last.digest)
+    if not runs:
+        return last
+    own = own_run(ledger, last, runs, project=project)
+    return newest_own(ledger, own, grades_of(ledger.database, project, [own])[own], project=project)
 
 
 def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:

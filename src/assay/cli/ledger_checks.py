@@ -158,19 +158,20 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
         if found:
             raise _not_replayable(found[0])
     from assay.archive.evaluations import find_evaluation
+    from assay.archive.grades import grade_of_run
 
     evaluation = find_evaluation(ledger, wanted, project=project)
     if evaluation is not None:
         return ledger.get_many([evaluation.digest], project=project)[evaluation.digest]
-    page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
-    if not page.items:
+    grade = grade_of_run(ledger, wanted, project=project)
+    if grade is None:
         raise InputError(
             "STO-012",
             f"no evaluation and no graded run is named {wanted!r} in the project '{project}'.",
             where=ledger.where,
             fix="Give a digest, an evaluation's name or a run id; `assay evals` lists evaluations.",
         )
-    return page.items[0]
+    return grade
 
 
 def _not_replayable(item: Item) -> InputError:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from assay.cli.parsing import Options
     from assay.records.evaluation import VersionedName
-    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
 STORED = "the evaluation"
@@ -212,8 +211,11 @@ class _Resolver(LedgerNames):
             made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
             _write(made.file, [run])
             if self._wants_grades:
+                from assay.archive.grades import grade_of_run  # loaded only for names
+
                 made.grades = f"{place}.grades.jsonl"
-                _write(made.grades, _newest_grade(ledger, text, self._project))
+                grade = grade_of_run(ledger, text, project=self._project)
+                _write(made.grades, [] if grade is None else [grade])
             return made
         evaluation = stored.evaluation
         label = evaluation_label(ledger, stored, project=self._project)
@@ -333,11 +335,6 @@ def _taken(text: str, stored: StoredEvaluation, label: str) -> str:
         subject += f", imported {stored.stored_at}"
     named = evaluation.name if label == evaluation.name else f"{evaluation.name} ({label})"
     return f"{text} is {named}: {subject}"
-
-
-def _newest_grade(ledger: Ledger, run_id: str, project: str) -> tuple[Item, ...]:
-    page = ledger.find("grade", {"run_id": run_id}, project=project, limit=1, newest_first=True)
-    return page.items
 
 
 def _write(path: str, items: Iterable[Any]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
+from assay.archive.grades import newest_own
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
@@ -24,7 +25,7 @@ from assay.server.state import Services
 from assay.store import jobs as stored_jobs
 from assay.store import queue
 from assay.store.database_errors import is_away
-from assay.store.drafts import Draft, Item, Link, Page
+from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, Page, draft
 from assay.store.jobs import Job
 from assay.store.listing import grades_of, runs_behind
 
@@ -167,6 +168,7 @@ class JobWorker:
         behind = self._runs(job.project, items)
         why = request.get("reason") or f"{request['kind']} job {job.id}"
         drafts: list[Draft] = []
+        again: list[Link] = []
         for item in items:
             progress["seen"] += 1
             if item.body is None:
@@ -195,9 +197,17 @@ class JobWorker:
                 continue
             if any(one.digest == graded.grade.name for one in known):
                 progress["unchanged"] += 1
+                own = behind.get(item.digest, item).digest
+                last = newest_own(ledger, own, known, project=job.project)
+                if last is not None and last.digest != graded.grade.name:
+                    again.append(Link("supersedes", last.digest, graded.grade.name))
                 continue
             drafts += graded.drafts
             progress["written"] += 1
+        if again:  # earlier rules apply again, so their grades supersede the newer ones
+            listed = [link._asdict() for link in again]
+            event = {"schema": LINKS_SCHEMA, "job": job.id, "links": listed}
+            drafts.append(draft(event, kind="event", author=job.author, reason=why, links=again))
         return drafts
 
     def _runs(self, project: str, items: tuple[Item, ...]) -> dict[str, Item]:

@@ -4,13 +4,12 @@ project is a 404, never a 403.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Raw
 
 from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
-from assay.archive.grades import own_run
+from assay.archive.grades import newest_own, own_run
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store.drafts import DIGEST as DIGEST
@@ -73,7 +72,7 @@ def run_with_grades(services: Services, project: str, name: str) -> RunWithGrade
             raise absent("run", name)
     grades = grades_of(services.ledger.database, project, [item.digest]).get(item.digest, [])
     if grade is None and grades:
-        grade = _newest_own(services, project, item, grades)
+        grade = newest_own(services.ledger, item.digest, grades, project=project)
     return RunWithGrades(item, grades, grade)
 
 
@@ -95,24 +94,9 @@ def evaluation(services: Services, project: str, name: str) -> StoredEvaluation:
 def newest_grade(services: Services, project: str, evidence: Item) -> Item | None:
     """The newest grade of a run or scorecard."""
     grades = grades_of(services.ledger.database, project, [evidence.digest]).get(evidence.digest)
-    return _newest_own(services, project, evidence, grades) if grades else None
-
-
-def _newest_own(
-    services: Services, project: str, evidence: Item, grades: Sequence[GradeOf]
-) -> Item | None:
-    """The newest grade that was made from this evidence: runs that differ only in unscored parts
-    share a scorecard, and so all grades of it. Without one, the newest of all.
-    """
-    ledger, names = services.ledger, [one.digest for one in reversed(grades)]
-    behind = evidence_of(ledger.database, project, names)
-    for name in names:
-        grade, runs = ledger.get(name, project=project), behind.get(name, [])
-        if len(runs) < 2 or (
-            grade is not None and own_run(ledger, grade, runs, project=project) == evidence.digest
-        ):
-            return grade
-    return ledger.get(names[0], project=project)
+    if not grades:
+        return None
+    return newest_own(services.ledger, evidence.digest, grades, project=project)
 
 
 def listed(item: Item) -> dict[str, Any]:

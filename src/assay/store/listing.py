@@ -49,9 +49,11 @@ def grades_of(
     database: Database, project: str, evidence: Sequence[str]
 ) -> dict[str, list[GradeOf]]:
     """The grades of runs or scorecards, oldest first: made directly from them, or from a scorecard
-    that was made from them.
+    that was made from them. A grade that was made again later, because earlier rules apply again,
+    comes after those that it supersedes.
     """
     grades: dict[str, dict[str, GradeOf]] = {}
+    made: dict[int, int] = {}
     first, second, r = t.links.alias(), t.links.alias(), t.records.c
     columns = (r.digest, r.seq, r.grade, r.passed, r.policy, r.profile)
 
@@ -86,10 +88,20 @@ def grades_of(
                 for row in connection.execute(query):
                     grade = GradeOf(digest_text(bytes(row[1])), *row[2:])
                     grades.setdefault(places[row[0]], {})[grade.digest] = grade
+                    made[grade.seq] = grade.seq
+        links = t.links.c
+        for part in parts(sorted(made)):
+            superseding = select(links.source_seq, func.max(links.seq)).where(
+                links.project == project,
+                links.source_seq.in_(part),
+                links.relation == "supersedes",
+            )
+            made.update(map(tuple, connection.execute(superseding.group_by(links.source_seq))))
 
     database.read(work)
     return {
-        digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in grades.items()
+        digest: sorted(found.values(), key=lambda one: made[one.seq])
+        for digest, found in grades.items()
     }
 
 

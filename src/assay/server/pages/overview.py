@@ -28,6 +28,7 @@ from assay.server.pages.runs import POST
 from assay.server.state import SERVICES, Services
 from assay.stats.intervals import wilson
 from assay.store import recent
+from assay.store.listing import GradeOf, grades_of
 from assay.store.names import ActiveWorkflow
 from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, section
 from assay.views.charts import Chart
@@ -44,7 +45,7 @@ CARDS = 8
 WATCHED = 24
 """How many workflows are checked for what needs attention."""
 GRADES = 200
-"""How many grades the card of a workflow without evaluations summarises."""
+"""How many runs the card of a workflow without evaluations summarises."""
 
 
 @router.get("/")
@@ -158,22 +159,24 @@ def _card(services: Services, project: str, state: WorkflowState) -> Section:
 
 
 def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
-    """A summary of a workflow's newest grades, under the policy of the newest one: letters and
-    verdicts of different policies are never combined.
+    """A summary of the grades of a workflow's newest runs, under the policy of the first: letters
+    and verdicts of different policies are never combined.
     """
-    newest = recent.newest(
-        services.ledger.database, project, "grade", limit=GRADES, workflow=workflow
-    )
+    database = services.ledger.database
+    runs = recent.newest(database, project, "run", limit=GRADES, workflow=workflow)
+    grades = grades_of(database, project, [run.digest for run in runs])
+    newest = [(run, grades[run.digest][-1]) for run in runs if run.digest in grades]
     if not newest:
         return None
-    first = newest[0]
-    same: dict[str, recent.Brief] = {}
-    for one in newest:
+    first = newest[0][1]
+    same: dict[str, GradeOf] = {}
+    for run, one in newest:
         if one.policy == first.policy:
-            same.setdefault(one.run_id or one.digest, one)
+            same.setdefault(run.run_id or run.digest, one)
     passed = sum(one.passed is True for one in same.values())
     rate = wilson(passed, len(same))
-    return CardRuns(len(same), rate, first.policy, first.created_at)
+    stored = lookup.record(services, project, "grade", first.digest)
+    return CardRuns(len(same), rate, first.policy, stored.created_at)
 
 
 def workflow_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:

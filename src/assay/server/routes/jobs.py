@@ -32,7 +32,8 @@ async def post_job(
     request: Request, principal: Principal = WRITE, services: Services = SERVICES
 ) -> Response:
     """`rescore` goes from the runs, `regrade` from the scorecards. New grades are new records that
-    say which ones they supersede.
+    say which ones they supersede; so do grades that are stored already, if earlier rules apply
+    again.
     """
     body = await bodies.read(request, services.settings, JobRequest)
     if body.kind == "regrade" and (body.profile or body.rubric):
