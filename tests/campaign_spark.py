@@ -191,7 +191,7 @@ def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
     assert not list(tmp_path.glob(".*.part"))
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-074", "W-075")
 def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
     assay: Any, spark_address: str, tmp_path: Path
 ) -> None:

@@ -231,7 +231,7 @@ def test_a_model_that_does_not_say_what_it_used_makes_the_tokens_unknown_not_few
     assert "tokens" not in run
 
 
-@pytest.mark.req("W-083")
+@pytest.mark.req("W-073")
 @each("kind", TARGETS)
 def test_with_a_clock_every_step_has_a_duration(kind: str) -> None:
     run = followed(kind, clock=count(0, 10**6).__next__)  # each look at it is a millisecond later

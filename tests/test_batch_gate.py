@@ -251,7 +251,7 @@ def project(tmp_path: Path) -> None:
     (tmp_path / "assay.yaml").write_text(f"profile: {PROFILE}\n")
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-075")
 def test_a_decision_over_batches_and_its_slices_are_those_over_scorecards(
     tmp_path: Path, assay: Any
 ) -> None:
@@ -372,7 +372,7 @@ def test_an_attempt_that_is_not_a_whole_number_is_refused_by_name(
             assert assay("gate", files[1], "--baseline", files[1]).code == 0, first
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-075")
 def test_a_gate_that_the_profile_lacks_cannot_be_dropped(tmp_path: Path, assay: Any) -> None:
     for name, candidate in (("dropped", "good"), ("kept", "polite"), ("failed", "rude")):
         if name == "failed" and not CAMPAIGN:
@@ -394,7 +394,7 @@ def test_a_gate_that_the_profile_lacks_cannot_be_dropped(tmp_path: Path, assay: 
         assert (lost in made[1]["reason"]) == (name == "dropped")
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-003")
 def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     tmp_path: Path, assay: Any
 ) -> None:
@@ -526,7 +526,7 @@ def test_the_records_of_batches_do_not_overrule_the_project(tmp_path: Path, assa
             assert (done.code, "BAT-027" in done.err, again.exists()) == (3, True, False)
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-075")
 def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
     tmp_path: Path, assay: Any
 ) -> None:
@@ -613,7 +613,7 @@ def test_a_column_that_a_decision_reads_and_a_batch_left_out_is_shown(
         assert sum("kept `group` and the baseline's didn't" in one for one in notes) == n
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-003")
 def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> None:
     theirs, ours = batch(tmp_path / "theirs.parquet", "good"), tmp_path / "ours.parquet"
     source = evidence(tmp_path / "in.parquet", SIDES["invalid"])
@@ -624,7 +624,7 @@ def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> 
         assert (done.code, "couldn't be graded" in done.err) == (3, True), done.err
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-091")
 def test_batches_under_a_policy_with_terms_for_judges_are_never_promoted(
     tmp_path: Path, assay: Any
 ) -> None:

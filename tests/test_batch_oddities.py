@@ -188,7 +188,7 @@ def test_what_a_batch_cannot_compute_exactly_is_refused_by_name(
     assert made(tmp_path) == {}
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-034")
 def test_long_decimals_next_to_a_tie_are_exact_or_refused(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(
         "profile: one\nversion: 1\ntitle: One\nfamily: one\ngates: []\ncriteria:\n"

@@ -12,7 +12,7 @@ from test_batch_gate import PLAN, PROFILE, SIDES, batch, cards, project
 __all__ = ["project"]
 
 
-@pytest.mark.req("W-033")
+@pytest.mark.req("W-074")
 def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> None:
     number = "CAST(regexp_extract(run, '[0-9]+$') AS INTEGER)"
     for name, groups in (("plain", 0), ("lonely", 40), ("shared", 3)):

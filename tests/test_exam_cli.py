@@ -525,7 +525,6 @@ print(json.dumps({"correction": "She ate.", "gloss": "comió", "explanation": pr
 """
 
 
-@pytest.mark.req("C-006")
 def test_a_command_is_asked_each_prompt_and_its_failures_are_missing_answers(
     assay: Any, tmp_path: Path
 ) -> None:

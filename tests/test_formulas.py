@@ -212,7 +212,7 @@ def test_a_declared_scale_is_read_by_a_formula_that_maps_its_ends_to_0_and_1() -
 # --- the guide's formulas
 
 
-@pytest.mark.req("W-024", "W-028")
+@pytest.mark.req("W-024", "W-028", "W-084")
 @given(any_formula)
 def test_every_norm_is_the_guides_quotient_half_up_and_lies_in_0_to_1(
     case: tuple[str, tuple[Any, Params]],

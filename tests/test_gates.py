@@ -1184,7 +1184,7 @@ def test_a_declared_gate_near_a_known_one_is_noted() -> None:
 # --- no score opens a gate
 
 
-@pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-089")
+@pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-084", "W-089")
 @each(
     ("gate", "state"),
     [(gate, state) for gate in STATES for state in (False, None) if state in STATES[gate][1]],

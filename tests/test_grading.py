@@ -61,6 +61,7 @@ def faults(*criteria: dict[str, Any], **changes: Any) -> list[tuple[str, str]]:
     "W-048",
     "W-049",
     "W-050",
+    "W-084",
     "X-50",
     "X-51",
     "X-55",

@@ -75,7 +75,6 @@ def spoil(path: Path, kind: str) -> None:
     raw.close()
 
 
-@pytest.mark.req("W-072")
 @on_sqlite
 def test_a_baseline_of_the_ledger_decides_as_its_files_do_and_the_decision_is_replayed(
     here: Run, tmp_path: Path, ledger_url: str

@@ -548,7 +548,7 @@ def called(
     return dict(found)
 
 
-@pytest.mark.req("W-083")
+@pytest.mark.req("W-018")
 @each("shown", ["genai", "openinference"])
 def test_a_call_is_held_to_the_schema_that_its_model_was_shown(shown: str) -> None:
     assert called({"a": 2}, shown=shown)["valid"] is True

@@ -332,7 +332,6 @@ def test_an_evaluation_without_a_graded_run_is_not_shown_as_nought(
 # --- what runs now
 
 
-@pytest.mark.req("W-085")
 def test_an_evaluation_in_progress_shows_its_progress_and_is_cancelled_once(
     tmp_path: Path,
 ) -> None:

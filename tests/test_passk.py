@@ -55,6 +55,7 @@ def lines(*trees: Any) -> list[Document]:
 # --- against the tools of the field
 
 
+@pytest.mark.req("W-020")
 def test_every_value_of_the_table_is_human_evals(shared: Path) -> None:
     table = json.loads((shared / "data/humaneval_passk/expected.json").read_text())["passk_table"]
     assert len(table) == 67
@@ -101,6 +102,7 @@ def test_tau_bench_comes_out_right_from_its_trials(shared: Path) -> None:
 # --- laws
 
 
+@pytest.mark.req("W-020")
 @given(draws(most=8))
 def test_both_are_the_share_of_all_draws(drawn: tuple[int, int, int]) -> None:
     n, c, k = drawn

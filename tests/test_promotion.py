@@ -289,7 +289,7 @@ def test_a_misspelt_severe_gate_or_role_is_refused(tmp_path: Path, name: str, wr
 # --- the adjusted scores
 
 
-@pytest.mark.req("X-63")
+@pytest.mark.req("X-63", "W-038")
 def test_the_adjusted_difference_is_formed_once_per_side_so_that_it_cannot_hide_a_drop() -> None:
     found = decide(cards([70.0] * 40), cards([90.0] * 40))
     # (40 * 0.7 + 10) / 60 - (40 * 0.9 + 10) / 60, in points; for each run it would have been -20 /
@@ -298,7 +298,7 @@ def test_the_adjusted_difference_is_formed_once_per_side_so_that_it_cannot_hide_
     assert found.outcome == "reject"
 
 
-@pytest.mark.req("X-63")
+@pytest.mark.req("X-63", "W-038")
 def test_the_score_rule_needs_the_adjusted_difference_too() -> None:
     def two(few: float, many: float) -> list[dict[str, Any]]:
         rare = [card(f"a{index:03}", few) for index in range(20)]

@@ -81,7 +81,6 @@ def put_families(folder: Path, n: int = 40) -> None:
         )
 
 
-@pytest.mark.req("W-072", "W-076")
 @on_sqlite
 def test_a_decision_is_made_again_with_one_grader_for_each_family(
     here: Run, tmp_path: Path, ledger_url: str, counted: type[Counted]
@@ -104,7 +103,6 @@ def kept(grader: Grader, documents: Sequence[dict[str, Any]], basis: Basis = NO_
     ]
 
 
-@pytest.mark.req("W-076")
 @on_sqlite
 def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(
     tmp_path: Path, ledger_url: str, counted: type[Counted]

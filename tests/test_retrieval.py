@@ -68,6 +68,7 @@ def far_off(
 # --- against the tools of the field
 
 
+@pytest.mark.req("W-020")
 @each(
     ("key", "file", "level"),
     [

@@ -266,7 +266,7 @@ def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(qua
 # --- what is refused
 
 
-@pytest.mark.req("W-062")
+@pytest.mark.req("W-062", "W-084")
 @each("key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"])
 def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) -> None:
     line, path, message = one_fault(rubric(criterion("tone"), criterion("style", **{key: None})))

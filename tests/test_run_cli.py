@@ -124,7 +124,6 @@ def test_what_is_run_and_why_it_is_scored_so_is_said_at_the_start(
     )
 
 
-@pytest.mark.req("W-079", "W-085")
 def test_samples_that_a_limit_leaves_out_are_counted(assay: Any, tmp_path: Path) -> None:
     project(tmp_path, [sample("a", "one"), sample("b", "two"), sample("c", "three")])
     (tmp_path / "assay.yaml").write_text("commands: {run: {limit: 1}}\n")

@@ -548,7 +548,6 @@ def test_a_patch_cannot_change_tests_that_are_restored(project: Path) -> None:
     )
 
 
-@pytest.mark.req("W-079")
 @pytest.mark.parametrize(
     "inputs", [["fail_to_pass"], {"x": {"from": "pass_to_pass"}}, {"x": "test_patch"}]
 )

@@ -289,7 +289,6 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
         assert one.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
 
 
-@pytest.mark.req("W-079")
 def test_a_repeated_sample_is_as_many_runs_and_ids_may_hold_anything(
     url: str, tmp_path: Path
 ) -> None:
@@ -593,7 +592,6 @@ def test_an_execution_is_not_continued_under_other_rules(url: str, tmp_path: Pat
 # --- gold
 
 
-@pytest.mark.req("W-079")
 def test_no_expected_value_reaches_the_workflow_by_any_way(served: tuple[Process, Path]) -> None:
     server, folder = served
     for workflow in ("review", "other"):
