@@ -80,7 +80,7 @@ COMMANDS = {
     "verify-attestation": Command(
         run,
         "Check an attestation: its form, its signature, whether these files are the"
-        " candidate, and that it passed. Exit 0 only if all of that is true.",
+        " candidate, and whether it passed. Exit 0 only if every check passes.",
         "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
         (
             arg("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it"),
@@ -96,7 +96,7 @@ COMMANDS = {
             repeated(
                 "--evidence",
                 "FILE",
-                "the candidate's file, byte for byte; repeat it for each of them",
+                "a file of the candidate, byte for byte; may be repeated",
             ),
             arg(
                 "--document",

@@ -150,9 +150,9 @@ COMMON: dict[str, Argument] = {
     "--map": repeated(
         "--map",
         "KEY=COLUMN,...",
-        "what the columns of a CSV or JSONL file are, such as"
-        " id=ticket,answer=output,score:quality=stars:1..5 (what isn't mapped is guessed); for"
-        " another tool's file the scale of a metric, the best value last: score:tox=toxicity:1..0",
+        "what the columns of a CSV or JSONL file mean, such as"
+        " id=ticket,answer=output,score:quality=stars:1..5 (other columns are guessed); for another"
+        " tool's file, the scale of a metric, best value last: score:tox=toxicity:1..0",
     ),
     "--baselines": arg(
         "--baselines",

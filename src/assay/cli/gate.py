@@ -252,8 +252,8 @@ def _attest(options: Options, document: Decision) -> None:
 COMMANDS = {
     "gate": Command(
         run,
-        "Decide whether a candidate may replace a baseline: paired on samples, by gates, scores,"
-        " floors and severe failures. Exit 0 only for promote.",
+        "Decide whether a candidate may replace a baseline. Samples are paired; the rules are about"
+        " gates, scores, floors and severe failures. Exit 0 only for promote.",
         "assay gate candidate.jsonl --baseline baseline.jsonl -o decision.json",
         (
             arg(
@@ -268,8 +268,8 @@ COMMANDS = {
             repeated(
                 "--baseline",
                 "BASELINE",
-                "the same of the baseline, or the name of a stored one: in the folder, and with"
-                " --store also in the ledger; may be repeated",
+                "the baseline, in any of these forms, or the name of a stored baseline (in the"
+                " folder, and with --store also in the ledger); may be repeated",
             ).of_runs(),
             arg(
                 "--release-policy",
@@ -282,7 +282,7 @@ COMMANDS = {
                 type=float,
                 metavar="M",
                 help=(
-                    "by how many points the score may be lower and still count as not worse"
+                    "how many points the score may drop and still count as not worse"
                     " (default: the policy's)"
                 ),
             ),
@@ -301,9 +301,9 @@ COMMANDS = {
                 type=float,
                 metavar="X",
                 help=(
-                    "on two versions of a dataset: leave changed samples out where at least this"
-                    " share of the baseline's is equal (default: the policy's, which is 1: they"
-                    " count as lost)"
+                    "for two versions of a dataset: leave out changed samples if at least this"
+                    " share of the baseline's samples is equal (default: the policy's, which is 1:"
+                    " changed samples count as lost)"
                 ),
             ),
             flag(
@@ -321,8 +321,7 @@ COMMANDS = {
                 "--with-plan",
                 metavar="FILE",
                 help=(
-                    "the plan declared beforehand; changes since are named, and its samples"
-                    " are the set"
+                    "decide on the samples of a plan made with --plan, and list what changed since"
                 ),
             ),
             flag(
@@ -352,7 +351,7 @@ COMMANDS = {
                 within=Bounds(least=0.5, below=1),
                 metavar="X",
                 type=float,
-                help="with --plan: the chance of showing it (default: the policy's)",
+                help="with --plan: the chance of detecting that difference (default: the policy's)",
             ),
             arg(
                 "--looks",
@@ -361,8 +360,8 @@ COMMANDS = {
                 type=int,
                 default=1,
                 help=(
-                    "how often you look at the results; above 1 the interval is valid at every look"
-                    " (default: 1)"
+                    "how many times you will look at the results; with more than 1, the interval is"
+                    " valid at every look (default: 1)"
                 ),
             ),
             repeated(

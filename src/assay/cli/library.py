@@ -288,8 +288,8 @@ def _schema_of(options: Options) -> int:
 COMMANDS = {
     "library": Command(
         _library,
-        "The shelf of profiles, policies and rubrics, and the formulas, gates and measures they"
-        " use.",
+        "List, show, check and publish profiles, policies and rubrics. It also lists and shows the"
+        " formulas, gates and measures they use.",
         "assay library show profiles rag",
         (
             arg(

@@ -130,13 +130,13 @@ COMMANDS = {
     ),
     "token list": Command(
         _list,
-        "The tokens there are.",
+        "List the tokens, without their secrets.",
         "assay token list --project support",
         ("--db", arg("--project", metavar="NAME", help="only those of this project")),
     ),
     "token revoke": Command(
         _revoke,
-        "End a token. Servers refuse it within seconds.",
+        "Revoke a token. Servers refuse it within seconds.",
         "assay token revoke 0123456789ab",
         ("--db", arg("id", metavar="ID", help="as `assay token list` shows it")),
     ),

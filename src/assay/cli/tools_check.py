@@ -46,13 +46,13 @@ _ARTEFACT_RULES = {
     "grading entry": SchemaRule(
         "grading-entry",
         "error",
-        "A grading entry is of its published form, its grade that of its answers.",
+        "A grading entry has its published form, and its grade follows from its answers.",
         "Write it with `assay tools record`.",
     ),
     "index": SchemaRule(
         "index",
         "error",
-        "An index is of its published form, and its status follows from its nodes.",
+        "An index has its published form, and its status follows from its nodes.",
         "Write it with `assay tools index`.",
     ),
 }
@@ -276,5 +276,8 @@ _CHECK = Command(
 )
 COMMANDS = {
     "tools check": _CHECK,
-    "tools validate": _CHECK._replace(example="assay tools validate schemas/ --min-score 80"),
+    "tools validate": _CHECK._replace(
+        description="The older name of `assay tools check`.",
+        example="assay tools validate schemas/ --min-score 80",
+    ),
 }

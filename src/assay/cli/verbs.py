@@ -42,70 +42,73 @@ _JUDGE = {
     "claims": ("judge_claims", "decide whether the retrieved context supports each claim of a run"),
     "passages": (
         "judge_claims",
-        "decide which passages help, and what of the expected answer they contain",
+        "decide which passages help, and how much of the expected answer they contain",
     ),
-    "panel": ("judge_rubric", "several judges on one rubric, by mean or by majority"),
-    "audit": ("judge_card", "measure a judge's biases, its repeatability and what it obeys"),
+    "panel": ("judge_rubric", "ask several judges by one rubric, and take their mean or majority"),
+    "audit": (
+        "judge_card",
+        "measure a judge's biases, its consistency and which injections it obeys",
+    ),
     "calibrate": (
         "judge_calibrate",
-        "compare a judge's verdicts with human labels, and correct estimates by them",
+        "compare a judge's verdicts with human labels, and correct its estimates",
     ),
     "card": (
         "judge_card",
-        "one card for one judge: agreement, biases, price, and whether it may gate",
+        "make a judge's card: agreement, biases, price, and whether it may gate",
     ),
-    "drift": ("judge_calibrate", "compare a judge's latest card with its own past"),
-    "export": ("judge_files", "write the questions to files, to be answered elsewhere or later"),
-    "ask": ("judge_files", "answer a file of questions"),
+    "drift": ("judge_calibrate", "compare a judge's latest card with its earlier ones"),
+    "export": ("judge_files", "write the questions to a file, to be answered elsewhere or later"),
+    "ask": ("judge_files", "have a model answer a file of questions"),
     "consume": (
         "judge_files",
-        "read answers that came from elsewhere, and turn them into judgements",
+        "turn answers from elsewhere into judgements",
     ),
 }
 
 _MEASURE = {
     "retrieval": (
         "measure",
-        "ranked retrieval, as trec_eval measures it, from qrels and a run file",
+        "measure ranked retrieval as trec_eval does, from qrels and a run file",
     ),
-    "pass-at-k": ("measure", "unbiased pass@k and pass^k from counts or attempts"),
+    "pass-at-k": ("measure", "estimate pass@k and pass^k without bias, from counts or attempts"),
     "tests": (
         "measure",
-        "fail-to-pass and pass-to-pass, resolved full, partial or no, with three denominators",
+        "count fail-to-pass and pass-to-pass tests, and the instances they resolve",
     ),
     "tool-calls": (
         "measure",
-        "tool calls against what was expected: selection, arguments, the verdicts of BFCL",
+        "compare tool calls with the expected ones: selection, arguments, BFCL verdicts",
     ),
     "solutions": (
         "measure_code",
-        "untrusted solutions run against their tests in the sandbox, and pass@k over them",
+        "run untrusted solutions against their tests in the sandbox, with pass@k",
     ),
     "patch": (
         "measure_code",
-        "whether patches apply cleanly to a tree, and how alike they are to a reference",
+        "check whether patches apply cleanly, and how similar they are to a reference",
     ),
     "repair": (
         "measure_repair",
-        "a patch judged by tests in the sandbox, each run without it and with it",
+        "judge a patch by tests in the sandbox, each run without it and with it",
     ),
     "agreement": (
         "measure_raters",
         (
-            "two or more raters of the same items: kappas, alpha, correlations,"
+            "compare two or more raters of the same items: kappas, alpha, correlations,"
             " each with its interval"
         ),
     ),
     "pairwise": (
         "measure_raters",
         (
-            "verdicts on pairs in both orders: consistency, win rate, accuracy,"
-            " preference for a position"
+            "summarise verdicts on pairs in both orders: consistency, win rate, accuracy,"
+            " position bias"
         ),
     ),
     "text": (
         "measure",
-        "answers against expected texts: exact, substring, word, numbers, edit similarity",
+        "compare answers with expected texts: exact, substring, word, numbers, edit similarity",
     ),
 }
 
@@ -114,15 +117,15 @@ _TOOLS = {
         "tools_check",
         "list what is wrong with a schema, a server or grading files, each with a fix",
     ),
-    "validate": ("tools_check", "the same findings, as the exact report of rules"),
+    "validate": ("tools_check", "the older name of `assay tools check`"),
     "grade": (
         "tools_grade",
         "run the two deterministic stages: --emit-prompts, then --consume-scores FILE",
     ),
-    "score": ("tools_score", "run the grader between them: one isolated request for each prompt"),
+    "score": ("tools_score", "have a judge score the prompts, each in an isolated request"),
     "import": (
         "tools_tree",
-        "put schemas and selections into a grading tree, each version next to the last",
+        "add schemas and selections to a grading tree; older versions stay",
     ),
     "record": ("tools_tree", "write a grading entry from an evaluator's answers"),
     "index": ("tools_gate", "rebuild the indexes of a tree; --lock freezes a selection's members"),
@@ -130,7 +133,7 @@ _TOOLS = {
         "tools_gate",
         "show the tree of a namespace or selection: statuses, grades, blockers",
     ),
-    "regrade": ("tools_tree", "grade again after a trigger, as far as that needs no grader"),
+    "regrade": ("tools_tree", "grade again after a trigger, as far as stored answers allow"),
     "gate": (
         "tools_gate",
         "run the production gate: B or better, stable, no veto, clean validation",
@@ -142,25 +145,31 @@ _TOOLS = {
 }
 
 _EXAM = {
-    "grade": ("exam", "marks on the rubric's axes, the exam's score, a diagnosis"),
-    "gate": ("exam_gate", "the hard gate, the regression check and the soft gates on graded exams"),
+    "grade": ("exam", "mark the answers on the rubric's axes, with a score and a diagnosis"),
+    "gate": (
+        "exam_gate",
+        "decide on graded exams: the hard gate, the regression check and the soft gates",
+    ),
     "lint": (
         "exam_upkeep",
-        "faults and traps of exam files, such as wrong forms that would be accepted",
+        "find mistakes in exam files, such as wrong forms that would be accepted",
     ),
     "break": (
         "exam",
-        "mark again with a step of normalisation left out, and show the marks that are lost",
+        "mark again without one step of normalisation, and show the marks that are lost",
     ),
     "recalibrate": (
         "exam_upkeep",
-        "what the weights of another rubric would have done to past exams",
+        "show what another rubric's weights would have done to past exams",
     ),
     "export-sm2": (
         "exam_upkeep",
-        "items, qualities and due dates for a spaced-repetition scheduler",
+        "write items, qualities and due dates for a spaced-repetition scheduler",
     ),
-    "review": ("exam_upkeep", "grade the items that are due in a schedule, and move the schedule"),
+    "review": (
+        "exam_upkeep",
+        "grade the items that are due in a schedule, and update the schedule",
+    ),
 }
 """For each action of a verb that has many: the module that runs it and what it does."""
 _NOT_SERVED = "no page was served yet"
@@ -200,7 +209,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "baseline",
             "store, show, list and compare baselines",
             actions={
-                "set": ("baseline", "store evidence under a name; an older one of that name stays"),
+                "set": ("baseline", "store evidence under a name; older versions stay"),
                 "show": ("baseline", "show what a stored baseline contains"),
                 "list": ("baseline", "list the stored baselines"),
                 "diff": (
@@ -208,7 +217,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     "compare a stored baseline with another, or with files, sample by sample",
                 ),
             },
-            description="Stored baselines: evidence with its fingerprint, date and summary.",
+            description="Store, show, list and compare baselines.",
             example="assay baseline set production runs.jsonl",
         ),
         "report": Verb(
@@ -216,7 +225,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "rank runs, summarise them with rates and intervals, or export their grades",
             actions={
                 "rank": ("report", "order runs or candidates by the tie-break rules"),
-                "summary": ("report", "pass rate, score, gates and criteria over many runs"),
+                "summary": ("report", "summarise many runs: pass rate, score, gates and criteria"),
                 "comment": (
                     "report_comment",
                     "post a Markdown file on a pull request, and update it in place",
@@ -234,10 +243,9 @@ GROUPS: dict[str, dict[str, Verb]] = {
     "judges and metrics": {
         "judge": Verb(
             "judge",
-            "ask models to judge: rubrics, pairs, panels; their biases, calibration, card and"
-            " drift",
+            "score with model judges, and measure their bias, calibration and drift",
             actions=_JUDGE,
-            description="Ask models to judge, and know how well they do it.",
+            description="Score with model judges, and measure how far to trust them.",
             example=(
                 "assay judge rubric runs.jsonl --rubric rag --model m-1 --base-url"
                 " http://127.0.0.1:8080/v1 -o judged.jsonl"
@@ -246,10 +254,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "label": Verb(
             "label",
-            "draw samples for people to label, and show how they agree",
+            "draw samples for people to label, and show how well they agree",
             actions={
                 "new": ("label", "draw a set of samples, or of pairs, from stored evaluations"),
-                "list": ("label", "list the sets, with who has labelled how many"),
+                "list": ("label", "list the sets, with each rater's progress"),
                 "show": ("label", "show the agreement, disagreements and comments of a set"),
                 "export": ("label_export", "write labels and verdicts as files for other verbs"),
                 "override": (
@@ -311,7 +319,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     "make a token for a project; its text is printed once and never stored",
                 ),
                 "list": ("token", "list the tokens, without their secrets"),
-                "revoke": ("token", "end a token"),
+                "revoke": ("token", "revoke a token"),
             },
             description="Manage the tokens that clients of a server need.",
             example="assay token create --project support --scope read --scope write",
@@ -333,7 +341,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     "write every grade as Parquet rows, partitioned by project, profile and day",
                 ),
             },
-            description="The ledger: every record that `--store` and the server keep.",
+            description="Check, replay and export the records that `--store` and the server keep.",
             example="assay ledger verify",
         ),
     },
