@@ -136,7 +136,7 @@ def test_a_run_uses_the_file_and_code_elsewhere_only_when_trusted(
     assert assay("run", *given, "--trust").code == 0
     done = assay("run", "w.yaml", *given)
     assert done.code == 0, "what the command line names needs no trust"
-    assert "profile plain@1, named by home/assay.yaml:3" in done.err
+    assert "profile plain@1 from home/assay.yaml:3" in done.err
     missing = assay("run", "--config", "nowhere.yaml")
     assert (missing.code, "nowhere.yaml" in missing.err) == (3, True)
 

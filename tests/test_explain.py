@@ -317,7 +317,7 @@ def test_with_a_failed_gate_the_explanation_says_that_no_score_helps_and_what_th
     None
 ):
     found = payload({"norm": Decimal("0.85")}, hard_gates={"no_leak": False, "signed": None})
-    assert "make no_leak, signed pass; with the gates open this run would be a B." in said(found)
+    assert "make no_leak, signed pass; with the gates open, this run would get a B." in said(found)
     assert found["placement"]["smallest_gain"]["grade"] == "A"
 
 
@@ -422,10 +422,10 @@ def test_an_a_close_to_a_floor_stays_an_a_and_the_note_says_how_close(
     assert (found["grade"], found["passed"]) == ("A", True)
     by = f"{Decimal(norm) - Decimal('0.7'):f}".rstrip("0").rstrip(".")
     assert (
-        f"careful keeps its floor by {by}, less than the margin of 0.1 that an A should have"
+        f"careful clears its floor by {by}, less than the margin of 0.1 that an A should have"
         in _notes(found)
     ) is not comfortable
-    assert ("every floor is kept with margin" in _notes(found)) is comfortable
+    assert ("every floor is cleared with a margin" in _notes(found)) is comfortable
 
 
 @pytest.mark.req("W-051")
@@ -556,8 +556,8 @@ def test_b_and_c_have_their_notes_which_tell_of_floors_near_the_boundary(
     assert plenty["grade"] == near["grade"] == letter
     assert words in _notes(plenty)
     assert words in _notes(near)
-    assert "c0 keeps its floor by 0.02, near the boundary" in _notes(near)
-    assert "near the boundary" not in _notes(plenty)
+    assert "c0 clears its floor by 0.02, close to the boundary" in _notes(near)
+    assert "close to the boundary" not in _notes(plenty)
 
 
 @pytest.mark.req("W-054", "X-65")
@@ -573,7 +573,7 @@ def test_a_d_says_whether_the_cap_or_the_score_made_it() -> None:
         in _notes(capped)
     )
     assert (band["grade"], band["grade_reason"]) == ("D", "band")
-    assert "D: several material gaps; the score itself lies in this band." in _notes(band)
+    assert "D: several material gaps; the score itself is in this band." in _notes(band)
 
 
 @pytest.mark.req("W-055", "X-65")
@@ -615,9 +615,9 @@ def test_explaining_never_changes_the_letter(card: dict[str, Any]) -> None:
 @each("family", FAMILIES)
 def test_a_role_that_no_criterion_has_is_reported_as_not_applicable(family: str) -> None:
     notes = _notes(plain(graded(run(family)).payload()))
-    said = "No criterion has the role safety: its floor is not applicable here." in notes
+    said = "No criterion has the role safety, so its floor doesn't apply." in notes
     assert said is (family in ("code-repair", "tool-use"))
-    assert "the role correctness: its floor is not applicable" not in notes
+    assert "the role correctness, so its floor" not in notes
 
 
 # --- the document

@@ -90,10 +90,10 @@ def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -
         "rule": "critical_floors",
         "fired": True,
         "subject": "c0",
-        "text": "c0 reaches its floor only by an uncalibrated judge",
+        "text": "c0 reaches its floor only through an uncalibrated judge",
     }
     result = plain(graded(CARDS["floors"]).payload()) | {"findings": [finding]}
-    assert causes(result) == ["c0 reaches its floor only by an uncalibrated judge"]
+    assert causes(result) == ["c0 reaches its floor only through an uncalibrated judge"]
     assert "is below its floor" not in exported(markdown.Markdown(), document(result)).decode()
 
 

@@ -317,7 +317,7 @@ def test_a_letter_below_the_lowest_passing_one_never_passes_even_where_the_polic
         )
         found = grade_card(card, make_rules(Shelf().policy("workflow"))._replace(cards=allowed))
         assert (found.grade, found.passed, found.reason) == (letter, False, "below_passing_grade")
-        assert f"workflow@1 passes no {letter}" in assay.explain(found).sentences[0]
+        assert f"{letter} doesn't pass under workflow@1" in assay.explain(found).sentences[0]
     stricter = make_rules(Shelf().policy("workflow"))._replace(threshold=7500, cards=allowed)
     lower = read_scorecard(
         Document(scorecard({"norm": Decimal("0.72")}, pass_threshold=71), "card")

@@ -937,7 +937,7 @@ def test_the_explanation_names_the_judge_and_promises_no_score_that_would_help()
     from assay.grading.explain import explain
 
     said = explain(grade(scorecard(source=LLM), make_rules(Shelf().policy("workflow-judged"))))
-    assert "only by an uncalibrated judge" in " ".join(said.sentences)
+    assert "only through an uncalibrated judge" in " ".join(said.sentences)
     assert said.gain is None
 
 

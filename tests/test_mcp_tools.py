@@ -161,7 +161,7 @@ def test_an_agent_learns_why_it_failed_and_what_would_change_it(stocked: Path) -
     assert (found["of"], found["not_passed"], len(found["worst_first"])) == ("cand", 4, 4)
     worst = found["worst_first"][0]
     assert worst["why"] == "gate overall_status_success does not pass"
-    assert worst["smallest_change"].startswith("To get any better grade, make overall_status")
+    assert worst["smallest_change"].startswith("To get a better grade, make overall_status")
     assert worst["smallest_change"] in text
 
     said = json.loads(assay(stocked, "explain", "cand", "--run", "s-0", "--json").out)["results"][0]

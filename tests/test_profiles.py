@@ -260,7 +260,7 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
     )
     by_family = graded(run("rag"), shelf)
     assert by_family["selection"] == {
-        "profile": {"id": "rag@2", "why": "serves the workflow's family 'rag'"},
+        "profile": {"id": "rag@2", "why": "for the workflow's family 'rag'"},
         "rubric": None,
     }
     assert (by_family["profile"], by_family["rubric"]) == ("rag@2", None)

@@ -109,7 +109,7 @@ def test_twenty_nine_pairs_are_not_enough_and_thirty_are() -> None:
         found = decide(cards(BASE[:n]), cards(BASE[:n]))
         assert (found.outcome, found.n_paired) == (outcome, n)
     assert (
-        "1 more paired samples reach the minimum of 30."
+        "Add 1 paired sample to reach the minimum of 30."
         in decide(cards(BASE[:29]), cards(BASE[:29])).would_change
     )
 
@@ -137,7 +137,7 @@ def test_equal_sides_promote_and_the_decision_says_what_could_have_gone_unseen()
     score = rule(found, "score_non_inferiority")
     assert (found.outcome, score.holds) == ("promote", True)
     assert score.evidence["unseen_loss_rate"] == pytest.approx(1 - 0.025 ** (1 / 40))
-    assert "could have gone unseen" in score.reason
+    assert "could have gone unnoticed" in score.reason
     assert decide(cards(BASE), cards(BASE), rules=STRICT).outcome == "hold"
     many = drawn(400)
     assert decide(cards(many), cards(many), rules=STRICT).outcome == "promote"
@@ -204,7 +204,7 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
     assert decide(worse, base, rules=allowed).outcome == "reject"
     allowed = allowed._replace(gate_failure_increase=Ratio(28, 1000))
     thinned = decide([*worse, *own], base, rules=allowed)
-    assert "over the 200 samples that the baseline has too" in thinned.reason
+    assert "over the 200 samples that the baseline also has" in thinned.reason
     assert thinned.outcome == "reject"
     # 5 new samples that fail are 5 of 220, and none of the baseline's 200
     added = failing(set(range(200, 205)), many)[200:]

@@ -114,7 +114,7 @@ def test_a_score_that_was_clamped_is_said_to_be(assay: Any, tmp_path: Path) -> N
     (tmp_path / "run.json").write_text(json.dumps(evidence))
     done = assay("explain", "run.json")
     assert (
-        "response_relevance: raw 90 lies outside 0..1 and was clamped. Is it a percentage?"
+        "response_relevance: raw 90 is outside 0..1 and was clamped. Is it a percentage?"
         in done.out
     )
 

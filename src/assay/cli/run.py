@@ -150,7 +150,7 @@ def _profile_why(options: Options, workflow: LoadedWorkflow, planned: WorkflowPl
     if options.profile is None:
         return workflow.profile_why
     source = options.sources.get("profile", "command line")
-    return f"profile {planned.profile.id}, named by {source.replace('command', 'the command')}"
+    return f"profile {planned.profile.id} from {source.replace('command', 'the command')}"
 
 
 def _folder(path: str) -> None:

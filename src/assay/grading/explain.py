@@ -99,14 +99,14 @@ def _why(grade: Grade) -> str:
     if reason == "passed":
         return f"every gate and floor holds, and {reached}"
     if reason == "below_passing_grade":
-        return f"{reached}, but {grade.policy} passes no {grade.grade}"
-    return f"{reached}, but the scorecard has no hard gate, and {grade.policy} passes none without"
+        return f"{reached}, but {_article(grade.grade)} doesn't pass under {grade.policy}"
+    return f"{reached}, but the scorecard has no hard gate, and {grade.policy} requires one"
 
 
 def _gates(grade: Grade) -> list[str]:
     card = grade.scorecard
     if not card.hard_gates:
-        return ["The scorecard names no hard gate."]
+        return ["The scorecard has no hard gate."]
     if not grade.hard_gate_failures:
         count = len(card.hard_gates)
         return ["The one hard gate passes." if count == 1 else f"All {count} hard gates pass."]
@@ -148,8 +148,8 @@ def _floors(grade: Grade, standing: str) -> list[str]:
             )
             if item.judge_fault is not None and item.norm_units >= item.floor_units:
                 sentences.append(
-                    f"{item.name} reaches its floor of {norm_text(item.floor_units)} only by an"
-                    f" uncalibrated judge: {item.judge_fault}{effect}."
+                    f"{item.name} reaches its floor of {norm_text(item.floor_units)} only through"
+                    f" an uncalibrated judge: {item.judge_fault}{effect}."
                 )
                 continue
             sentences.append(
@@ -159,7 +159,7 @@ def _floors(grade: Grade, standing: str) -> list[str]:
             )
         elif item.floor_from == "override":
             sentences.append(
-                f"{item.name} keeps its floor of"
+                f"{item.name} meets its floor of"
                 f" {norm_text(item.floor_units)} ({_floor_origin(item)})."
             )
     return sentences
@@ -182,10 +182,9 @@ def _contributions(grade: Grade) -> list[str]:
         got = exact.quantise(100 * weight * norm, total * exact.NORM_ONE, 2)
         name = criterion.name
         points = f"{got / 100:.2f} of {best} points" if weight else "no points, only its floor"
-        sentence = (
-            f"{name} contributes {points} ({_raw(criterion.raw_score)} is"
-            f" {norm_text(norm)} by {criterion.formula_id})."
-        )
+        raw = criterion.raw_score
+        basis = f"{_raw(raw)} is {norm_text(norm)} by {criterion.formula_id}"
+        sentence = f"{name} contributes {points} ({'no score' if raw is None else basis})."
         ordered.append((weight * (norm - exact.NORM_ONE), name, sentence))
     ordered.sort()
     return [sentence for _, _, sentence in ordered]
@@ -199,8 +198,6 @@ def _bests(weights: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _raw(raw: Any) -> str:
-    if raw is None:
-        return "no score"
     if isinstance(raw, dict):
         if raw.keys() == {"passed", "total"}:
             return f"{raw['passed']} of {raw['total']}"
@@ -235,9 +232,9 @@ def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list
         still = now == grade.bands[-1].grade
         return [
             (
-                f"To get any better grade, make {', '.join(grade.hard_gate_failures)}"
-                f" pass{', and raise the score:' if still else ';'} with the gates open this run"
-                f" would {'still be' if still else 'be'} {_article(now)}."
+                f"To get a better grade, make {', '.join(grade.hard_gate_failures)}"
+                f" pass{', and raise the score:' if still else ';'} with the gates open, this run"
+                f" would {'still get' if still else 'get'} {_article(now)}."
             )
         ]
     if gain is not None:
@@ -273,7 +270,7 @@ def _notes(grade: Grade) -> list[str]:
     letter = grade.grade
     floored = [item for item in grade.criteria if item.floor_units is not None]
     thin = [
-        f"{item.name} keeps its floor by {norm_text(item.norm_units - (item.floor_units or 0))}"
+        f"{item.name} clears its floor by {norm_text(item.norm_units - (item.floor_units or 0))}"
         for item in floored
         if not item.floor_failed
         and item.norm_units - (item.floor_units or 0) < grade.comfortable_margin
@@ -288,7 +285,7 @@ def _notes(grade: Grade) -> list[str]:
                 f" {norm_text(grade.comfortable_margin)} that an A should have."
                 if thin
                 else (
-                    " and every floor is kept with margin."
+                    " and every floor is cleared with a margin."
                     if floored
                     else "; no criterion has a floor."
                 )
@@ -298,7 +295,7 @@ def _notes(grade: Grade) -> list[str]:
     elif letter in _MIDDLE:
         notes.append(
             f"{letter}: {_MIDDLE[letter]}"
-            + (f"; {'; '.join(thin)}, near the boundary." if thin else ".")
+            + (f"; {'; '.join(thin)}, close to the boundary." if thin else ".")
         )
     elif letter == grade.floor_cap and grade.floor_failures and grade.provisional_grade != letter:
         notes.append(
@@ -306,11 +303,11 @@ def _notes(grade: Grade) -> list[str]:
             f" {_article(grade.provisional_grade)}."
         )
     elif letter == "D":
-        notes.append("D: several material gaps; the score itself lies in this band.")
+        notes.append("D: several material gaps; the score itself is in this band.")
     elif letter == "F":
         notes.append("F: the score itself is below every passing band.")
     notes += [
-        f"{item.name}: raw {_spelled(item.criterion.raw_score)} lies outside 0..1 and was clamped."
+        f"{item.name}: raw {_spelled(item.criterion.raw_score)} is outside 0..1 and was clamped."
         " Is it a percentage?"
         for item in grade.criteria
         if item.criterion.formula_id == "zero_one"
@@ -319,7 +316,7 @@ def _notes(grade: Grade) -> list[str]:
     ]
     roles = {item.criterion.role for item in grade.criteria}
     notes += [
-        f"No criterion has the role {role}: its floor is not applicable here."
+        f"No criterion has the role {role}, so its floor doesn't apply."
         for role in grade.floor_roles
         if role not in roles
     ]

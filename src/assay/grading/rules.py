@@ -26,7 +26,7 @@ _NO_GATES = Finding(
 _GATES_WAIVED = Finding(
     "hard_gates", False, "", "the scorecard has no hard gate, and the policy allows that"
 )
-FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is kept")
+FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is met")
 JUDGES_ADMITTED = Finding(
     "uncalibrated_judge", False, "", "no score comes from a judge that may not gate"
 )
@@ -106,11 +106,11 @@ def judge_fault(
         and criterion.formula_id == "pairwise"
         and (orders is None or orders.between != "orders" or orders.inconsistent is None)
     ):
-        return "nothing says how often the two orders of a pair disagreed"
+        return "it doesn't state how often the two orders of a pair disagreed"
     if rules.judge_terms is None and not calibrated:
         return None
     if source is None:
-        return "nobody says who scored it"
+        return "the score doesn't name who gave it"
     if source.kind != "llm":
         return f"the evidence says that a {source.kind} gave it, and nothing proves that"
     if rules.judge_terms is None:
@@ -196,7 +196,7 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
         name, override = criterion.name, criterion.floor_override
         if item.floor_failed and floor is not None:
             missed = True
-            text = f"{name} reaches its floor only by an uncalibrated judge"
+            text = f"{name} reaches its floor only through an uncalibrated judge"
             if item.norm_units < floor:
                 norm, short = map(exact.norm_text, (item.norm_units, floor - item.norm_units))
                 text = f"{name} is {norm}, {short} below its floor of {exact.norm_text(floor)}"

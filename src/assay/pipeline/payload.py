@@ -153,11 +153,11 @@ def _judged(item: GradedCriterion) -> dict[str, Any]:
 
 def _gate_reason(passed: bool | None) -> str:
     return (
-        "passed, as the scorecard says"
+        "passed, according to the scorecard"
         if passed
         else "no evidence"
         if passed is None
-        else "failed, as the scorecard says"
+        else "failed, according to the scorecard"
     )
 
 

@@ -57,7 +57,7 @@ def select_profile(
     if named is not None:
         return shelf.profile(shelf_name(named, "profile")), f"named by {named_by}"
     if family is not None:
-        return shelf.profile_for_family(family), f"serves the workflow's family '{family}'"
+        return shelf.profile_for_family(family), f"for the workflow's family '{family}'"
     raise ShelfError(
         "SCO-010",
         "the run's workflow names no family.",

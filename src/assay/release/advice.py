@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import floor
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.records.decision import RuleResult
 from assay.release.policy import ReleaseRules
 from assay.release.promotion_rules import SCORE_RULE, SHOWN
@@ -45,7 +46,7 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
         names = _names([{"sample": name} for name in gates.evidence["newly_failing"]])
         changes.append(f"Fix {excess} of the samples that newly fail a gate: {names}.")
     if floored.violated and floored.evidence["new"]:
-        changes.append(f"Raise above their floor: {_names(floored.evidence['new'])}.")
+        changes.append(f"Raise these above their floor: {_names(floored.evidence['new'])}.")
     if severe.violated:
         changes.append(f"Fix severe failures: {_names(severe.evidence['items'])}.")
     if scored.holds is False and difference.value is not None and difference.low is not None:
@@ -67,7 +68,7 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
             )
     if paired < rules.min_pairs:
         changes.append(
-            f"{rules.min_pairs - paired} more paired samples reach the minimum of"
+            f"Add {count(rules.min_pairs - paired, 'paired sample')} to reach the minimum of"
             f" {rules.min_pairs}."
         )
     return changes

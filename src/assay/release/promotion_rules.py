@@ -103,12 +103,15 @@ def gate_failures(
     if lost:
         return rule(GATE_RULE, False, f"{lost}; {counts}", evidence)
     if rise > allowed:
-        reason = f"{counts}; the rate rose by {float(rise):.4f}, and {float(allowed):g} is allowed"
+        reason = (
+            f"{counts}; the rate rose by {float(rise):.4f}, more than the allowed"
+            f" {float(allowed):g}"
+        )
         return rule(GATE_RULE, False, reason, evidence)
     if known and (steeper := Fraction(tally.of_baseline - theirs, known)) > allowed:
         reason = (
-            f"{counts}; over the {known} samples that the baseline has too, the rate rose by"
-            f" {float(steeper):.4f}, and {float(allowed):g} is allowed"
+            f"{counts}; over the {known} samples that the baseline also has, the rate rose by"
+            f" {float(steeper):.4f}, more than the allowed {float(allowed):g}"
         )
         return rule(GATE_RULE, False, reason, evidence)
     ungated = tally.ungated
@@ -119,7 +122,7 @@ def gate_failures(
             f" {ungated.first[0]}"
         )
         return rule(GATE_RULE, None, reason, evidence)
-    reason = f"{counts}; the rate did not rise by more than {float(allowed):g}"
+    reason = f"{counts}; allowed rise of the rate: {float(allowed):g}"
     return rule(GATE_RULE, True, reason, evidence)
 
 
@@ -147,7 +150,7 @@ def scores(
 
     criteria = _add_lost(evidence, criteria_lost)
     if criteria:
-        reason = f"{criteria}, so its scores leave out what the baseline's count"
+        reason = f"{criteria}, so its scores omit something that the baseline's include"
         return rule(SCORE_RULE, False, reason, evidence)
     if difference.low is None or difference.high is None or adjusted is None:
         why = difference.reason or "there are no pairs"
@@ -166,13 +169,12 @@ def scores(
         evidence["lost_runs"] = {"samples": lost.samples, "low": lost.low}
         if lost.low is None or lost.low <= -rules.margin:
             low = (
-                "no bound on it is known"
+                "the lower end is unknown"
                 if lost.low is None
                 else f"the lower end could have been {lost.low:+.2f}"
             )
             return unshown(
-                f"runs of {lost.samples} samples are missing, and with what they held {low}; as"
-                f" counted {ends}"
+                f"runs of {lost.samples} samples are missing; with them, {low}; as counted, {ends}"
             )
     better = ", and better" if claims.superior else ""
     reason = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"
@@ -183,13 +185,13 @@ def scores(
         evidence["unseen_loss_rate"] = unseen
         reason += (
             f"; all differences are equal, and a total loss in up to {100 * unseen:.1f}% of samples"
-            " could have gone unseen"
+            " could have gone unnoticed"
         )
     return rule(SCORE_RULE, True, reason, evidence)
 
 
 def floors(tally: FloorTally, rules: ReleaseRules) -> RuleResult:
-    """No sample may miss a critical floor that it kept before."""
+    """No sample may miss a critical floor that it met before."""
     fresh = tally.new
     evidence = {
         "new": fresh.first[:SHOWN],
@@ -201,15 +203,17 @@ def floors(tally: FloorTally, rules: ReleaseRules) -> RuleResult:
     if lost:
         return rule(FLOOR_RULE, False, lost, evidence)
     if not fresh.total:
-        reason = "no sample misses a critical floor that it kept before"
+        reason = "no sample misses a critical floor that it met before"
         return rule(FLOOR_RULE, True, reason, evidence)
     if fresh.total <= rules.new_floor_failures:
-        reason = f"{fresh.total} new misses of a critical floor, within what is allowed"
+        reason = (
+            f"{fresh.total} new misses of a critical floor (allowed: {rules.new_floor_failures})"
+        )
         return rule(FLOOR_RULE, True, reason, evidence)
     first = fresh.first[0]
     more = f" (and {fresh.total - 1} more)" if fresh.total > 1 else ""
     reason = (
-        f"{first['sample']} misses the floor of {first['criterion']}, which it kept before{more}"
+        f"{first['sample']} misses the floor of {first['criterion']}, which it met before{more}"
     )
     return rule(FLOOR_RULE, False, reason, evidence)
 

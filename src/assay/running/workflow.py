@@ -302,7 +302,7 @@ class LoadedWorkflow:
     def profile_why(self) -> str:
         """Why this profile was chosen."""
         if self.spec.profile is not None:
-            return f"profile {self.spec.profile}, named by the workflow"
+            return f"profile {self.spec.profile} from the workflow file"
         if self.spec.family is not None:
             return f"the profile of the family '{self.spec.family}'"
         return (

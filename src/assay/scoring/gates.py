@@ -23,13 +23,15 @@ GATES: Registry[Gate] = Registry("gate", group="assay.gates")
 for _gate in (
     Gate(
         "required_outputs_present",
-        "Every required output is there",
+        "Every required output is present",
         "required",
         "outputs, required_outputs",
         rules.required_outputs,
         needs=("required_outputs",),
     ),
-    Gate("overall_status_success", "The run ended well", "required", "status", rules.status),
+    Gate(
+        "overall_status_success", "The run ended successfully", "required", "status", rules.status
+    ),
     Gate(
         "no_critical_step_failures",
         "No critical step failed",
@@ -40,7 +42,7 @@ for _gate in (
     ),
     Gate(
         "schema_contract_valid",
-        "The outputs keep their JSON Schema",
+        "The outputs match their JSON Schema",
         "required",
         "outputs, output_schema",
         rules.schema_contract,
@@ -78,7 +80,7 @@ for _gate in (
     ),
     Gate(
         "tool_call_schema_valid",
-        "Every tool call keeps its schema",
+        "Every tool call matches its schema",
         "optional",
         "tool_calls[].valid",
         rules.tool_calls_valid,
@@ -101,7 +103,7 @@ for _gate in (
     ),
     Gate(
         "outputs_parseable",
-        "Required outputs are there and parse",
+        "Required outputs are present and parse",
         "profile",
         "outputs, required_outputs, output_schema",
         rules.parseable,
@@ -109,7 +111,7 @@ for _gate in (
     ),
     Gate(
         "answer_grounded",
-        "The answer rests on the retrieved context",
+        "The answer is grounded in the retrieved context",
         "profile",
         "claims[].supported, claims[].citations, retrieval",
         rules.grounded,
@@ -117,14 +119,14 @@ for _gate in (
     ),
     Gate(
         "no_high_severity_hallucination",
-        "No severe invention",
+        "No severe hallucination",
         "profile",
         "claims[].supported, claims[].citations, retrieval",
         rules.hallucination,
     ),
     Gate(
         "no_contradicted_claim",
-        "No claim has a number or a denial that its passages lack",
+        "No claim contradicts the passages it cites",
         "profile",
         "claims[].text, claims[].citations, retrieval[].text",
         rules.contradiction,
@@ -140,7 +142,7 @@ for _gate in (
     ),
     Gate(
         "handoff_graph_respected",
-        "Handoffs follow the graph",
+        "Handoffs follow the rules",
         "profile",
         "handoffs, handoff_rules",
         rules.handoffs,

@@ -227,7 +227,7 @@ def lost_points(item: Result) -> float:
 
 
 def floor_of(item: Result) -> str:
-    """Whether a criterion keeps its floor, the floor, and where it comes from."""
+    """Whether a criterion meets its floor, the floor, and where it comes from."""
     floor = item.get("critical_floor")
     if not floor:
         return absent("none")

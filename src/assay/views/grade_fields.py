@@ -15,7 +15,7 @@ GRADES = {
 }
 GRADE = {
     "run_id": "The id of the run or scorecard.",
-    "passed": "Whether every gate passes, every floor is kept and the score is high enough.",
+    "passed": "Whether every gate passes, every floor is met and the score is high enough.",
     "grade": "The letter. A failed gate makes it an F, a missed floor caps it.",
     "provisional_grade": "The letter of `weighted_score` alone, without gates and floors.",
     "weighted_score": "The weighted mean of the norms, from 0 to 100, rounded to cents.",

@@ -35,8 +35,8 @@ def outcome(passed: object) -> Piece:
 
 
 def floor_state(item: Mapping[str, Any]) -> str:
-    """Whether a criterion keeps its floor."""
-    return verdict("missed") if item.get("floor_failed") else verdict("holds", "kept")
+    """Whether a criterion meets its floor."""
+    return verdict("missed") if item.get("floor_failed") else verdict("holds", "met")
 
 
 class GradeLine(Struct, frozen=True):
@@ -169,7 +169,7 @@ def lines_table(lines: Iterable[GradeLine]) -> Table:
     return Table("Grades", columns, rows)
 
 
-_CHANGES = ("To get any better grade", "Smallest change", "No single criterion")
+_CHANGES = ("To get a better grade", "Smallest change", "No single criterion")
 """How the sentence begins that says what would move a grade up."""
 
 

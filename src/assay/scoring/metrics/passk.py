@@ -82,7 +82,7 @@ def report(tasks: Sequence[AttemptedTask], ks: Iterable[int]) -> dict[str, Any]:
     reasons: dict[str, str] = {}
     for k in dict.fromkeys(ks):
         if type(k) is not int or k < 1:
-            raise UsageError("SCO-033", f"k is {k!r}; it must be a whole number from 1 on.")
+            raise UsageError("SCO-033", f"k is {k!r}; it must be a whole number of 1 or more.")
         means = mean_pass(tasks, k)
         for name, value in ((f"pass@{k}", means.pass_at), (f"pass^{k}", means.pass_hat)):
             values[name] = None if value is None else float(value)

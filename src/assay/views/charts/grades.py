@@ -198,7 +198,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
         row: dict[str, Any] = {
             "name": text,
             "norm": norm,
-            "kept": "no floor",
+            "met": "no floor",
             "note": shown(one["norm"]),
         }
         margin = "no floor"
@@ -209,10 +209,10 @@ def floors(result: Mapping[str, Any]) -> Chart:
             margin = f"{norm - floor:+.3g}" if norm != floor else "exactly on it"
             row.update(
                 floor=floor,
-                kept="missed" if failed else "kept",
+                met="missed" if failed else "met",
                 note=(
                     f"{shown(one['norm'])}, floor"
-                    f" {floor:g} {'missed' if failed else 'kept'} ({margin})"
+                    f" {floor:g} {'missed' if failed else 'met'} ({margin})"
                 ),
             )
         drawn.append(row)
@@ -222,10 +222,10 @@ def floors(result: Mapping[str, Any]) -> Chart:
                 shown(one["norm"]),
                 "none" if floor is None else shown(one["critical_floor"]["norm"]),
                 margin,
-                str(row["kept"]),
+                str(row["met"]),
             )
         )
-    domain, colours = ["kept", "missed", "no floor"], [BLUE, RED, GREY]
+    domain, colours = ["met", "missed", "no floor"], [BLUE, RED, GREY]
     x = marks.scored(
         domain=(
             min(0.0, *(row["norm"] for row in drawn)),
@@ -235,13 +235,13 @@ def floors(result: Mapping[str, Any]) -> Chart:
         grid=True,
     )
     hue = {
-        "field": "kept",
+        "field": "met",
         "type": "nominal",
         "scale": {"domain": domain, "range": colours},
         "legend": None,
     }
     shape = {
-        "field": "kept",
+        "field": "met",
         "type": "nominal",
         "scale": {"domain": domain, "range": [marks.GOOD, marks.BAD, "circle"]},
         "legend": None,
@@ -280,7 +280,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
         if not floored
         else f"missed: {', '.join(missed)}."
         if missed
-        else "every one is kept."
+        else "every one is met."
     )
     return Chart(
         name,
