@@ -187,7 +187,7 @@ def test_a_second_file_is_concatenated_and_one_that_lies_beside_is_pointed_out(
         [],
     )
     alone = assay("exam", "grade", "x.yaml", "--answers", "answers.jsonl", "--json")
-    assert (alone.json()["score"], "x-extra.yaml lies next to" in alone.json()["notes"][0]) == (
+    assert (alone.json()["score"], "x-extra.yaml is next to" in alone.json()["notes"][0]) == (
         1.0,
         True,
     )

@@ -628,7 +628,7 @@ def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named
     assert (
         plain.code,
         "was not checked against its exam" in plain.out,
-        "exam-extra.yaml lies next to the exam" in plain.err,
+        "exam-extra.yaml is next to the exam" in plain.err,
     ) == (0, True, True)
     stored = assay("exam", "gate", "short.json", "--json").json()
     assert "was not checked against its exam" in stored["notes"][-1]

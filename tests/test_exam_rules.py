@@ -444,12 +444,12 @@ def test_no_option_is_taken_for_another(options: Any, want: Any, wrong: str, rig
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["B", "C"], "'B' names the options A and B alike"),
-        (["x", " x "], "names the options A and B alike"),
-        (["é", "e\u0301"], "names the options A and B alike"),
-        (["x", "(a)"], "'(a)' names the options A and B alike"),
-        ({"a": "x", "A": "y"}, "names the options a and A alike"),
-        ({"A": "x", "B": "A. x"}, "'A. x' names the options A and B alike"),
+        (["B", "C"], "'B' matches the options A and B"),
+        (["x", " x "], "matches the options A and B"),
+        (["é", "e\u0301"], "matches the options A and B"),
+        (["x", "(a)"], "'(a)' matches the options A and B"),
+        ({"a": "x", "A": "y"}, "matches the options a and A"),
+        ({"A": "x", "B": "A. x"}, "'A. x' matches the options A and B"),
         (["x", ""], "an option has an empty key or text"),
         ({str(n): f"n{n}" for n in range(101)}, "over 100 options"),
     ],

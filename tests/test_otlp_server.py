@@ -173,7 +173,7 @@ def test_spans_of_one_trace_come_over_several_requests_and_the_root_last(api: Ap
         "trace_id": T,
         "span_id": f"{1:016x}",
         "spans": 3,
-        "sample_id": "the trace id stands for it: no span has assay.sample_id",
+        "sample_id": "the trace id is used: no span has assay.sample_id",
     }
 
 

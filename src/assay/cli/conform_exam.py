@@ -50,7 +50,7 @@ def _number(value: Any, what: str) -> Fraction:
 def _score(value: Any, what: str = "score") -> Fraction:
     found = _number(value, what)
     if not 0 <= found <= 1:
-        raise InputError("EXM-010", f"'{what}' lies outside 0 to 1.")
+        raise InputError("EXM-010", f"'{what}' is outside 0 to 1.")
     return found
 
 

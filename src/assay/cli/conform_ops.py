@@ -58,7 +58,7 @@ def _number(given: Input, key: str, default: Any = None) -> exact.Ratio:
 
 def _unit(value: exact.Ratio, key: str) -> exact.Ratio:
     if not 0 <= value.num <= value.den:
-        raise FormulaError("SCO-001", f"'{key}' must lie in 0..1.")
+        raise FormulaError("SCO-001", f"'{key}' must be in 0..1.")
     return value
 
 

@@ -139,7 +139,7 @@ def _place(api: str, repository: str, number: int | None, unclear: str) -> Comme
         raise UsageError(
             "CLI-002",
             f"it is not clear {which}.",
-            fix=f"Give {' and '.join(missing) or 'a --pull from 1 on'}. {hint}",
+            fix=f"Give {' and '.join(missing) or 'a --pull of 1 or more'}. {hint}",
         )
     return CommentPlace(api, repository, number)
 

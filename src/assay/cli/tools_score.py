@@ -42,7 +42,7 @@ def _score(options: Options) -> int:
                 unstable += 1
                 opt.warn(
                     f"{scored.document['schemaIdSlug']} {item.dimension}:"
-                    f" {options.repeat} scores lie {float(item.spread):g} apart, more than"
+                    f" {options.repeat} scores are {float(item.spread):g} apart, more than"
                     f" {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}"
                 )
     return opt.give(options, {"results": results, "unstable": unstable}, _lines(options, results))

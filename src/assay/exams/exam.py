@@ -380,7 +380,7 @@ def left_out(files: list[str]) -> list[str]:
         extra = f"{stem}-extra{ending}"
         if os.path.isfile(extra) and os.path.realpath(extra) not in given:
             found.append(
-                f"{extra} lies next to the exam and was not graded; name it too if it is part of"
+                f"{extra} is next to the exam and was not graded; name it too if it is part of"
                 " the exam"
             )
     return found

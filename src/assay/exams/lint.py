@@ -164,7 +164,7 @@ def _own(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
             others = [other for other in entries if other != entry]
             if any(MATCHES[match](other, entry) for other in others):
                 yield one.finding(
-                    "redundant", path, f"'{entry}' is already held by another entry of the list."
+                    "redundant", path, f"'{entry}' is contained in another entry of the list."
                 )
     yield from _in_prompt(one, marking)
     for tag in marking.rubric.tags:

@@ -39,8 +39,8 @@ def reweigh(past: CheckedExam, marking: Marking) -> Reweighed:
     if past.marking.rubric.marks_digest != marking.rubric.marks_digest:
         raise InputError(
             "EXM-015",
-            f"{marking.id} marks otherwise than {past.marking.id}: its word budget, normalisation,"
-            " match or answer schema differs.",
+            f"{marking.id} marks differently from {past.marking.id}: its word budget,"
+            " normalisation, match or answer schema differs.",
             where=past.where,
             fix=(
                 "Marks cannot be weighed into other marks: grade the answers again with `assay exam"

@@ -205,7 +205,7 @@ class OptionChoice(ExpectingRule, frozen=True):
             if not _tidy(text):
                 return ["an option has an empty key or text."]
             if len(named) > 1:
-                alike = f"'{text[:60]}' names the options {' and '.join(named)[:60]} alike."
+                alike = f"'{text[:60]}' matches the options {' and '.join(named)[:60]}."
                 return [f"{alike} Give them different texts, or keys that no text is equal to."]
         unknown = [entry for entry in entries_of(want) if self._key(entry, options) is None]
         if unknown or not entries_of(want):

@@ -94,9 +94,7 @@ def run_of(spans: Sequence[Span], wanted: Wanted, *, refused: int = 0) -> dict[s
             raise InputError("SCO-011", f"nothing states {what}.", where=where, fix=fix)
     parts = evidence(spans, refused=refused)
     if "sample_id" not in stated:
-        parts["metadata"]["otel"]["sample_id"] = (
-            "the trace id stands for it: no span has assay.sample_id"
-        )
+        parts["metadata"]["otel"]["sample_id"] = "the trace id is used: no span has assay.sample_id"
     names = {"family": stated["workflow.family"]} if "workflow.family" in stated else {}
     run = {
         "schema": RUN_SCHEMA,

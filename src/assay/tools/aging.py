@@ -63,8 +63,8 @@ def age_score(
     if age.num < 0:
         raise InputError(
             "FMC-013",
-            f"the answer is {age_days} days old: it was given after now.",
-            fix="Set the clock right, or pass --now.",
+            f"the answer is {age_days} days old: it is dated in the future.",
+            fix="Correct the clock, or pass --now.",
         )
     limit = limits.get(dimension) if isinstance(dimension, str) else None
     over = limit is not None and age.num > limit * age.den
@@ -113,8 +113,9 @@ def age_answers(
         if moment > now:
             raise InputError(
                 "FMC-013",
-                f"{question} was answered at {answer.timestamp}, after now ({time_text(now)}).",
-                fix="Set the clock right, or pass --now.",
+                f"{question} was answered at {answer.timestamp}, in the future (now:"
+                f" {time_text(now)}).",
+                fix="Correct the clock, or pass --now.",
             )
         days = (now - moment) / timedelta(days=1)
         asked = (dimensions or {}).get(question) or dimension_of(question)

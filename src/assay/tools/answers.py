@@ -176,7 +176,7 @@ def check_answer(answer: Mapping[str, Any]) -> None:
         if all(name in TECHNICAL_PERSONAS for name in personas):
             raise InputError(
                 "GRD-005",
-                f"{', '.join(personas)} reviews technique and stands for no user.",
+                f"{', '.join(personas)} reviews technique and doesn't represent a user.",
                 fix="Name a persona of the users; a neutral area has neutral.",
             )
         if not isinstance(context.get("groupId"), str) or not context["groupId"]:

@@ -303,11 +303,11 @@ def check_terms(schema: ToolSchema) -> VetoCheck:
         return VetoCheck(
             "tos-attached",
             NOT_ATTACHED,
-            f"the terms lie on {theirs or 'no registrable domain'}, the API on"
+            f"the terms are on {theirs or 'no registrable domain'}, the API on"
             f" {', '.join(sorted(own)) or 'none'}",
             evidence,
         )
-    return VetoCheck("tos-attached", CLEAN, f"the terms lie on {theirs}, as the API does", evidence)
+    return VetoCheck("tos-attached", CLEAN, f"the terms and the API are both on {theirs}", evidence)
 
 
 def veto_of(checks: Iterable[VetoCheck], *, now: datetime) -> CategoricalVeto | None:

@@ -137,8 +137,9 @@ def _complete(
     if now is not None and moment > now + SKEW:
         raise InputError(
             "FMC-013",
-            f"{question} was answered at {whole['timestamp']}, after now ({time_text(now)}).",
-            fix="Set the clock right, or pass --now.",
+            f"{question} was answered at {whole['timestamp']}, in the future (now:"
+            f" {time_text(now)}).",
+            fix="Correct the clock, or pass --now.",
         )
     if whole["determinism"] == DETERMINISTIC:
         whole["selectionContext"] = answer.get("selectionContext")

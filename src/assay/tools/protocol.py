@@ -114,7 +114,7 @@ def check_protocol(document: object, where: str = "") -> dict[str, Any]:
         )
         raise InputError(
             "PRO-001",
-            f"{problem}; this program speaks {SCORING_PROTOCOL!r}.",
+            f"{problem}; this version supports {SCORING_PROTOCOL!r}.",
             where=where,
             fix="Nothing was written. Make it again with this protocol.",
         )
@@ -138,8 +138,8 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
         [name for name in TRANSPORT_DIMENSIONS if name != MOOT],
     ):
         faults.append(
-            f"prompts must hold one prompt for each of {', '.join(TRANSPORT_DIMENSIONS)}, in this"
-            " order; a server without instructions has no first."
+            f"prompts must contain one prompt for each of {', '.join(TRANSPORT_DIMENSIONS)}, in"
+            " this order; a server without instructions has no first."
         )
     elif not all(isinstance(item.get("prompt"), str) and item["prompt"] for item in prompts):
         faults.append("each prompt must be a text.")
@@ -349,8 +349,8 @@ def check_scores(
                 "FMC-013",
                 "timestamp",
                 (
-                    f"it was scored at {time_text(scored)}, after now ({time_text(now)}). Set the"
-                    " clock right, or pass --now."
+                    f"it was scored at {time_text(scored)}, in the future (now:"
+                    f" {time_text(now)}). Correct the clock, or pass --now."
                 ),
             )
         )

@@ -117,7 +117,7 @@ def _selection_faults(document: dict[str, Any]) -> Iterator[tuple[str, str, str]
     for index, member in enumerate(members):
         path = f"members[{index}].schemaId"
         if not is_member_id(member):
-            yield "SEL-003", path, f"{member!r} is no <namespace>.<schema>."
+            yield "SEL-003", path, f"{member!r} is not of the form <namespace>.<schema>."
         if member in members[:index]:
             yield "SEL-S1", path, f"'{member}' is a member twice."
     skills = document.get("skills", [])

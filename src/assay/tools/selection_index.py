@@ -125,7 +125,7 @@ def _member(
         return MemberNode(
             status=BLOCKED,
             resolved_artifact=None,
-            reason=f"{member!r} is no <namespace>.<schema>",
+            reason=f"{member!r} is not of the form <namespace>.<schema>",
         )
     namespace, _, schema = member.partition(".")
     if namespace not in known:

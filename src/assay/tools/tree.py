@@ -380,8 +380,8 @@ def next_moment(newest: datetime | None, now: datetime, where: str) -> datetime:
     if newest > now + timedelta(seconds=MAX_SAME_MOMENT):
         raise InputError(
             "FMC-013",
-            f"the newest one is from {time_text(newest)}, after now ({time_text(now)}).",
+            f"the newest one is from {time_text(newest)}, in the future (now: {time_text(now)}).",
             where=where,
-            fix="Set the clock right, or pass --now.",
+            fix="Correct the clock, or pass --now.",
         )
     return newest + timedelta(seconds=1)

@@ -116,12 +116,15 @@ def _result(result: Any) -> Any:
 
         if result.get_final_state() == WorkflowRunState.IDLE_WITH_PENDING_REQUESTS:
             raise CallFailed(
-                "the workflow waits for a person (request_info), and there is none.", again=False
+                "the workflow waits for a person (request_info), who can't answer here.",
+                again=False,
             )
         outputs = result.get_outputs()
         return outputs[0] if len(outputs) == 1 else outputs
     if getattr(result, "user_input_requests", None):
-        raise CallFailed("the agent waits for a person's approval, and there is none.", again=False)
+        raise CallFailed(
+            "the agent waits for a person's approval, which nobody can give here.", again=False
+        )
     return result
 
 

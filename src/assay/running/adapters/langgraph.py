@@ -69,7 +69,7 @@ class LangGraphAdapter(Adapter):
             result = await graph.ainvoke(self._state(task.inputs), self._config(callbacks))
         if isinstance(result, Mapping) and result.get("__interrupt__"):
             raise CallFailed(
-                "the graph waits for a person (interrupt), and there is none.", again=False
+                "the graph waits for a person (interrupt), who can't answer here.", again=False
             )
         return outputs_of(plain(result, _message), self._spec.output)
 

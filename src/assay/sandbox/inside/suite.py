@@ -100,7 +100,9 @@ class ItemTests:
             elif _RAN not in getattr(
                 getattr(value, "__code__", None), "co_names", ()
             ) and not hasattr(value, _BOUND):
-                raise TestsError(f"`{name}` was never run: it takes arguments that nobody gives")
+                raise TestsError(
+                    f"`{name}` was never run: it takes arguments that nothing provides"
+                )
         cases = [
             value
             for value in own.values()

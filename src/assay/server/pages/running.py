@@ -177,7 +177,7 @@ def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
 def _state(job: Job) -> str:
     silent = now_ms() - job.beat_ms > jobs.STALE_MS[jobs.EXECUTION]
     if job.state == jobs.RUNNING and (silent or is_dead(job.owner or "")):
-        return verdict("stale", "Stopped: its server is gone, and another one has to take over")
+        return verdict("stale", "Stopped: its server is gone, and another server must take over")
     return verdict(job.state)
 
 

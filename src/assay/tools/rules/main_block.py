@@ -147,7 +147,7 @@ def _tools_of(main: dict[str, Any], found: SchemaFindings) -> dict[str, Any]:
     key = "tools" if main.get("tools") is not None else "routes"
     tools = main.get(key)
     if key == "routes" and tools is not None:
-        found.add("routes-deprecated", "routes", "holds the tools.")
+        found.add("routes-deprecated", "routes", "contains the tools.")
     resources = main.get("resources")
     if tools is None or tools == {}:
         if not (isinstance(resources, dict) and resources):
@@ -195,7 +195,9 @@ def _check_root(schema: ToolSchema, tools: dict[str, Any], found: SchemaFindings
     for name in placeholders(root):
         if name not in known:
             found.add(
-                "server-param-undeclared", "root", f"asks for {{{{{name}}}}}, which nobody fills."
+                "server-param-undeclared",
+                "root",
+                f"asks for {{{{{name}}}}}, which nothing fills in.",
             )
 
 

@@ -164,7 +164,7 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Schem
     if found.need(isinstance(position, dict), "position-missing", where, "is missing."):
         assert isinstance(position, dict)
         key, value, location = (position.get(name) for name in ("key", "value", "location"))
-        lacks = "is missing or no text."
+        lacks = "is missing or not text."
         found.need(isinstance(key, str) and key, "key-missing", f"{where}.key", lacks)
         found.need(isinstance(value, str), "value-missing", f"{where}.value", lacks)
         known = location in LOCATIONS
@@ -174,7 +174,7 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Schem
                 name == "USER_PARAM" or name.removeprefix("SERVER_PARAM:") in server_params(main),
                 "server-param-undeclared",
                 f"{where}.value",
-                f"asks for {{{{{name}}}}}, which nobody fills.",
+                f"asks for {{{{{name}}}}}, which nothing fills in.",
                 fix=(
                     "Name it in `requiredServerParams`, or write '{{USER_PARAM}}': the key is what"
                     " the caller gives."
@@ -188,7 +188,7 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Schem
 def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: SchemaFindings) -> None:
     primitive, options, where = z.get("primitive"), z.get("options"), f"{path}.z.primitive"
     if not isinstance(primitive, str) or not primitive:
-        found.add("primitive-missing", where, "is missing or no text.")
+        found.add("primitive-missing", where, "is missing or not text.")
     elif (match := _PRIMITIVE.match(primitive)) is None:
         found.add("primitive-unknown", where, f"is {primitive!r}.")
     elif match[2] is not None and not match[2].strip(" ,"):
@@ -282,15 +282,15 @@ def _check_gaps(
             found.add(
                 "server-param-undeclared",
                 f"{path}.path",
-                f"asks for {{{{{name}}}}}, which nobody fills.",
+                f"asks for {{{{{name}}}}}, which nothing fills in.",
             )
         else:
             found.add(
-                unfilled, f"{path}.path", f"asks for {{{{{name}}}}}, which no parameter fills."
+                unfilled, f"{path}.path", f"asks for {{{{{name}}}}}, which no parameter fills in."
             )
     for name in _COLON.findall(route.partition("?")[0]):
         if not any(name.startswith(key) for key in inserts):
-            found.add(unfilled, f"{path}.path", f"asks for :{name}, which no parameter fills.")
+            found.add(unfilled, f"{path}.path", f"asks for :{name}, which no parameter fills in.")
 
 
 def _check_meta(
@@ -325,7 +325,7 @@ def _check_output(output: object, path: str, found: SchemaFindings) -> None:
     mime_type, schema = output.get("mimeType"), output.get("schema")
     found.need(mime_type in MIME_TYPES, "mime-type-unknown", f"{path}.mimeType", _is(mime_type))
     if not isinstance(schema, dict) or schema.get("type") not in _JSON_TYPES:
-        what = "is missing or no object."
+        what = "is missing or not an object."
         if isinstance(schema, dict):
             what = f"has the type {schema.get('type')!r}."
         found.add("output-schema-missing", f"{path}.schema", what)
