@@ -36,7 +36,7 @@ from assay.server.pages import (
     runs,
     schemas,
 )
-from assay.server.pages.routing import PageRoute, mark, refused
+from assay.server.pages.frame import PageRoute, mark, refused
 
 PAGES = (
     overview,

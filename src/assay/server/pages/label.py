@@ -18,8 +18,7 @@ from assay.records.label import LabelSet
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.frame import SENT, PageRoute, page
 from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name
 from assay.views.blocks import Empty, Field, Note, Paragraph, Part

@@ -23,9 +23,8 @@ from assay.errors import UsageError
 from assay.records.label import LabelItem, Rater
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.lookup import absent
+from assay.server.pages.frame import SENT, PageRoute, page
 from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import digest_bytes

@@ -15,9 +15,8 @@ from assay.archive.label_saving import saving
 from assay.errors import UsageError
 from assay.records.label import MAX_RATER, HumanLabel, Rater
 from assay.server.auth import WRITE, Principal, cookie_name
-from assay.server.pages.layout import page
+from assay.server.pages.frame import SENT, PageRoute, page
 from assay.server.pages.login import local
-from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import Services
 

@@ -29,8 +29,7 @@ from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import shelf_parts
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.frame import SENT, PageRoute, page
 from assay.server.pages.sample import sample_for
 from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
 from assay.server.state import SERVICES, Services, check_name, on_shelf

@@ -15,8 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from assay.files.json_files import parse_json
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.frame import PageRoute, page
 from assay.server.pages.run_rows import sample_of, workflow_of
 from assay.server.state import SERVICES, Services
 from assay.store import events

@@ -20,8 +20,7 @@ from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.background import is_dead
 from assay.server.evaluating import end_unfinished
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.frame import SENT, PageRoute, page
 from assay.server.problems import Problem
 from assay.server.routes import executions as execution_routes
 from assay.server.state import SERVICES, Services
