@@ -273,7 +273,7 @@ def test_tools_that_stand_in_routes_must_be_graded_too(quick: Run, tmp_path: Pat
     assert quick("tools", "gate", "beewatch.scales").code != 0
 
 
-@pytest.mark.req("F-141")
+@pytest.mark.req("F-068", "F-141")
 def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
     quick: Run, tmp_path: Path
 ) -> None:
@@ -282,8 +282,12 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
         schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}),
     )
     quick("tools", "import", "scales.json")
-    node = status(quick)["schemas"]["scales"]["tools"]["getWeight"]
-    assert node == {"status": "blocked", "reason": "fewer-than-three-tests"}
+    found = status(quick)["schemas"]["scales"]
+    assert found["tools"]["getWeight"] == {
+        "status": "blocked",
+        "reason": "fewer-than-three-tests",
+    }
+    assert (found["status"], found["reason"]) == ("blocked", "getWeight: fewer-than-three-tests")
     assert quick("tools", "gate", "beewatch").code == 1
 
 
@@ -360,6 +364,27 @@ def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(
     assert quick("tools", "gate", "beewatch").code == 0
 
 
+@pytest.mark.req("F-045")
+@pytest.mark.parametrize("how", ["one test", "a rejected sibling", "rejected", "invalid"])
+def test_a_veto_waits_for_nothing(quick: Run, tmp_path: Path, how: str) -> None:
+    few = {"tests": [{"_description": "one", "hive": "north"}]} if how == "one test" else {}
+    both = {"getWeight": tool(), "getHeat": tool(path="/v1/heat", **few)}
+    root = {"root": "http://plain.example/"} if how == "invalid" else {}
+    put(tmp_path / "scales.json", schema(tools=both, **root))
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    heat = (*HIVE, "--tool", "getHeat")
+    vetoed = envelope("single-test", categoricalVeto=VETO)
+    if how == "invalid":
+        vetoed, heat = envelope("tools-aggregate-schema", categoricalVeto=VETO), HIVE
+    for where in {"a rejected sibling": (WEIGHT,), "rejected": (heat,)}.get(how, ()):
+        assert record(quick, tmp_path, vetoed, *where).code == 0
+    done = record(quick, tmp_path, vetoed, *heat, now=LATER)
+    assert done.code == 0, words(done)
+    found = status(quick)["schemas"]["scales"]
+    assert (found if how == "invalid" else found["tools"]["getHeat"])["status"] == "rejected"
+    assert quick("tools", "gate", "beewatch.scales").code == 1
+
+
 @pytest.mark.req("F-051")
 def test_nothing_that_depends_on_a_rejected_tool_is_graded(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
@@ -412,10 +437,30 @@ def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(
         "root-pattern" in result.json()["imported"][0]["reason"],
     ) == ("blocked", True)
     record(quick, tmp_path, envelope("single-test"), *WEIGHT)
-    record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE, "--trigger", "scheduled")
     gate = quick("tools", "gate", "beewatch.scales", "--json")
     assert gate.code == 1
     assert rule(gate, "beewatch.scales", "validation")[0] is False
+
+
+@pytest.mark.req("F-070", "F-120")
+def test_a_schema_that_fails_its_validation_stays_blocked_until_it_passes(
+    quick: Run, tmp_path: Path
+) -> None:
+    put(tmp_path / "scales.json", schema(root="http://plain.example/"))
+    assert quick("tools", "import", "scales.json", "--now", IMPORTED).code == 1
+    for area, where in (
+        ("tools-aggregate-schema", HIVE),
+        ("tools-aggregate-schema", (*HIVE, "--trigger", "scheduled")),
+        ("tools-aggregate-namespace", HIVE[:2]),
+    ):
+        done = record(quick, tmp_path, envelope(area, 5), *where)
+        assert (done.code, "PRE-004" in done.err) == (3, True)
+    assert status(quick)["schemas"]["scales"]["status"] == "blocked"
+    put(tmp_path / "scales.json", schema())
+    assert quick("tools", "import", "scales.json", "--now", LATER).code == 0
+    found = status(quick)["schemas"]["scales"]
+    assert (found["status"], found["reason"]) == ("pending", "schema changed, regrade required")
+    assert record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE, now=LATER).code == 0
 
 
 @pytest.mark.req("F-139")
@@ -1254,6 +1299,52 @@ def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(
     index = json.loads(home(tmp_path, "index.json").read_bytes())
     wrong = quick("tools", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
     assert (wrong.code, "IDX-007" in wrong.out) == (1, True)
+
+
+@pytest.mark.req("F-068", "F-104", "F-105", "F-106", "X-08", "X-09")
+@pytest.mark.parametrize(
+    ("path", "change", "said"),
+    [
+        ("schemas.scales.tools.getWeight", {"status": "rejected"}, "nodes make it rejected"),
+        ("schemas.scales.tools.getWeight", {"status": "graded", "grade": "C"}, "make it graded"),
+        ("schemas.scales.tools.getWeight", {"status": "graded", "grade": "C"}, "grade is B, but"),
+        ("schemas.scales.tools.getWeight", {"grade": "F"}, "is stable with the grade F"),
+        ("schemas.scales.tools.getWeight", {"grade": "A"}, "the best of the tier autonomous is B"),
+        ("namespaceAggregate", {"grade": "REJECTED"}, "is stable with the grade REJECTED"),
+        ("about", {"reason": ""}, "about is blocked without a reason"),
+        ("", {"status": "operational"}, "status is operational, but the nodes make it partial"),
+        ("", {"grade": "A"}, "grade is A, but the nodes make it B"),
+    ],
+)
+def test_an_index_that_claims_more_than_its_nodes_fails_its_validation(
+    quick: Run, tmp_path: Path, path: str, change: dict[str, Any], said: str
+) -> None:
+    grow(quick, tmp_path)
+    index = node = json.loads(home(tmp_path, "index.json").read_bytes())
+    for name in filter(None, path.split(".")):
+        node = node[name]
+    node.update(change)
+    done = quick("tools", "check", put(tmp_path / "i.json", index))
+    assert (done.code, said in done.out) == (1, True), done.out
+
+
+@pytest.mark.req("F-001")
+def test_both_versions_are_in_every_document_that_carries_a_grade(
+    quick: Run, tmp_path: Path
+) -> None:
+    grow(quick, tmp_path)
+    for arguments in (
+        ("status",),
+        ("index",),
+        ("gate", "beewatch"),
+        ("regrade", "--trigger", "scheduled"),
+        ("check", "scales.json"),
+    ):
+        found = quick("tools", *arguments, "--json").json()
+        assert (found["scoringSystem"], found["gradingSystem"]) == (
+            "scoringSystem/1.0.0",
+            "gradingSystem/1.0.0",
+        ), arguments
 
 
 def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(

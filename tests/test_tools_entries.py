@@ -298,6 +298,35 @@ def test_the_id_is_the_hash_and_the_time() -> None:
     )
 
 
+@pytest.mark.req("F-056", "F-081")
+@each("when", ["x", "2026-05-01", "2026-13-01T12-00-00Z", "2026-05-01T12-00-00"])
+def test_an_id_without_a_time_is_a_fault(when: str) -> None:
+    timeless = {**built(), "gradingId": f"0a1b2c3d--{when}"}
+    assert consistency_faults(timeless, RULES, recomputed(timeless, RULES)) == [
+        f"gradingId is 0a1b2c3d--{when} and does not end with a time."
+    ]
+
+
+@pytest.mark.req("F-020")
+@each("status", [401, 403, 404, 500, 201, "403", 200.5])
+def test_a_score_that_its_own_http_status_denies_is_a_fault_also_when_it_is_read(
+    status: Any,
+) -> None:
+    def faults(score: Any, status: Any, **changes: Any) -> list[str]:
+        entry = {**built(), **changes}
+        seen = {**entry["gradings"][0], "score": score, "evidence": {"httpStatus": status}}
+        entry["gradings"] = [seen]
+        return consistency_faults(entry, RULES, None)
+
+    for score in ("pass", 5, Decimal("1.1")):
+        (fault,) = faults(score, status)
+        assert f"HTTP {status} is scored {score}" in fault
+        assert faults(score, 200) == []
+    assert [faults(score, status) for score in ("fail", "stale", 1)] == [[], [], []]
+    # another scoring system has other rules: there 429 may be a transient defect
+    assert faults("pass", status, scoringSystem="scoringSystem/1.1.0") == []
+
+
 @pytest.mark.req("F-057", "F-040")
 @each(("area", "best"), [("single-test", "B"), ("selection-aggregate", "A")])
 def test_the_best_attainable_grade_is_fixed_by_the_tier(area: str, best: str) -> None:

@@ -433,6 +433,10 @@ def test_a_neutral_area_answers_for_the_neutral_persona_of_its_own_name() -> Non
     }
     persona_bound = complete_answers(envelope, {}, area="about-namespace")[0]
     assert refused(check_answer, persona_bound) == "GRD-005"
+    neutral = {**envelope, "answers": [answer()]}
+    assert refused(complete_answers, neutral, {}, area="about-namespace") == "GRD-005"
+    engineer = answer(selectionContext={"groupId": "g", "personaIds": ["ai-engineer"]})
+    assert complete_answers({**neutral, "answers": [engineer]}, {}, area="about-namespace")
 
 
 @pytest.mark.req("F-019", "F-148")
@@ -528,8 +532,10 @@ def test_a_pass_that_its_own_http_status_denies_is_refused(status: int) -> None:
 
 
 @pytest.mark.req("F-020")
-@each(("score", "status"), [(5, 403), (Decimal("4.5"), 401), (5, 500)])
-def test_a_good_number_is_no_way_around_a_denied_http_status(score: Any, status: int) -> None:
+@each(("score", "status"), [(5, 403), (Decimal("4.5"), 401), (5, 500), ("n/a", 401), ("n/a", 500)])
+def test_a_good_number_or_n_a_is_no_way_around_a_denied_http_status(
+    score: Any, status: int
+) -> None:
     assert refused(http, score, status) == "SCO-021"
 
 

@@ -171,8 +171,9 @@ def world(folder: Path, count: int = 7, **changes: Any) -> Tree:
     if changes or count not in WORLDS:
         members(tree, count)
         locked(tree, selection_of(count, **changes))
-        files = [path for path in folder.rglob("*") if path.is_file() and not changes]
-        WORLDS.setdefault(count, {str(one.relative_to(folder)): one.read_bytes() for one in files})
+        if not changes:
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            WORLDS[count] = {str(one.relative_to(folder)): one.read_bytes() for one in files}
     else:
         for name, data in WORLDS[count].items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -776,7 +777,7 @@ def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
 # --- the document
 
 
-@pytest.mark.req("F-114", "F-115", "X-19")
+@pytest.mark.req("F-114", "F-115", "F-155", "X-19")
 @each(
     ("change", "code"),
     [
@@ -793,6 +794,7 @@ def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
         ({"whenToUse": ...}, "SEL-001"),
         ({"personaIds": []}, "SEL-S4"),
         ({"personaIds": [""]}, "SEL-S4"),
+        ({"personaIds": ["security-reviewer"]}, "SEL-S4"),
         ({"members": []}, "SEL-002"),
         ({"members": ...}, "SEL-002"),
         ({"members": "x"}, "SEL-002"),
@@ -803,6 +805,9 @@ def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
         ({"members": [{"schemaId": "a.b"}, {"schemaId": "a.b"}]}, "SEL-S1"),
         ({"skills": [{"file": str(number)} for number in range(5)]}, "SEL-S3"),
         ({"skills": {}}, "SEL-S3"),
+        ({"skills": [5]}, "SEL-S3"),
+        ({"skills": [{}]}, "SEL-S3"),
+        ({"skills": [{"file": " "}]}, "SEL-S3"),
     ],
 )
 def test_a_selection_says_what_it_lacks(change: dict[str, Any], code: str) -> None:

@@ -113,7 +113,7 @@ def judged(question: str = "Q-whenToUse", score: Any = 4, **changes: Any) -> dic
         "determinism": "non-deterministic",
         "graderIdentity": LLM,
         "llmModel": "m-1",
-        "selectionContext": {"groupId": "g", "personaIds": ["neutral"]},
+        "selectionContext": {"groupId": "g", "personaIds": ["decision-maker"]},
         "reasoning": "It says when to use it.",
     }
     return {**made, **changes}

@@ -26,7 +26,7 @@ from assay.tools.ecma import document_bytes
 from assay.tools.entry import consistency_faults, recomputed, semantic_faults
 from assay.tools.forms import faults_by, schema_faults
 from assay.tools.index import INDEX_VERSION
-from assay.tools.index_file import index_fault
+from assay.tools.index_file import contradictions, index_fault
 from assay.tools.policy import SchemaRules
 from assay.tools.validation import ALL_RULES
 
@@ -152,7 +152,7 @@ def _check_artefact(
     outputs: list[str],
     rules: SchemaRules,
 ) -> int:
-    faults = _entry_faults(tree, rules) if kind == "grading entry" else _index_faults(tree)
+    faults = (_entry_faults if kind == "grading entry" else _index_faults)(tree, rules)
     rule = _ARTEFACT_RULES[kind]
     findings = [SchemaFinding(rule.id, rule.level, "", fault, rule.fix) for fault in faults]
     _write_all(
@@ -173,14 +173,16 @@ def _entry_faults(tree: dict[str, Any], rules: SchemaRules) -> list[str]:
     return semantic_faults(entry) + consistency_faults(entry, rules, recomputed(entry, rules))
 
 
-def _index_faults(tree: dict[str, Any]) -> list[str]:
+def _index_faults(tree: dict[str, Any], rules: SchemaRules) -> list[str]:
     if "proofVersion" in tree:
         # the exported proof of newer versions of the specification is an index by another name
         tree = {key: value for key, value in tree.items() if key != "proofVersion"}
         tree["indexVersion"] = INDEX_VERSION
     faults = faults_by("index-extended", tree, "the index")
     wrong = index_fault(tree)
-    return [*faults, f"{wrong.code} {wrong.message}"] if wrong else faults
+    if wrong is not None:
+        return [*faults, f"{wrong.code} {wrong.message}"]
+    return faults or list(contradictions(tree, rules))
 
 
 # --- findings

@@ -178,7 +178,8 @@ def _index(options: Options, store: Store | None) -> int:
         f" {count(len(one['blockers']), 'blocker')}"
         for one in listed
     ]
-    return opt.give(options, {"indexes": listed}, lines)
+    shown = {"indexes": listed, "policy": tree.rules.id, **tree.systems.document()}
+    return opt.give(options, shown, lines)
 
 
 def _status(options: Options) -> int:

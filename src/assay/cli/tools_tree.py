@@ -162,7 +162,9 @@ def _regrade(options: Options, store: Store | None) -> int:
                     **{key: value for key, value in outcome._asdict().items() if key != "place"},
                 }
                 for outcome in outcomes
-            ]
+            ],
+            "policy": tree.rules.id,
+            **tree.systems.document(),
         },
         lines,
         ExitCode.FAILED if failed else ExitCode.PASSED,

@@ -27,6 +27,7 @@ from assay.records.tool_entry import (
 from assay.registry import near_miss
 from assay.tools.aggregate import Aggregate, aggregate_answers
 from assay.tools.answers import LEGAL_DISCLAIMER, lacks_disclaimer, read_answers, shown
+from assay.tools.envelope import http_fault
 from assay.tools.forms import BLOCKED_REASONS, EXTENDED_FORM, schema_faults
 from assay.tools.names import (
     AREAS,
@@ -38,11 +39,12 @@ from assay.tools.names import (
     REJECTED,
     Area,
     area_of,
+    id_moment,
     is_hash8,
     stamp,
 )
 from assay.tools.policy import SchemaRules
-from assay.tools.versions import CURRENT, KNOWN_GRADING
+from assay.tools.versions import CURRENT, KNOWN_GRADING, SCORING_SYSTEM
 
 STRICT_HARNESS = "claude-code"
 """The only harness that the strict form knows; any other is written in the extended form, never
@@ -96,8 +98,9 @@ def recomputed(entry: GradingEntry, rules: SchemaRules) -> Aggregate | None:
 def consistency_faults(
     entry: GradingEntry, rules: SchemaRules, again: Aggregate | None
 ) -> list[str]:
-    """What does not add up in an entry of the right form: its id, and the grade that its own
-    answers give (`again`). This detects an entry that was edited by hand.
+    """What does not add up in an entry of the right form: its id, scores that their own evidence
+    denies, and the grade that its answers give (`again`). This detects an entry that was edited by
+    hand.
     """
     found = []
     if not entry.grading_id.startswith(f"{entry.schema_hash}--"):
@@ -105,11 +108,15 @@ def consistency_faults(
             f"gradingId is {entry.grading_id} and does not begin with the schemaHash"
             f" {entry.schema_hash}."
         )
+    if id_moment(entry.grading_id) is None:
+        found.append(f"gradingId is {entry.grading_id} and does not end with a time.")
     if (
         entry.grading_system != rules.systems.grading
         and entry.grading_system.partition("+")[0] not in KNOWN_GRADING
     ):
         found.append(f"it was graded under {entry.grading_system}, an unknown grading system.")
+    if entry.scoring_system == SCORING_SYSTEM:
+        found += filter(None, map(http_fault, entry.gradings))
     if any(map(lacks_disclaimer, entry.gradings)):
         found.append(f'an opinion on terms lacks "{LEGAL_DISCLAIMER}".')
     if again is not None:

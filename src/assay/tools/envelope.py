@@ -15,10 +15,11 @@ import msgspec
 from assay.canon import time_of, time_text
 from assay.errors import InputError
 from assay.records.systems import Systems
-from assay.records.tool_entry import Persona
+from assay.records.tool_entry import GradedAnswer, Persona
 from assay.records.typed import convert
 from assay.tools.catalogue import TERMS, dimension
 from assay.tools.names import (
+    BASE_PERSONAS,
     DETERMINISTIC,
     GROUP_BOUND,
     NEUTRAL,
@@ -53,6 +54,14 @@ def terms_score(status: object) -> str:
     ('pass', 'stale')
     """
     return "pass" if http_score(status) == "pass" else "stale"
+
+
+def http_fault(answer: GradedAnswer) -> str | None:
+    """How a stored answer contradicts the HTTP status in its own evidence; None if it doesn't."""
+    status = answer.evidence.get("httpStatus") if isinstance(answer.evidence, dict) else None
+    if str(status) in ("None", "200") or answer.score in ("fail", "stale", "n/a", 1):
+        return None
+    return f"{answer.question_id}: HTTP {status} is scored {answer.score}, and only 200 passes."
 
 
 # --- answers
@@ -115,7 +124,7 @@ def _complete(
         due = (terms_score if of_terms else http_score)(evidence["httpStatus"])
         if whole["score"] is None:
             whole["score"] = due
-        elif due != "pass" and whole["score"] not in ("fail", due, "n/a", 1):
+        elif due != "pass" and whole["score"] not in ("fail", due, 1):
             raise InputError(
                 "SCO-021",
                 f"{question}: HTTP {evidence['httpStatus']} is scored {whole['score']}.",
@@ -149,7 +158,17 @@ def _complete(
         and not area.persona
     ):
         whole["selectionContext"] = {"groupId": area.name, "personaIds": [NEUTRAL]}
+    elif area.persona and _is_neutral(whole["selectionContext"]):
+        raise InputError(
+            "GRD-005",
+            f"{question} answers for the persona {NEUTRAL}, and {area.name} is bound to a persona.",
+            fix=f"Name one of {', '.join(BASE_PERSONAS)} in selectionContext.personaIds.",
+        )
     return {key: value for key, value in whole.items() if value is not None}
+
+
+def _is_neutral(context: object) -> bool:
+    return isinstance(context, dict) and context.get("personaIds") == [NEUTRAL]
 
 
 # --- the envelope

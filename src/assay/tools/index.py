@@ -46,7 +46,7 @@ from assay.tools.status import (
 INDEX_VERSION = 2
 FEW_TESTS = "fewer-than-three-tests"
 SNAPSHOT_GONE = "its snapshot is gone"
-_WORST_FIRST = (NODE_REJECTED, BLOCKED, PENDING, GRADED, STABLE)
+WORST_FIRST = (NODE_REJECTED, BLOCKED, PENDING, GRADED, STABLE)
 
 
 class SeenNode(NamedTuple):
@@ -234,7 +234,7 @@ def namespace_index(
     for seen in abouts:
         build.take("about", seen)
     about = min(
-        abouts, key=lambda seen: (_WORST_FIRST.index(seen.node.status), seen.shown.ref or "")
+        abouts, key=lambda seen: (WORST_FIRST.index(seen.node.status), seen.shown.ref or "")
     )
     build.take("description", description)
     build.take("namespaceAggregate", whole)
@@ -286,6 +286,10 @@ def _schema_node(build: IndexBuilder, namespace: str, name: str, state: _SchemaS
         status = PENDING
     elif state.snapshot is None and whole.node.entry is None and not tools:
         reason = "not yet imported"
+    if status == BLOCKED != aggregate:
+        reason = next(
+            f"{tool}: {node.reason}" for tool, node in tools.items() if node.status == BLOCKED
+        )
     build.take(f"schemas.{name}.toolsAggregate", whole)
     build.statuses[-1] = status  # the schema stands for its aggregate in the rollup
     return SchemaNode(

@@ -15,9 +15,21 @@ from assay.errors import InputError
 from assay.files.atomic import atomic_write
 from assay.records.tool_entry import NamespaceIndex, SelectionIndex
 from assay.tools.ecma import document_bytes
-from assay.tools.index import INDEX_VERSION
-from assay.tools.names import LETTERS, REJECTED
-from assay.tools.status import NODE_STATUSES, ROLLUP_STATUSES
+from assay.tools.index import INDEX_VERSION, WORST_FIRST
+from assay.tools.names import AUTONOMOUS, LETTERS, REJECTED
+from assay.tools.policy import SchemaRules, better
+from assay.tools.status import (
+    BLOCKED,
+    NODE_REJECTED,
+    NODE_STATUSES,
+    OPERATIONAL,
+    ROLLUP_STATUSES,
+    STABLE,
+    letter_status,
+    rollup_grade,
+    rollup_status,
+    schema_status,
+)
 
 INDEX = "index.json"
 
@@ -78,6 +90,53 @@ def index_fault(index: object) -> InputError | None:
         if node.get("grade") not in (None, *LETTERS, REJECTED):
             return InputError("IDX-007", f"{path}.grade is {node['grade']!r}.")
     return None
+
+
+def contradictions(index: dict[str, Any], rules: SchemaRules) -> Iterator[str]:
+    """What a sound index claims and its own nodes deny: a status or a grade better than what it
+    sums up, a grade beyond the tier, a block without its reason.
+    """
+    nodes = {path: node for path, node in _nodes(index) if not path.startswith("lockSnapshot.")}
+    of_namespace = index.get("namespace") is not None
+    for path, node in nodes.items():
+        yield from _denied(path, node, rules, autonomous=of_namespace)
+    for name, schema in _mapping(index.get("schemas")).items():
+        if "toolsAggregate" in schema:
+            tools = [tool["status"] for tool in _mapping(schema.get("tools")).values()]
+            due = schema_status(tools, schema["toolsAggregate"]["status"])
+            if WORST_FIRST.index(schema["status"]) > WORST_FIRST.index(due):
+                yield f"schemas.{name} is {schema['status']}, but its parts make it {due}."
+    status, due = index["status"], rollup_status(node["status"] for node in nodes.values())
+    if status != due and (status == OPERATIONAL or due == NODE_REJECTED):
+        yield f"status is {status}, but the nodes make it {due}."
+    graded = nodes.values() if of_namespace else [_mapping(index.get("selectionAggregate"))]
+    worst = rollup_grade(node["grade"] for node in graded if node.get("grade") is not None)
+    grade = index.get("grade")
+    if grade in LETTERS and worst is not None and (worst == REJECTED or better(grade, worst)):
+        yield f"grade is {grade}, but the nodes make it {worst}."
+
+
+def _denied(
+    path: str, node: dict[str, Any], rules: SchemaRules, *, autonomous: bool
+) -> Iterator[str]:
+    status, grade = node["status"], node.get("grade")
+    if status == BLOCKED and not node.get("reason"):
+        yield f"{path} is blocked without a reason."
+    if grade is None:
+        return
+    due = letter_status(grade, stable_from=rules.policy.stable_from)
+    member = path.startswith("members.")
+    # a schema shows the grade of its aggregate, and one of its tools may be rejected
+    of_schema = member or "tools" in node
+    if (
+        due == NODE_REJECTED != status
+        or status == STABLE != due
+        or (status == NODE_REJECTED != due and not of_schema)
+    ):
+        yield f"{path} is {status} with the grade {grade}."
+    best = rules.caps[AUTONOMOUS]
+    if due != NODE_REJECTED and (autonomous or member) and better(grade, best):
+        yield f"{path} has the grade {grade}, and the best of the tier {AUTONOMOUS} is {best}."
 
 
 def index_bytes(

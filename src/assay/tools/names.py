@@ -230,6 +230,15 @@ def is_hash8(text: object) -> bool:
     return isinstance(text, str) and _HASH8.fullmatch(text) is not None
 
 
+def id_moment(grading_id: str) -> datetime | None:
+    """The time in the id of an entry, `<hash8>--<time>`; None if it names none.
+
+    >>> id_moment("326a19f8--2026-05-30T10-15-00Z").day
+    30
+    """
+    return parse_stamp(grading_id.partition("--")[2])
+
+
 # --- files and folders
 
 

@@ -23,7 +23,7 @@ from assay.tools.answers import shown
 from assay.tools.catalogue import shortfall
 from assay.tools.entry import consistency_faults, recomputed, semantic_faults
 from assay.tools.forms import read_form
-from assay.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, parse_stamp
+from assay.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, id_moment
 from assay.tools.policy import SchemaRules
 from assay.tools.status import BLOCKED, GRADED, NODE_REJECTED, PENDING, STABLE, letter_status
 
@@ -147,7 +147,7 @@ def _read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules) -> 
         )
     except InputError as error:
         wrong = [str(error)]
-    moment = parse_stamp(entry.grading_id.partition("--")[2]) or moment
+    moment = id_moment(entry.grading_id) or moment
     return StoredEntry(path, moment, entry, wrong[0] if wrong else None, again, digest(tree))
 
 
@@ -240,14 +240,16 @@ def judge(
         newest,
         frozenset([(entry.scoring_system, entry.grading_system)]),
     )
+    changed = live_hash not in (None, entry.schema_hash)
     if entry.blocked:
-        return node._replace(status=BLOCKED, reason=str(entry.blocked_reason))
+        blocked = node._replace(status=BLOCKED, reason=str(entry.blocked_reason))
+        return node._replace(reason=CHANGED) if changed else blocked
     if entry.aggregate_grade is None:
         return node._replace(reason="no scorable answers")
     status = letter_status(entry.aggregate_grade, stable_from=rules.policy.stable_from)
     if status != NODE_REJECTED:
         made_by, own = entry.grading_system, rules.systems.grading
-        if live_hash not in (None, entry.schema_hash):
+        if changed:
             return node._replace(reason=CHANGED)
         if made_by != own and "+" in made_by + own:
             # the rules of an unpublished policy say nothing about the letters of another

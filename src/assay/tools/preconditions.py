@@ -81,11 +81,15 @@ def _check_namespace(tree: Tree, area: str, names: Mapping[str, str]) -> None:
                 f"{schema} is {node.status}, not stable.",
                 fix="Grade the schemas of the namespace first.",
             )
-        if area in _WHOLE and node.tools_aggregate.reason == "validation-failed":
+        whole = area in _WHOLE or area == "tools-aggregate-schema"
+        if whole and node.tools_aggregate.reason == "validation-failed":
             raise InputError(
                 "PRE-004",
                 f"{schema} does not pass its validation.",
-                fix="Fix and import it first, or remove it.",
+                fix=(
+                    "Fix and import it first, or remove it. If it passes by now, grade it:"
+                    " `assay tools grade PATH --consume-scores FILE --data DIR`."
+                ),
             )
 
 

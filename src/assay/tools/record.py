@@ -180,7 +180,9 @@ def _build(
         answers = read_answers(given)
         _check_backed(answers, answer_faults(answers, area.name, questions, mode=mode))
     before = tree.node(area.name, names)
-    cap = check_allowed(tree, area, names, before.status, mode=mode, again=trigger is not None)
+    cap = None
+    if veto is None:  # a veto waits for nothing
+        cap = check_allowed(tree, area, names, before.status, mode=mode, again=trigger is not None)
     previous = last_full(tree.stored(area.name, names))
     linked = None
     if trigger is not None:

@@ -20,6 +20,7 @@ from assay.errors import Fault, InputError, raise_faults
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import LockedMember, SelectionLock
 from assay.records.typed import convert
+from assay.tools.answers import TECHNICAL_PERSONAS
 from assay.tools.ecma import hash8
 from assay.tools.index_file import INDEX, frozen_lock
 from assay.tools.names import latest
@@ -111,6 +112,9 @@ def _selection_faults(document: dict[str, Any]) -> Iterator[tuple[str, str, str]
         and all(isinstance(name, str) and name for name in personas)
     ):
         yield "SEL-S4", "personaIds", "must name at least one persona."
+    elif all(name in TECHNICAL_PERSONAS for name in personas):
+        reason = f"{', '.join(personas)} reviews technique and stands for no user."
+        yield "SEL-S4", "personaIds", reason
     members = member_ids(document)
     if not members:
         yield "SEL-002", "members", "must have at least one {schemaId}."
@@ -123,6 +127,11 @@ def _selection_faults(document: dict[str, Any]) -> Iterator[tuple[str, str, str]
     skills = document.get("skills", [])
     if not isinstance(skills, list) or len(skills) > MAX_SKILLS:
         yield "SEL-S3", "skills", f"must be a list of at most {MAX_SKILLS} skills."
+        return
+    for index, skill in enumerate(skills):
+        file = skill.get("file") if isinstance(skill, dict) else skill
+        if not isinstance(file, str) or not file.strip():
+            yield "SEL-S3", f"skills[{index}]", 'must be {"file": "..."}.'
 
 
 class CrossReferences(NamedTuple):
