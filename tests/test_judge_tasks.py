@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -20,7 +21,13 @@ from assay.errors import InputError
 from assay.judging.client import Client, JudgeAnswer
 from assay.judging.items import pair_up, read_examples, read_items, read_pairs, shown
 from assay.judging.journal import Journal
-from assay.judging.pairwise_task import Compared, compare, first_order, tally
+from assay.judging.pairwise_task import (
+    Compared,
+    compare,
+    comparisons_document,
+    first_order,
+    tally,
+)
 from assay.judging.panel import Seat, convene, vote
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.judging.replies import JudgeVerdict
@@ -316,6 +323,28 @@ def test_the_lines_for_measuring_are_those_of_the_first_pass() -> None:
     assert len(lines) == 2
     assert {line["order"] for line in lines} == {"ab", "ba"}
     assert {line["winner"] for line in lines} == {"a", "b"}
+
+
+@pytest.mark.req("W-087")
+@each(
+    "inconsistent, limit, warns",
+    [(10, 0.1, False), (11, 0.1, True), (29, 0.29, False), (30, 0.29, True), (0, 0.0, False)],
+)
+def test_a_rate_above_the_limit_warns_in_words_and_in_the_document(
+    inconsistent: int, limit: float, warns: bool
+) -> None:
+    moved, steady = compared("first", "first", "second", "second")[0], compared("tie", "tie")[0]
+    found = comparisons_document(
+        [moved] * inconsistent + [steady] * (100 - inconsistent),
+        judge={},
+        scorer={},
+        counts=Counter(),
+        usage=None,
+        limit=limit,
+        seed=0,
+    )
+    assert found["inconsistency_warning"] is warns
+    assert any("it should not gate" in one for one in found["sentences"]) is warns
 
 
 @pytest.mark.req("W-066", "W-067", "W-068")

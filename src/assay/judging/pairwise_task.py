@@ -186,6 +186,7 @@ def comparisons_document(
     looked = [one.consistent for one in compared if one.consistent is not None]
     inconsistent = looked.count(False)
     rate = wilson(inconsistent, len(looked))
+    is_above = rate.value is not None and rate.value > limit
     decided = counted["wins"] + counted["losses"] + counted["ties"]
     win_rate = (counted["wins"] + counted["ties"] / 2) / decided if decided else None
     raw_score = {name: counted[name] for name in ("wins", "losses", "ties")}
@@ -215,7 +216,7 @@ def comparisons_document(
             f"the two orders disagree on {inconsistent} of {len(looked)} pairs:"
             f" {rate.value:.3f} ({rate.low:.3f} to {rate.high:.3f})"
         )
-        if inconsistent > limit * len(looked):
+        if is_above:
             sentences.append(
                 f"warning: that is above {limit:g}. Order moves this judge; it should not gate."
             )
@@ -232,7 +233,7 @@ def comparisons_document(
         "score": score,
         "win_rate": win_rate,
         "inconsistency_rate": rate.shown(),
-        "inconsistency_warning": bool(looked) and rate.value is not None and rate.value > limit,
+        "inconsistency_warning": is_above,
         "items": [one.shown() for one in compared],
         "counts": {name: counts[name] for name in OUTCOMES},
         "usage": usage,
