@@ -300,11 +300,11 @@ def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
         (("empty.jsonl", "--to", "mlflow", "-o", "x.json"), 4, "nothing to export"),
         (("bad.jsonl", "--to", "mlflow", "-o", "x.json"), 3, "schema"),
         (("two.jsonl", "--to", "promptfoo", "-o", "x.py"), 3, "different 'required_outputs'"),
-        (("runs.jsonl", "--to", "promptfoo", "-o", "x.py"), 2, "nothing in it fills faithfulness"),
+        (("runs.jsonl", "--to", "promptfoo", "-o", "x.py"), 2, "it doesn't provide faithfulness"),
         (
             ("runs.jsonl", "--to", "promptfoo", "--profile", "told.yaml", "-o", "x.py"),
             2,
-            "nothing in it fills told_passed",
+            "it doesn't provide told_passed",
         ),
     ):
         done = assay("report", "export", *words)

@@ -283,7 +283,7 @@ def test_what_is_not_graded_is_counted_and_never_passes(tmp_path: Path) -> None:
     assert "1 of 4 runs could not be graded." in text
     lost = one(tmp_path, "explain_grade", evaluation="mixed", sample="s-3")
     assert lost.is_error
-    assert "no run of it was graded" in lost.content[0].text
+    assert "none of its runs was graded" in lost.content[0].text
     assert "not graded" in good(tmp_path, "show_sample", evaluation="mixed", sample="s-3")[1]
 
 

@@ -386,7 +386,7 @@ def test_what_cannot_be_decided_still_shows_the_samples_and_says_why(shop: Api) 
         ("?of=one&of=strict", "the policy that graded these evaluations is not the same"),
         ("?of=one&of=two&policy=none", "none"),
         ("?of=one&of=two&policy=workflow", "error lib-005"),
-        ("?of=one&of=two&policy=../x.yaml", "is not a name on the shelf"),
+        ("?of=one&of=two&policy=../x.yaml", "is not a name in the library"),
     ):
         found = get(shop, query)
         assert words.lower() in found.text.lower(), (query, found.text)

@@ -724,7 +724,7 @@ def test_a_result_that_does_not_add_up_opens_no_gate(shop: Shop, empty: Api) -> 
     other = stored(
         empty, "exam", {**document, "rubric": "../../secret.yaml", "policy": "../../secret.yaml"}
     )
-    assert "is not on the shelf of this server" in get(empty, f"/exams/{other}").text
+    assert "is not in this server's library" in get(empty, f"/exams/{other}").text
 
 
 # --- judges

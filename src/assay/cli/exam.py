@@ -150,7 +150,7 @@ def outcome_of(options: Options, document: Document, *, rubric: str | None = Non
             raise
         raise InputError(
             "EXM-012",
-            f"was graded with {result.rubric}, which is not on the shelf.",
+            f"was graded with {result.rubric}, which is not in the library.",
             where=document.file,
             fix="Name the rubric's file with --rubric, or its folder with --library.",
         ) from None

@@ -202,7 +202,7 @@ def _meant_stored(options: Options, stored: StoredInput) -> str:
     if options.run is not None and meant is None:
         raise others.unknown(options.run, stored)
     if meant not in graded:
-        raise NotEnoughEvidence("FIL-005", "no run of it was graded.", where=stored)
+        raise NotEnoughEvidence("FIL-005", "none of its runs was graded.", where=stored)
     assert meant is not None
     return meant
 

@@ -251,7 +251,7 @@ def _lines(found: dict[str, MeasuredBias]) -> Iterator[str]:
         rate = measured.detail.get("inconsistency_rate") if name == "position" else None
         if rate and rate["value"] is not None:
             yield (
-                f"order: {rate['value']:.3f} of the pairs are judged by their order"
+                f"order: {rate['value']:.3f} of the pairs are decided by their order"
                 f" ({rate['low']:.3f} to {rate['high']:.3f})."
             )
 

@@ -196,7 +196,7 @@ COMMANDS = {
                 default="random",
                 help=(
                     f"{', '.join(DRAWS)}: any sample; where judge and rules are furthest apart; or"
-                    " nearest to a floor or the pass line (default: random). A judge may"
+                    " nearest to a floor or the passing score (default: random). A judge may"
                     " gate only on random labels"
                 ),
             ),

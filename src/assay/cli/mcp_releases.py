@@ -198,6 +198,6 @@ def set_baseline(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer
     }
     text = (
         f"The baseline {stored.name} is set: {count(stored.record['runs'], 'run')} of"
-        f" {count(stored.record['samples'], 'sample')}. An older one of that name stays."
+        f" {count(stored.record['samples'], 'sample')}. Older versions stay."
     )
     return ToolAnswer(document, text)

@@ -191,4 +191,4 @@ def graded_runs(project: ServedProject, reference: str) -> Iterator[GradedRuns]:
 
 def nothing_graded(name: str) -> NotEnoughEvidence:
     """The error for runs of which none has a grade."""
-    return NotEnoughEvidence("FIL-005", "no run of it was graded.", where=name)
+    return NotEnoughEvidence("FIL-005", "none of its runs was graded.", where=name)

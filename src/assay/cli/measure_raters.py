@@ -286,7 +286,7 @@ def _pairwise_lines(document: dict[str, Any]) -> list[str]:
     lines += [
         _line("position_bias", bias),
         (
-            f"first place picked {count(bias['first_position_picks'], 'time')}, second"
+            f"first position picked {count(bias['first_position_picks'], 'time')}, second"
             f" {bias['second_position_picks']:,}"
         ),
     ]

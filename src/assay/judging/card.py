@@ -274,7 +274,7 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
             "inconsistency",
             _value(card.inconsistency_rate),
             terms.max_inconsistency,
-            "its rate of pairs judged by their order",
+            "its rate of pairs decided by their order",
         ),
         _limit("position", leaning, terms.max_position_bias, "its position bias"),
         _limit("padding", _value(padding), terms.max_padding_bias, "its bias to padded texts"),

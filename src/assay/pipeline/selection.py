@@ -88,7 +88,7 @@ def shelf_name(name: str, kind: str) -> str:
     if is_yaml_name(name) or "/" in name or "\\" in name or name.startswith("."):
         raise ShelfError(
             "LIB-001",
-            f"a run names its {kind} by its name on the shelf, not by a path: {name!r}.",
+            f"a run names its {kind} by its name in the library, not by a path: {name!r}.",
             fix=f"Use --{kind} for a file.",
         )
     return name

@@ -197,7 +197,7 @@ def check_name(name: str) -> str:
     ):
         raise Problem(
             422,
-            f"{name[:80]!r} is not a name on the shelf.",
+            f"{name[:80]!r} is not a name in the library.",
             code="LIB-001",
             fix="/api/v1/library/{profiles,policies,rubrics} list them.",
         )

@@ -301,7 +301,7 @@ def _letters(side: SummaryBlock) -> str:
     """
     if len(side.policies) > 1:
         return (
-            f"of {len(side.policies)} policies, and so not counted together:"
+            f"under {len(side.policies)} policies, so they are not counted together:"
             f" {', '.join(side.policies)}"
         )
     return phrase(

@@ -116,7 +116,7 @@ def cascade_lines(cascade: Mapping[str, Any]) -> Iterator[str]:
     if cascade["false_negatives"]:
         yield from (f"  {printable(sentence)}" for sentence in cascade["diagnosis"])
     else:
-        yield "  no mark falls: no answer here needs this step"
+        yield "  no marks are lost: no answer here needs this step"
 
 
 def review_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -157,7 +157,7 @@ def recalibration_lines(document: Mapping[str, Any]) -> Iterator[str]:
         )
     yield (
         f"mean change {document['mean_change']:+}, largest {document['largest_change']:+};"
-        f" {document['gates_turned']} gates and {len(document['orders_turned'])} orders turn"
+        f" {document['gates_turned']} gates and {len(document['orders_turned'])} rankings change"
     )
 
 

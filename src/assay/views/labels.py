@@ -26,7 +26,7 @@ from assay.views.pieces import absent, clip, link, listed, moment, number, phras
 DRAWN = {
     "random": "at random",
     "disagree": "where judge and rules disagree most",
-    "near-floor": "nearest to a floor or the pass line",
+    "near-floor": "nearest to a floor or the passing score",
 }
 LISTED = 100
 """Items of a list; a page must not grow with the set."""

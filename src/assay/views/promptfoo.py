@@ -101,8 +101,8 @@ class PromptfooAssertion(Spooled):
         if reported := self._reported(convert(first["required"]["workflow"], Workflow)):
             raise UsageError(
                 "CLI-001",
-                f"an answer alone can't be graded: nothing in it fills {', '.join(reported)}, so"
-                " every output would lose that.",
+                f"an answer alone can't be graded: it doesn't provide {', '.join(reported)}, so"
+                " every output would fail.",
                 fix=(
                     "Give a profile with --profile that measures all its criteria and has no gate"
                     " with `verdict: true`; `assay library list profiles` shows the bundled ones."

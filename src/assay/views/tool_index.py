@@ -46,7 +46,7 @@ OLDER = 20
 MEANING = {
     "operational": "every node is stable",
     "partial": "some nodes are graded, not all are stable",
-    "blocked": "nothing is graded, and something cannot be",
+    "blocked": "nothing is graded, and something can't be graded",
     "pending": "nothing is graded yet",
     "rejected": "a node is rejected by a veto",
 }
@@ -371,7 +371,7 @@ def _origin(version: IndexVersion, policies: Sequence[str], author: str | None) 
     pairs = [
         ("Scoring system", shown(index.scoring_system)),
         ("Grading system", shown(index.grading_system)),
-        ("Policy", f"an index names none; the shelf has {known} of this family"),
+        ("Policy", f"an index names none; the library has {known} for this family"),
         stored,
         by,
     ]

@@ -69,7 +69,7 @@ def page(report: LegibilityReport, scale: Sequence[tuple[str, str]]) -> str:
     parts.append(
         section(
             "How the score is calculated",
-            Table("Cost of each fault", ("What", Column("Effect", "wide")), scale),
+            Table("Points lost per fault", ("What", Column("Effect", "wide")), scale),
             id="scale",
         )
     )

@@ -291,7 +291,7 @@ def check_record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Secti
         ("Scored by", code(check.system)),
         *provenance(stored.digest, stored.stored, stored.author),
     ]
-    table = Table("Cost of each fault", ("What", Column("Effect", "wide")), scale)
+    table = Table("Points lost per fault", ("What", Column("Effect", "wide")), scale)
     return section(
         "Record",
         *([Details("How the legibility score is calculated", [table])] if scale else []),

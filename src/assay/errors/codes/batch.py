@@ -14,7 +14,7 @@ CODES: dict[str, ErrorCode] = {
         "Write weights with fewer decimals.",
     ),
     "BAT-003": ErrorCode(
-        "A batch lacks a column, or was given the name of one that does not exist.",
+        "A batch lacks a column, or a column that you named does not exist.",
         "Map the column with `--map`, or correct the name.",
     ),
     "BAT-004": ErrorCode(
@@ -122,7 +122,7 @@ CODES: dict[str, ErrorCode] = {
         "Give an output of `assay batch` over workflows, with its record.",
     ),
     "BAT-061": ErrorCode(
-        "A decision over batches cannot do what was asked.",
+        "A decision over batches does not support what was requested.",
         "Give one batch on each side, without the options that the message names.",
     ),
     "BAT-070": ErrorCode(

@@ -18,7 +18,7 @@ CODES: dict[str, ErrorCode] = {
         "Remove one of the two; which of them counts would depend on the reader.",
     ),
     "FIL-004": ErrorCode(
-        "A file, a line or a nesting exceeds the limit.",
+        "A file or a line is too large, or nests too deep.",
         "Split the file, or make what the message names smaller.",
     ),
     "FIL-005": ErrorCode(
@@ -58,11 +58,11 @@ CODES: dict[str, ErrorCode] = {
         "Put it into an environment variable and write only the variable's name (`key_env`).",
     ),
     "LIB-001": ErrorCode(
-        "Nothing on the shelf has this name.",
+        "Nothing in the library has this name.",
         "Use a name that `assay library list` prints, or pass `--library DIR`.",
     ),
     "LIB-002": ErrorCode(
-        "A file on the shelf lacks something, or contains something it must not.",
+        "A library file lacks something required, or contains something that is not allowed.",
         "Correct the line that the message names; `assay library check FILE` reports all faults.",
     ),
     "LIB-003": ErrorCode(
@@ -82,7 +82,7 @@ CODES: dict[str, ErrorCode] = {
         "Update or remove the plugin; `assay doctor` lists the installed ones.",
     ),
     "CLI-001": ErrorCode(
-        "The command line is not one that the command understands.",
+        "The command does not understand its arguments.",
         "Read `assay VERB --help`.",
     ),
     "CLI-002": ErrorCode(
@@ -90,15 +90,15 @@ CODES: dict[str, ErrorCode] = {
         "Check the token's permissions, the repository and the number of the pull request.",
     ),
     "MCP-001": ErrorCode(
-        "A call of a tool of `assay mcp` has arguments that don't fit.",
+        "A call to a tool of `assay mcp` has invalid arguments.",
         "Follow the tool's input schema.",
     ),
     "MCP-002": ErrorCode(
-        "A path in a call of a tool of `assay mcp` leaves the project folder.",
+        "A path in a call to a tool of `assay mcp` leads out of the project folder.",
         "Use a path inside the project folder.",
     ),
     "STA-001": ErrorCode(
-        "A statistic got an argument that it does not take.",
+        "A statistic got an invalid argument.",
         "Use a value within the range in the message.",
     ),
     "CNF-001": ErrorCode(

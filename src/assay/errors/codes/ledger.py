@@ -45,7 +45,7 @@ CODES: dict[str, ErrorCode] = {
         "Store a new record with another content.",
     ),
     "STO-010": ErrorCode(
-        "Something that is not a record was to be stored.",
+        "The document to store is not a record.",
         "Send a JSON object of a kind that the message lists.",
     ),
     "STO-011": ErrorCode(
@@ -100,7 +100,7 @@ CODES: dict[str, ErrorCode] = {
         "Use a token with the scope that the message names.",
     ),
     "SRV-404": ErrorCode(
-        "There is nothing at this address, or no such thing in this project.",
+        "Nothing is at this address, or this project does not have it.",
         "Check the path, the id, and the token's project.",
     ),
     "SRV-405": ErrorCode(

@@ -104,7 +104,7 @@ CODES: dict[str, ErrorCode] = {
         "Write the lists of test names as `assay measure tests --help` describes.",
     ),
     "SCO-035": ErrorCode(
-        "Two texts cannot be compared in the way that was asked for.",
+        "Two texts cannot be compared in the requested way.",
         "Choose a comparison that `assay measure text --help` lists, and give both texts.",
     ),
     "SCO-036": ErrorCode(
@@ -112,7 +112,7 @@ CODES: dict[str, ErrorCode] = {
         "Correct the line that the message names.",
     ),
     "SCO-037": ErrorCode(
-        "Raters cannot be compared in the way that was asked for.",
+        "Raters cannot be compared in the requested way.",
         "Name at least two columns that the file has, and a level that fits their values.",
     ),
     "SCO-038": ErrorCode(

@@ -22,7 +22,7 @@ CODES: dict[str, ErrorCode] = {
         "Name the persona that answered.",
     ),
     "GRD-007": ErrorCode(
-        "A model answered and is not named.",
+        "The model that answered is not named.",
         "Give the model's name.",
     ),
     "GRD-011": ErrorCode(

@@ -66,11 +66,11 @@ CODES: dict[str, ErrorCode] = {
         "Grade the answers again with `assay exam grade`.",
     ),
     "EXM-016": ErrorCode(
-        "A date cannot be scheduled from.",
+        "A schedule cannot start from this date.",
         "Write it as 2026-11-15.",
     ),
     "SBX-001": ErrorCode(
-        "The isolation that was asked for is not available.",
+        "The requested isolation is not available.",
         "Install bubblewrap, or choose an isolation that `assay doctor` shows as available.",
     ),
     "SBX-002": ErrorCode(
@@ -78,7 +78,7 @@ CODES: dict[str, ErrorCode] = {
         "Read the message; the workflow was not judged.",
     ),
     "SBX-003": ErrorCode(
-        "Something cannot be taken into the sandbox: a limit, a file or a text.",
+        "A limit, a file or a text cannot be used in the sandbox.",
         "Correct what the message names.",
     ),
     "JDG-001": ErrorCode(
@@ -125,7 +125,7 @@ CODES: dict[str, ErrorCode] = {
         "Label more samples: `assay label new`.",
     ),
     "JDG-011": ErrorCode(
-        "A criterion cannot be put to a judge: its scale or its anchors are missing.",
+        "A judge cannot score a criterion whose scale or anchors are missing.",
         "Add `scale` and `anchors` to the criterion of the rubric.",
     ),
     "REL-001": ErrorCode(

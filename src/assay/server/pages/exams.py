@@ -226,12 +226,12 @@ def _on_shelf(services: Services, kind: str, name: Any, digest: Any, record: typ
     known = {entry.id for entry in services.shelf.entries(kind)}
     loaded = services.shelf.load(kind, name) if name in known else None
     if not isinstance(loaded, record):
-        return f"{name} is not on the shelf of this server; `assay serve --library DIR` adds yours"
+        return f"{name} is not in this server's library; `assay serve --library DIR` adds yours"
     made = ExamRules(loaded) if isinstance(loaded, ExamPolicy) else Marking(loaded)  # type: ignore[arg-type]
     return (
         made
         if made.digest == digest
-        else f"{name} on the shelf is not the one that the result was made with"
+        else f"{name} in the library is not the one that the result was made with"
     )
 
 

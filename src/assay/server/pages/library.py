@@ -116,7 +116,7 @@ def _on_shelf(services: Services, kind: str) -> list[Part]:
         newest.append(rows[0])
         older += rows[1:]
     columns = ("Name", "For", Column("Title", "wide"), "From")
-    listed = Table(kind.capitalize(), columns, newest, absent="None on the shelf.")
+    listed = Table(kind.capitalize(), columns, newest, absent="None in the library.")
     folded = Details(count(len(older), "older version"), [Table(f"Older {kind}", columns, older)])
     return [listed, *([folded] if older else [])]
 

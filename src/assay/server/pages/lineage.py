@@ -209,7 +209,7 @@ def _links(services: Services, project: str, graded_run: RunWithGrades) -> Part:
         "Linked records",
         ("Record", "Relation", "Other record"),
         rows,
-        absent="This run is linked to nothing.",
+        absent="Nothing is linked to this run.",
     )
 
 

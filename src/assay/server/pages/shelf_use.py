@@ -110,4 +110,4 @@ def profiles_with(services: Services, kind: str, name: str) -> str:
         }
         if name in used[kind]:
             links.append(link(entry.id, address("library", "profiles", entry.id)))
-    return listed(links) if links else absent("no profile on this shelf")
+    return listed(links) if links else absent("no profile in this library")

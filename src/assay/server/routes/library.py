@@ -33,7 +33,7 @@ class Kind(StrEnum):
     rubrics = "rubrics"
 
 
-@router.get("/library/{kind}", summary="What is on the shelf")
+@router.get("/library/{kind}", summary="List profiles, policies or rubrics")
 def list_shelf(
     request: Request, kind: Kind, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:

@@ -41,7 +41,7 @@ _CHOICES = [
         "in": "query",
         "required": False,
         "schema": {"type": "string", "maxLength": 200},
-        "description": f"a {name} by its name on the shelf",
+        "description": f"a {name} by its name in the library",
     }
     for name in _KINDS
 ]
