@@ -61,10 +61,26 @@ def test_expected_stays_as_it_is_and_takes_in_what_stands_beside_it() -> None:
     both = {"expected": {"answer": "x"}, "expected_sources": "d"}
     assert prepared(both, outputs=["answer", "sources"]).expected == {"answer": "x", "sources": "d"}
     assert prepared(both).expected == {"answer": "x"}
-    assert prepared({"expected_relevant_ids": "d1"}).expected == {"relevant_ids": "d1"}
+    assert prepared({"expected_relevant_ids": "d1"}).expected == {"relevant_ids": ["d1"]}
     assert prepared({"expected": "x", "answer": "x"}).expected == {"answer": "x"}
     assert prepared({"expected_answer": ""}).expected is None
     assert prepared({"notes": "x"}).expected is None
+
+
+@each(
+    "text, ids",
+    [("d1.md", ["d1.md"]), ('["d1.md", "d2.md"]', ["d1.md", "d2.md"]), ("a, b", ["a, b"])],
+)
+def test_a_cell_gives_the_ids_of_relevant_passages(text: str, ids: list[str]) -> None:
+    for row in ({"expected.relevant_ids": text}, {"expected": {"relevant_ids": text}}):
+        assert prepared(row).expected == {"relevant_ids": ids}
+    own = {"outputs": ["answer", "relevant_ids"]}
+    assert prepared({"relevant_ids": text}, **own).expected == {"relevant_ids": text}
+
+
+def test_a_cell_that_is_no_list_is_refused() -> None:
+    with pytest.raises(InputError, match=r"samples\[0\]: `expected.relevant_ids` is not JSON"):
+        prepared({"expected.relevant_ids": "[d1.md]"})
 
 
 @each("value", ["140", 140, ["a", "b"], False])

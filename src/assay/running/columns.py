@@ -11,17 +11,20 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
+from assay.files.json_files import parse_json
 from assay.registry import nearest
 from assay.running.assertions import FIELD
 from assay.running.dataset import ID_FIELDS, LoadedDataset
 from assay.scoring.gate_rules import is_absent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from assay.running.workflow import LoadedWorkflow
 
 _EXPECTED = re.compile(r"(?i)(?:expected|gold)[_.-](.+)")
+_LISTS = ("relevant_ids", "tool_calls", "tools", "handoffs")
+"""What measures read under `expected` as a list."""
 
 MAX_SHOWN = 40
 
@@ -94,6 +97,29 @@ def expected_of(
         if name in expected and expected[name] != value:
             raise _twice(dataset, place, name)
     return {**named, **expected}
+
+
+def with_lists(expected: Any, *, known: Collection[str], where: str, place: str) -> Any:
+    """What is expected, with text where measures read a list as that list: JSON, or one entry. A
+    cell of a table can't be anything else. `known` are the outputs of the workflow.
+    """
+    if not isinstance(expected, dict):
+        return expected
+    lists: dict[str, Any] = {}
+    for name in _LISTS:
+        value = expected.get(name)
+        if name in known or not isinstance(value, str):
+            continue
+        try:
+            lists[name] = parse_json(value.encode()) if value.lstrip().startswith("[") else [value]
+        except ValueError as error:
+            raise InputError(
+                "RUN-002",
+                f"{place}: `expected.{name}` is not JSON: {error}.",
+                where=where,
+                fix='Write a list, such as ["a", "b"], or one entry.',
+            ) from None
+    return {**expected, **lists}
 
 
 def _twice(dataset: LoadedDataset, place: str, name: str) -> InputError:

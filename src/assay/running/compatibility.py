@@ -13,7 +13,13 @@ from msgspec import UNSET
 
 from assay.errors import EvidenceError, Fault, InputError
 from assay.running.assertions import FIELD, read_assertions
-from assay.running.columns import column_uses, expected_of, expected_outputs, is_misspelt_assert
+from assay.running.columns import (
+    column_uses,
+    expected_of,
+    expected_outputs,
+    is_misspelt_assert,
+    with_lists,
+)
 from assay.running.dataset import LoadedDataset, lookup
 from assay.scoring.gate_rules import is_absent
 
@@ -112,12 +118,17 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
             PreparedSample(
                 sample.id,
                 inputs,
-                expected_of(
-                    row,
-                    dataset,
-                    by_name,
-                    known=list(workflow.outputs),
-                    required=workflow.required_outputs,
+                with_lists(
+                    expected_of(
+                        row,
+                        dataset,
+                        by_name,
+                        known=list(workflow.outputs),
+                        required=workflow.required_outputs,
+                        place=sample.where,
+                    ),
+                    known=workflow.outputs,
+                    where=dataset.where,
                     place=sample.where,
                 ),
                 dataset.group(row),
