@@ -71,6 +71,20 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_decision_names_the_command_that_explains_the_largest_drop(
+    assay: Any, files: Path
+) -> None:
+    done = assay("gate", "worse.jsonl", "--baseline", "base.jsonl")
+    line = done.out.splitlines()[-1]
+    fell = assay("gate", "worse.jsonl", "--baseline", "base.jsonl", "--json").json()["worse"][0]
+    assert line == f"assay explain worse.jsonl --run {fell['sample']}  # why"
+    assert assay(*line.split()[1:5]).code == 0
+    for other in ("better.jsonl", "unclear.jsonl", "few.jsonl"):
+        assert "assay explain" not in assay("gate", other, "--baseline", "base.jsonl").out
+    stream = (files / "worse.jsonl").read_text()
+    assert "assay explain" not in assay("gate", "-", "--baseline", "base.jsonl", stdin=stream).out
+
+
 def test_a_slice_that_no_sample_of_the_baseline_has_never_promotes(assay: Any, files: Path) -> None:
     given = ("gate", "better.jsonl", "--baseline", "base.jsonl")
     assert assay(*given).code == 0

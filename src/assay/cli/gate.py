@@ -184,8 +184,10 @@ def _decide_and_store(
 
 def _finish(options: Options, document: Decision) -> int:
     from assay.cli import terminal
+    from assay.cli.gate_worst import why_command
     from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
     from assay.views import junit
+    from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
@@ -211,9 +213,9 @@ def _finish(options: Options, document: Decision) -> int:
     if options.attest:
         _attest(options, document)
     for note in document.notes or ():
-        if note.startswith((SAME_EVIDENCE, MIXED_VERSIONS)):
+        if options.json and note.startswith((SAME_EVIDENCE, MIXED_VERSIONS)):
             opt.note(note)
-    show = partial(terminal.show, summary)
+    show = partial(terminal.show, [*summary, *map(Note, why_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
 

@@ -1,13 +1,19 @@
-"""The worst samples of a candidate, kept while it is read, for the pages of a decision."""
+"""The worst samples of a candidate, kept while it is read, for the pages of a decision; and the
+command that explains one.
+"""
 
 from __future__ import annotations
 
 import os
 
+from assay.cli.hints import GRADED_BY, command, given
+from assay.cli.ledger import ledger_options
 from assay.cli.parsing import Options
 from assay.errors import UsageError
-from assay.files.json_files import Document
+from assay.files.json_files import Document, StoredInput
+from assay.files.own_files import is_batch_output
 from assay.pipeline.grading import Graded
+from assay.records.decision import Decision
 from assay.views.blocks import Part, section
 from assay.views.documents import plain
 from assay.views.report_evidence import evidence_block, kept_evidence
@@ -49,6 +55,20 @@ class CandidateWorst:
             folds.append(evidence_block(row, kept, result, place, opened=place == 1))
         title = "Worst samples of the candidate"
         return [section(title, *folds, id="worst")] if folds else []
+
+
+def why_command(options: Options, document: Decision) -> list[str]:
+    """The command that explains the sample on which the candidate fell most."""
+    fell = next((item for item in document.worse if item.candidate is not None), None)
+    if document.outcome != "reject" or fell is None or len(options.files) > 1:
+        return []
+    file = options.files[0]
+    if file == "-" or is_batch_output(file):
+        return []
+    policy = given(options, "--grading-policy")[1:]
+    words = ("explain", file, "--run", fell.sample, *(("--policy", *policy) if policy else ()))
+    ledger = ledger_options(options) if isinstance(file, StoredInput) else ""
+    return [f"{command(*words, options=options, carry=GRADED_BY)}{ledger}  # why"]
 
 
 def write_step_summary(text: str) -> None:
