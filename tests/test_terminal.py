@@ -82,6 +82,15 @@ def test_without_the_extra_plain_text_is_due(
     assert not any("█" in line for line in lines)
 
 
+def test_a_gate_that_fails_is_named_once(screen: Screen) -> None:
+    run = next(one for one in results() if one["hard_gate_failures"])
+    show_explanation(run)
+    shown = text_of(screen)
+    for name, gate in run["hard_gates"].items():
+        assert shown.count(f"] {name}: ") == (gate["status"] == "pass")
+        assert shown.count(f"Gate {name} ") == (gate["status"] != "pass")
+
+
 @pytest.mark.parametrize("show", [show_grades, lambda: show_explanation(results()[5])])
 def test_no_colour_means_none_and_the_words_stay(
     show: Any, screen: Screen, monkeypatch: pytest.MonkeyPatch

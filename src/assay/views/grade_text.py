@@ -1,4 +1,5 @@
-"""A grade for a terminal: the verdict, the points as bars, the sentences, the gates and the notes.
+"""A grade for a terminal: the verdict, the points as bars, the sentences, the gates that no
+sentence names, and the notes.
 
 It has the same content as the page of a grade (see `grade`), in an order that suits lines of text.
 """
@@ -23,18 +24,20 @@ def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) ->
     named the profile or the rubric, if not the command line.
     """
     head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
+    sentences = [_ended_once(with_verdict(one, result)) for one in result["explanation"]]
     gates = [
         Note(
             f"  [{MARKS[gate['status']]:<4}] {name}: {gate['reason']}",
             "" if gate["status"] == "pass" else "bad",
         )
         for name, gate in result["hard_gates"].items()
+        if not any(one.startswith(f"Gate {name} ") for one in sentences)
     ]
     notes = [*result["placement"]["notes"], *result["notes"]]
     return [
         Note(head + passed_word(result["passed"]), "good" if result["passed"] is True else "bad"),
         _bars(result["criteria"]),
-        Sentences([_ended_once(with_verdict(one, result)) for one in result["explanation"]]),
+        Sentences(sentences),
         *gates,
         Sentences([f"note: {note}" for note in notes]),
         small(f"  {_used(result, named_by or {})}"),
