@@ -459,6 +459,30 @@ def test_a_waiting_job_fails_if_assay_yaml_has_other_rules_by_now(tmp_path: Path
         assert fault["message"] == "the profile of assay.yaml is 'rag@1', not 'rag@2'."
 
 
+def test_a_job_is_not_done_by_a_server_with_other_rules(tmp_path: Path) -> None:
+    url, profiles = f"sqlite:///{tmp_path}/l.db", tmp_path / "library" / "profiles"
+    profiles.mkdir(parents=True)
+    text = Shelf().read(Shelf().find("profiles", "code-repair@2").path).decode()
+    (profiles / "code-repair@3.yaml").write_text(text.replace("version: 2", "version: 3"))
+    with serving(url) as api:
+        api.post("/runs", runs(1))
+        asked = api.post("/jobs", {"kind": "rescore"}).json()["asked"]
+    for changes, state in (
+        ({}, "done"),
+        ({"policy": "workflow-judged"}, "failed"),
+        ({"release": ReleaseSettings(config="assay.yaml", profile="code-repair@1")}, "failed"),
+        ({"library": str(profiles.parent)}, "failed"),  # from which runs choose by their family
+    ):
+        with open_ledger(url) as ledger:
+            job = jobs.new(jobs.AGAIN, "default", json.dumps(asked).encode(), author=None)
+            jobs.create(ledger.database, job)
+        with serving(url, **changes) as api:
+            ended = _finished(api, f"/api/v1/jobs/{job.id}", state)["progress"]
+            assert (ended["written"], ended["seen"]) == (0, int(state == "done"))
+            if state == "failed":
+                assert ended["faults"][0]["code"] == "RUN-005"
+
+
 def test_a_job_counts_every_record_that_it_could_not_grade(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

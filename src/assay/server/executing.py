@@ -23,7 +23,7 @@ from assay.running.workflow import read_workflow
 from assay.server.background import Background, is_dead, own_name
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
-from assay.server.graded_by import grader_of, rules_digest
+from assay.server.graded_by import check_rules, grader_of, rules_digest
 from assay.server.state import Services
 from assay.store import jobs
 from assay.store.drafts import Draft
@@ -255,14 +255,7 @@ class ExecutionWork:
         path = self._offered.workflow_file(workflow["id"], workflow["version"])
         subject = Workflow(**read_workflow(path).subject())
         grader = grader_of(self._services, self._job.project)
-        rules = rules_digest(grader, subject)
-        if rules != accepted.get("rules", rules):
-            raise InputError(
-                "RUN-005",
-                "the profile, rubric or policy is not the one that this execution was accepted"
-                " with: its runs would be graded by two sets of rules.",
-                fix="Ask for a new execution, or restore the rules.",
-            )
+        check_rules(accepted, rules_digest(grader, subject), "execution")
         source: dict[str, Any] = {
             "id": dataset["id"],
             "version": dataset["version"],

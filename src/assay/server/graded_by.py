@@ -26,6 +26,10 @@ def grader_of(
     """The grader of evidence that arrives: by assay.yaml, else by what the request names, else by
     what each run names.
     """
+    return services.grader(project, **_rules(services, named))
+
+
+def _rules(services: Services, named: Mapping[str, str | None]) -> dict[str, Any]:
     rules = with_configured(services, named, policy="policy")
     own = services.settings.release
     if any(own.additions):  # required of every run, even of one that was made without the scorers
@@ -37,7 +41,27 @@ def grader_of(
                 fix="Add `profile:` to assay.yaml.",
             )
         rules["profile"] = own.extended
-    return services.grader(project, **rules)
+    return rules
+
+
+def library_digest(services: Services, named: Mapping[str, str | None]) -> str:
+    """All that may grade a run under what a request names, as one digest: the chosen profile,
+    rubric and policy, and the library that runs choose from.
+    """
+    chosen = {"policy": services.settings.policy, **_rules(services, named)}
+    loaded = {kind: services.shelf.load(_KINDS[kind], name) for kind, name in chosen.items()}
+    return digest({"library": services.library, **loaded})
+
+
+def check_rules(asked: Mapping[str, Any], rules: str, what: str) -> None:
+    """Refuse to continue something under other rules than those it was accepted with."""
+    if rules != asked.get("rules", rules):
+        raise InputError(
+            "RUN-005",
+            f"the profile, rubric or policy is not the one that this {what} was accepted with: its"
+            " runs would be graded by two sets of rules.",
+            fix=f"Ask for a new {what}, or restore the rules.",
+        )
 
 
 def rules_digest(grader: BasedGrader, workflow: Workflow) -> str:

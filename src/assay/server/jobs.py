@@ -18,7 +18,7 @@ from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
 from assay.server.background import Background, is_dead, own_name
 from assay.server.evaluating import end_silent, internal_error, take_up
-from assay.server.graded_by import grader_of
+from assay.server.graded_by import check_rules, grader_of, library_digest
 from assay.server.grading import make, make_again
 from assay.server.problems import Problem
 from assay.server.state import Services
@@ -162,6 +162,7 @@ class JobWorker:
         request = job.request()
         kinds = ("policy", "profile", "rubric")
         named = {name: request[name] for name in kinds if name in request}
+        check_rules(request, library_digest(self._services, named), "job")
         grader = grader_of(self._services, job.project, named)
         ledger = self._services.ledger
         before = grades_of(ledger.database, job.project, [item.digest for item in items])

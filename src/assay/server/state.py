@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from fastapi import Depends, Request
@@ -60,6 +61,9 @@ class Services:
         self.metrics = Metrics()
         self._held = library_of(settings)
         self.shelf = Shelf(held=self._held)
+        self.library = digest(
+            sorted(sha256(file or b"").hexdigest() for file in self._held.files.values())
+        )
         self.shelf.policy(settings.policy)
         own = settings.release
         self._named = {settings.policy, own.extended, *own.graded_by.values()}

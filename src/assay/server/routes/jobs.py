@@ -11,7 +11,7 @@ from starlette.responses import Response
 from assay.canon import encode
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import grader_of
+from assay.server.graded_by import grader_of, library_digest
 from assay.server.problems import Problem
 from assay.server.requests import JobRequest
 from assay.server.state import SERVICES, Services
@@ -51,6 +51,7 @@ async def post_job(
         services.ledger.find, kind, body.filters or {}, project=principal.project, limit=1
     )
     kept = {name: value for name, value in asdict(body).items() if value is not None}
+    kept["rules"] = library_digest(services, named)
     queued = stored_jobs.new(
         stored_jobs.AGAIN, principal.project, encode(kept), author=principal.author
     )
