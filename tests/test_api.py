@@ -177,6 +177,15 @@ def test_a_run_counts_once_and_samples_may_come_from_a_generator(
     with pytest.raises(NotEnoughEvidence, match="contains no runs"):
         assay.summary(str(file), str(empty), profile=profile)
     file.write_text(file.read_text() * 2)
+    rows: Any = [found.runs[0]]
+    for call in (
+        lambda: assay.load(rows),
+        lambda: assay.summary(rows),
+        lambda: assay.gate(rows, found),
+        lambda: assay.gate(found, rows),
+    ):
+        with pytest.raises(AssayError, match=r"^runs can't be read from list\."):
+            call()
     for read in (assay.load, assay.summary):
         with pytest.raises(InputError, match="appears more than once"):
             read(str(file), profile=profile)

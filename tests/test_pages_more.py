@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -770,6 +770,21 @@ def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None
     assert (
         "There is no older card of this judge" in get(shop, f"/judges/{shop.stock.old_card}").text
     )
+
+
+def test_the_cards_of_a_judge_are_in_the_order_of_their_moments(empty: Api) -> None:
+    newer, older = card(days=2), card(days=2)
+    del older["digest"]
+    ago = datetime.fromisoformat(newer["made_at"]) - timedelta(hours=1)
+    older["made_at"] = ago.astimezone(timezone(timedelta(hours=14))).isoformat()
+    assert older["made_at"] > newer["made_at"], "as text"
+    digests = [
+        empty.post("/cards", one).json()["digest"]
+        for one in (newer, {**older, "digest": digest_of(older)})
+    ]
+    found = [get(empty, f"/judges/{one}").text for one in digests]
+    assert ["There is a newer card" in text for text in found] == [False, True]
+    assert ["There is no older card" in text for text in found] == [False, True]
 
 
 def test_an_audit_and_a_calibration_are_shown_as_far_as_they_go(empty: Api) -> None:

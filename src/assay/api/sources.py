@@ -182,6 +182,14 @@ class SourceReader:
         """The runs or grades of a source."""
         if isinstance(source, EvaluationOutcome):
             yield from source.documents()
+        elif not isinstance(source, str):
+            raise InputError(
+                "API-001",
+                f"runs can't be read from {type(source).__name__}.",
+                fix="Pass the path of a file of runs as text, the name of a stored evaluation, or"
+                " the result of `assay.evaluate`, `assay.run` or `assay.load`. `assay.grade` takes"
+                " a run itself.",
+            )
         elif is_path(source):
             _refuse_foreign(source)
             yield from stream_documents(source)
@@ -194,7 +202,7 @@ class SourceReader:
         """The runs of a baseline, which may also be a stored one by its name, as for the command;
         the caller, who knows the policy, refuses one that is too old.
         """
-        if isinstance(source, EvaluationOutcome) or is_path(source):
+        if not isinstance(source, str) or is_path(source):
             yield from self.documents(source)
             return
         folder = find_upwards(BASELINES) or BASELINES

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from assay.archive.compared import newest_evaluations
+from assay.canon import time_of
 from assay.errors import AssayError
 from assay.grading.policy import JudgeTerms, Policy, make_rules
 from assay.judging.card import admit, age_days, newest, read_card
@@ -30,6 +31,11 @@ class StoredCard(NamedTuple):
 
     item: Item
     card: JudgeCard
+
+    @property
+    def made(self) -> datetime:
+        """When the card was made; one that doesn't say so is the oldest."""
+        return time_of(self.card.made_at, UTC) or datetime.min.replace(tzinfo=UTC)
 
 
 def policies(services: Services) -> dict[str, JudgeTerms]:
@@ -92,7 +98,7 @@ def cards_of(services: Services, project: str, model: str) -> list[StoredCard]:
     """The stored cards of one judge among the newest, the newest first."""
     items = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
     cards = [one for one in map(stored_card, items) if one is not None and one.card.model == model]
-    return sorted(cards, key=lambda one: one.card.made_at, reverse=True)
+    return sorted(cards, key=lambda one: one.made, reverse=True)
 
 
 def drift_chart(cards: Sequence[StoredCard]) -> Chart:
@@ -159,7 +165,7 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
 
 
 def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]:
-    past = [one.item.tree() for one in cards if one.card.made_at < latest.card.made_at]
+    past = [one.item.tree() for one in cards if one.made < latest.made]
     if not past:
         return "", "There is no older card of this judge to compare this one with."
     try:

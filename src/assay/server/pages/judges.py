@@ -171,7 +171,7 @@ def show_judge(
         parts.admissions(kept.card, parts.policies(services), now, is_current=is_current),
         age=parts.age_of(kept.card, now),
         url=url,
-        notes=[_newer(cards[0])] if cards and cards[0].card.made_at > kept.card.made_at else [],
+        notes=[_newer(cards[0])] if cards and cards[0].made > kept.made else [],
         drift=parts.drift_view(kept, cards),
         used=[parts.used_section(services, principal.project, kept.card)],
         label_page="/label" if "/label" in request.app.state.page_paths else "",
