@@ -25,6 +25,7 @@ from assay.store.ledger import open_ledger
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, description, frames, is_running, serving, until
+from test_pages_compare import settings_in
 from test_server_events import Watcher
 
 if TYPE_CHECKING:
@@ -587,6 +588,37 @@ def test_an_execution_is_not_continued_under_other_rules(url: str, tmp_path: Pat
         found = finished(api, made)
         assert (found["state"], found["counts"]["failed"]) == ("failed", 1)
         assert "would be graded by two sets of rules" in found["faults"][0]["message"]
+
+
+def test_the_scorers_of_assay_yaml_see_the_runs_that_a_server_executes(
+    url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "checks.py").write_text(
+        "def brief(outputs):\n    return 1 if len(outputs['answer']) < 9 else 0.5\n\n"
+        "def polite(outputs):\n    return outputs['answer'] != 'RUDE', 'a word'\n"
+    )
+    scorers = "scorers: [{target: 'checks:brief', weight: 0.2}]\ngates: [{target: 'checks:polite'}]"
+    settings = settings_in(tmp_path, f"profile: dag-review@1\n{scorers}\n")
+    with executing(url, tmp_path, release=settings) as api:
+        made = finished(api, ask(api, asked("fine", "rude", "at great length")))
+        assert (made["state"], made["counts"]["done"]) == ("done", 3), made["faults"]
+        grades = [api.get(f"/runs/{one['digest']}/grade").json() for one in made["runs"]]
+        raws = [
+            next(item["raw_score"] for item in grade["criteria"] if item["name"] == "brief")
+            for grade in grades
+        ]
+        assert (sorted(raws), len({grade["profile"] for grade in grades})) == ([0.5, 1, 1], 1)
+        polite = sorted(grade["hard_gates"]["polite"]["status"] for grade in grades)
+        assert polite == ["fail", "pass", "pass"]
+        waiting = ask(api, asked("wait go"))
+        (tmp_path / "checks.py").write_text("def brief(outputs):\n    return 1\n")
+    (tmp_path / "workflows" / "review" / "go").touch()
+    with executing(url, tmp_path, release=settings) as api:
+        assert "the code is not the one" in finished(api, waiting)["faults"][0]["message"]
+    settings = settings_in(tmp_path, f"{scorers}\n")
+    with executing(url, tmp_path, release=settings) as api:
+        refused = api.post("/runs", asked("fine"))
+        assert (refused.status_code, "no profile to add them to" in refused.text) == (422, True)
 
 
 # --- gold

@@ -5,11 +5,15 @@ a server can be started with.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from msgspec import Struct
 
 from assay.files.yaml_files import is_yaml_name
 from assay.release.policy import Bars
+from assay.running.post_run import scorer_additions
+from assay.running.scorer_results import Scorer
+from assay.running.scorers import PlacedScorer
 from assay.scoring.extension import Additions
 
 
@@ -23,10 +27,12 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
     profile: str | None = None
     rubric: str | None = None
     grading_policy: str = "workflow"
-    additions: Additions = Additions()
-    """The gates and criteria that the scorers of the file require of every run."""
+    scorers: tuple[Scorer, ...] = ()
+    """The scorers and gates that the file declares."""
     extended: str | None = None
-    """The file of the profile with these additions; None if there are none, or no profile."""
+    """The file of the profile with what the scorers add; None if that is nothing, or without a
+    profile.
+    """
     only_command: tuple[str, ...] = ()
     """Other options that the file sets for `assay gate`, which only the command applies."""
 
@@ -34,6 +40,17 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
     def source(self) -> str:
         """The name of the file."""
         return os.path.basename(self.config or "")
+
+    @property
+    def placed_scorers(self) -> list[PlacedScorer]:
+        """The scorers with the folder of the file."""
+        folder = Path(os.path.dirname(self.config or "")).resolve()
+        return [PlacedScorer(scorer, folder, self.source) for scorer in self.scorers]
+
+    @property
+    def additions(self) -> Additions:
+        """The gates and criteria that the scorers require of every run."""
+        return scorer_additions(self.placed_scorers)
 
     @property
     def graded_by(self) -> dict[str, str]:

@@ -31,9 +31,11 @@ def release_settings(options: Options) -> ReleaseSettings:
     gate = load_command("gate").parse("gate", ["--config", options.config.path])
     gate.library = options.library
     rules_of(gate)
-    additions = scorer_additions(configured_scorers(gate))
+    scorers = configured_scorers(gate)
     has_base = gate.profile is not None or options.config.chosen("workflow") is not None
-    extended = asked_profile(gate, gate.profile) if any(additions) and has_base else None
+    extended = (
+        asked_profile(gate, gate.profile) if any(scorer_additions(scorers)) and has_base else None
+    )
     is_typed = options.sources.get("policy") == COMMAND_LINE  # it wins over the file
     from_file = [name for name, source in gate.sources.items() if source not in _ELSEWHERE]
     return ReleaseSettings(
@@ -43,7 +45,7 @@ def release_settings(options: Options) -> ReleaseSettings:
         profile=None if gate.profile is None else _absolute(gate.profile),
         rubric=None if gate.rubric is None else _absolute(gate.rubric),
         grading_policy=_absolute(options.policy if is_typed else gate.grading_policy),
-        additions=additions,
+        scorers=tuple(one.scorer for one in scorers),
         extended=None if extended is None else _absolute(extended),
         only_command=tuple(
             f"--{name.replace('_', '-')}" for name in from_file if name not in _APPLIED

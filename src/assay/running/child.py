@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -40,6 +41,8 @@ from assay.running.runner import (
     utc_now,
     work_of,
 )
+from assay.running.scorer_results import Scorer
+from assay.running.scorers import PlacedScorer
 from assay.running.workflow import read_workflow
 from assay.scoring.profile import ProfileCriterion
 from assay.tracing.failures import describe
@@ -235,7 +238,12 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
     _watch_for_end(stream, asyncio.current_task())
     workflow = read_workflow(order["workflow"])
     dataset = _dataset(order["dataset"])
-    found = {"workflow": workflow.digest, "dataset": dataset.digest, "code": code_of(workflow)}
+    scorers = [
+        PlacedScorer(convert(one["scorer"], Scorer), Path(one["folder"]), one["where"])
+        for one in order["scorers"]
+    ]
+    code = code_of(workflow, scorers)
+    found = {"workflow": workflow.digest, "dataset": dataset.digest, "code": code}
     for what, digest in found.items():
         accepted = order[f"{what}_digest"]
         if digest != accepted:
@@ -257,7 +265,11 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
         workflow,
         dataset,
         settings,
-        after=after_of(workflow, criteria=convert(order["criteria"], list[ProfileCriterion])),
+        after=after_of(
+            workflow,
+            criteria=convert(order["criteria"], list[ProfileCriterion]),
+            scorers=scorers,
+        ),
         wire=wire,
         execution=order["execution"],
         crashed=dict(order["crashed"]),

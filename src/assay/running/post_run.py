@@ -65,9 +65,9 @@ def all_scorers(
     ]
 
 
-def code_of(workflow: LoadedWorkflow) -> str:
+def code_of(workflow: LoadedWorkflow, scorers: Iterable[PlacedScorer] = ()) -> str:
     """A digest of the code that makes and measures the runs of a workflow: its own, that of its
-    scorers, and the project that its patches are tested in.
+    scorers and of those in the configuration, and the project that its patches are tested in.
     """
     project = None
     if workflow.spec.repository is not None:
@@ -75,7 +75,7 @@ def code_of(workflow: LoadedWorkflow) -> str:
 
         project = project_digest(workflow)
     own = code_digest((name, workflow.folder) for name in workflow.code)
-    return digest([own, scorers_digest(all_scorers(workflow)), project])
+    return digest([own, scorers_digest(all_scorers(workflow, scorers)), project])
 
 
 def additions_of(

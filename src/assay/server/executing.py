@@ -268,6 +268,10 @@ class ExecutionWork:
             "workflow": path,
             "workflow_digest": workflow["digest"],
             "criteria": grader.plan_for(subject).criteria,
+            "scorers": [
+                {"scorer": one.scorer, "folder": str(one.folder), "where": one.where}
+                for one in self._services.settings.release.placed_scorers
+            ],
             "dataset": source,
             "dataset_digest": dataset["digest"],
             "code_digest": accepted.get("code"),

@@ -112,18 +112,6 @@ def with_configured(
     return {**given, **own.graded_by}
 
 
-def refuse_scorers(services: Services) -> None:
-    """Refuse to execute a workflow whose runs need the scorers of assay.yaml."""
-    own = services.settings.release
-    if any(own.additions):
-        raise Problem(
-            422,
-            f"{own.source} declares scorers or gates, which a server doesn't run.",
-            where="workflow",
-            fix="Run it with `assay run`, or move them to the workflow file.",
-        )
-
-
 def check_same(services: Services, what: str, name: str, wanted: str, *, field: str) -> None:
     """Refuse a name in a request that doesn't mean the rules of assay.yaml. Those may be a file or
     a part of assay.yaml: then the shelf doesn't have the name that results show.

@@ -34,7 +34,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
-from assay.server.graded_by import grader_of, refuse_scorers, rules_digest
+from assay.server.graded_by import grader_of, rules_digest
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.state import SERVICES, Services
@@ -147,7 +147,6 @@ def _execution_plan(
         prepared = prepare(workflow, dataset)
     except Misfit as error:
         raise misfit(error.reasons) from None
-    refuse_scorers(services)
     rules = _can_be_graded(services, project, workflow)
     settings = _settings(body, workflow, execution, services.settings.run_concurrency)
     runs = [
@@ -163,7 +162,7 @@ def _execution_plan(
             "digest": dataset.digest,
             **samples,
         },
-        "code": code_of(workflow),
+        "code": code_of(workflow, services.settings.release.placed_scorers),
         "rules": rules,
         **{
             field: getattr(settings, field)
@@ -220,8 +219,8 @@ def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -
     """
     sample, subject = Sample(id="x", version="1", sample_id="x"), Subject(**workflow.subject())
     run = Run("assay.run/1", run_id="x", workflow=subject, dataset=sample, status="cancelled")
+    grader = grader_of(services, project)
     try:
-        grader = grader_of(services, project)
         grader.scorecard(run)
         return rules_digest(grader, subject)
     except InputError as error:
