@@ -311,6 +311,8 @@ def test_what_only_the_command_applies_is_left_to_it(tmp_path: Path) -> None:
         found = get(api, "?of=old&of=new")
         assert "scorers or gates that these evaluations were made without" in found.text
         assert outcome(found) == ""
+        refused = api.post("/runs?profile=code-repair@1", faq(1, 1)[0])  # which lacks the gates
+        assert (refused.status_code, refused.json()["code"]) == (422, "CFG-001")
 
 
 def test_a_server_requires_the_gates_that_its_project_declares(tmp_path: Path) -> None:
