@@ -763,6 +763,55 @@ def test_a_blocker_in_the_place_of_answers_blocks_its_node(quick: Run, tmp_path:
     assert (unknown.code, "Did you mean 'api-down'?" in unknown.err) == (3, True)
 
 
+@pytest.mark.req("F-047", "F-146")
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"categoricalveto": VETO}, "FMC-012"),
+        ({"categorical_veto": VETO}, "FMC-012"),
+        ({"schemahash": "deadbeef"}, "FMC-012"),
+        ({"scoringsystem": "scoringSystem/9.0.0"}, "FMC-012"),
+        ({"blocked": "api-down"}, "FMC-012"),
+        ({"blocker": "api-down"}, "FMC-016"),
+        ({"blocker": "api-down", "answers": None, "categoricalVeto": VETO}, "FMC-016"),
+    ],
+)
+def test_neither_a_slip_nor_a_blocker_loses_a_veto_an_answer_or_a_hash(
+    quick: Run, tmp_path: Path, change: dict[str, Any], code: str
+) -> None:
+    put(tmp_path / "scales.json", schema())
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    foreign = {"session": "s-1", "gradingMode": "full", "schemas": []}
+    given = envelope("single-test", **foreign)
+    done = record(quick, tmp_path, {**given, **change}, *WEIGHT)
+    assert (done.code, f"[{code}]" in done.err) == (3, True), words(done)
+    assert record(quick, tmp_path, given, *WEIGHT).code == 0
+
+
+@pytest.mark.req("F-042", "F-066", "X-03")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dimension": "apiAvailabilty"}, "Did you mean 'apiAvailability'?"),
+        ({"dimension": "tosmatch"}, "Did you mean 'tosMatch'?"),
+        ({"dimension": "selectionSkillL4"}, "Did you mean 'selectionSkillL"),
+        ({"area": "single-Test"}, "GRD-043"),
+        ({"wieght": 9}, "Did you mean 'weight'?"),
+        ({"naReason": []}, "Did you mean 'naReasons'?"),
+    ],
+)
+def test_a_catalogue_with_a_slip_in_it_is_refused(
+    quick: Run, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    put(tmp_path / "scales.json", schema())
+    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    known = {"area": "single-test", "weight": 1, "dimension": "docsUrlReachable", "question": "?"}
+    for more, code in ((change, 3), ({}, 0)):
+        put(tmp_path / "q.json", {"Q-clarity": {**known, **more}})
+        done = record(quick, tmp_path, envelope("single-test"), *WEIGHT, "--questions", "q.json")
+        assert (done.code, said in done.err) == (code, code == 3), words(done)
+
+
 def test_answers_about_an_older_schema_are_refused(quick: Run, tmp_path: Path) -> None:
     grow(quick, tmp_path)
     result = record(

@@ -548,7 +548,7 @@ def test_a_link_to_the_terms_that_does_not_answer_is_stale(status: int) -> None:
 # --- dimensions
 
 
-@pytest.mark.req("F-042", "F-063", "F-064", "X-03")
+@pytest.mark.req("F-063", "F-064", "X-03")
 def test_the_dimensions_are_the_seventeen_published_ones_and_begin_with_the_two_of_the_transport() -> (
     None
 ):

@@ -2058,7 +2058,7 @@ def test_every_write_leaves_whole_files_and_an_index_that_knows_it(tree: Tree) -
 @pytest.mark.req("F-107", "F-146")
 def test_a_blocker_blocks_its_node_with_its_reason(tree: Tree) -> None:
     put(tree, 1)
-    put(tree, 2, blocker="api-down", reason="503 for three days")
+    put(tree, 2, blocker="api-down", reason="503 for three days", answers=None)
     node = tree.node("single-test", TOOL)
     assert (node.status, node.reason) == ("blocked", "api-down")
     put(tree, 3)

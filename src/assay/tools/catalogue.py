@@ -10,7 +10,7 @@ doesn't allow), weights that only the entry states as equal, or stale answers as
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,10 +20,19 @@ from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import GradedAnswer, GradingEntry
 from assay.records.typed import convert
+from assay.registry import nearest
 from assay.tools.aggregate import aggregate_answers, latest_answers
 from assay.tools.aging import LIMITS
-from assay.tools.answers import EXCLUDED, LOWEST, MOOT, NA_REASONS, check_weight, dimension_of
-from assay.tools.names import AREAS, DETERMINISTIC, FULL
+from assay.tools.answers import (
+    DIMENSIONS,
+    EXCLUDED,
+    LOWEST,
+    MOOT,
+    NA_REASONS,
+    check_weight,
+    dimension_of,
+)
+from assay.tools.names import AREAS, DETERMINISTIC, FULL, area_of
 from assay.tools.policy import SchemaRules, at_least
 
 Catalogue = Mapping[str, Mapping[str, Any]]
@@ -77,6 +86,32 @@ def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             )
         made[question] = {key: known[key] for key in FIELDS if known.get(key) is not None}
     return made
+
+
+def given_catalogue(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a catalogue states that somebody gives now: a misspelt key, area or dimension is
+    refused, because the catalogue would ask for less than it says.
+    """
+    for question, known in found.items():
+        fields = known if isinstance(known, dict) else {"dimension": known}
+        refuse_slips(fields, FIELDS, question, cutoff=0.8)
+        if fields.get("area") is not None:
+            area_of(fields["area"])
+        if isinstance(fields.get("dimension"), str):
+            refuse_slips([fields["dimension"]], DIMENSIONS, f"the dimension of {question}")
+    return stated(found)
+
+
+def refuse_slips(
+    names: Iterable[str], known: Sequence[str], where: str, *, cutoff: float = 0.85
+) -> None:
+    """Refuse a name that is almost a known one."""
+    for name in names:
+        meant = None if name in known else nearest(name, known, cutoff=cutoff)
+        if meant is not None:
+            raise InputError(
+                "FMC-012", f"{where}: '{name}' is not known.", fix=f"Did you mean '{meant}'?"
+            )
 
 
 def joined(held: Catalogue, given: Catalogue, where: str) -> dict[str, dict[str, Any]]:

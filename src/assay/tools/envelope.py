@@ -17,7 +17,7 @@ from assay.errors import InputError
 from assay.records.systems import Systems
 from assay.records.tool_entry import GradedAnswer, Persona
 from assay.records.typed import convert
-from assay.tools.catalogue import TERMS, dimension
+from assay.tools.catalogue import TERMS, dimension, refuse_slips
 from assay.tools.names import (
     BASE_PERSONAS,
     DETERMINISTIC,
@@ -31,6 +31,8 @@ from assay.tools.names import (
 )
 
 PLACE = ("namespace", "schema", "tool", "skill", "selection")
+_BINDING = ("categoricalVeto", "schemaHash", "scoringSystem", "answers", "gradings", "blocker")
+"""Keys of an envelope that must not get lost by a slip of the pen."""
 _AGREE = "Envelopes and options must agree."
 
 
@@ -225,7 +227,10 @@ def place_of(
 
 
 def check_envelope(envelope: Mapping[str, Any], systems: Systems) -> None:
-    """Refuse an envelope with a wrong count, wrong hints, or scores of another version."""
+    """Refuse an envelope with a misspelt key, a wrong count, wrong hints, or scores of another
+    version.
+    """
+    refuse_slips(envelope, _BINDING, "the envelope")
     iteration = envelope.get("iteration", 0)
     if (
         not isinstance(iteration, int | None)

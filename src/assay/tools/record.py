@@ -15,7 +15,7 @@ from assay.errors import Fault, InputError
 from assay.records.systems import version_key
 from assay.records.tool_entry import GradedAnswer
 from assay.tools.answers import EXCLUDED, read_answers
-from assay.tools.catalogue import QUESTIONS, answer_faults, has_evidence, joined, stated
+from assay.tools.catalogue import QUESTIONS, answer_faults, given_catalogue, has_evidence, joined
 from assay.tools.entry import Built, EntrySubject, blocked_entry, build_entry, regrading_trigger
 from assay.tools.envelope import (
     agreed_value,
@@ -31,6 +31,8 @@ from assay.tools.preconditions import check_allowed
 from assay.tools.status import NODE_REJECTED
 from assay.tools.tree import Tree, owner_of
 from assay.tools.veto import make_veto
+
+_GRADED = ("answers", "gradings", "categoricalVeto")
 
 
 class Trigger(NamedTuple):
@@ -96,6 +98,13 @@ def record(
     kind, owner = owner_of(area.name, names)
     driver, persona = harness_of(envelopes, harness), persona_of(envelopes)
     hash8, blocker, raised = agreed("schemaHash"), agreed("blocker"), agreed("categoricalVeto")
+    lost = [key for item in envelopes for key in _GRADED if item.get(key) is not None]
+    if blocker is not None and lost:
+        raise InputError(
+            "FMC-016",
+            f"there is a blocker, and {lost[0]} too.",
+            fix="Give the blocker alone: a blocked node has neither answers nor a veto.",
+        )
     if raised is not None and not isinstance(raised, dict):
         raise InputError(
             "VET-002",
@@ -136,7 +145,9 @@ def record(
             )
         else:
             questions = joined(
-                tree.catalogue(), stated(catalogue or {}), os.path.join(tree.root, QUESTIONS)
+                tree.catalogue(),
+                given_catalogue(catalogue or {}),
+                os.path.join(tree.root, QUESTIONS),
             )
             built = _build(
                 tree, subject, area, names, envelopes, raised, questions, driver, mode, trigger, now
