@@ -40,6 +40,9 @@ NOT_NUMBERS: list[tuple[Any, str]] = [
     (Decimal("1e-301"), "beyond the range"),
     (Decimal("1e999999999"), "beyond the range"),
     (5e-324, "beyond the range"),
+    (math.nextafter(1e-300, 0), "beyond the range"),
+    (1e301, "beyond the range"),
+    (-1e301, "beyond the range"),
     (10**100, "more than 100 digits"),
     (-(10**100), "more than 100 digits"),
     (10**5000, "more than 100 digits"),
@@ -126,7 +129,11 @@ def test_what_is_no_number_is_refused_with_the_reason(value: Any, words: str) ->
 
 
 @each(
-    "value", [0, 1, -1, 0.5, Decimal("1e300"), Decimal("1e-300"), Decimal("9" * 100), 10**99, 1e300]
+    "value",
+    [
+        *(0, 1, -1, 0.5, Decimal("1e300"), Decimal("1e-300"), Decimal("9" * 100), 10**99, 1e300),
+        *(1e-300, -1e-300, math.nextafter(1e301, 0)),
+    ],
 )
 def test_the_ends_of_the_range_are_still_numbers(value: Any) -> None:
     assert exact.is_number(value)

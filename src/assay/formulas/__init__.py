@@ -78,7 +78,8 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
         ...
     assay.errors.FormulaError: zero_one: the raw score is 85, above 1. Divide a percentage by 100.
     """
-    norm, found = normalise(raw, formula_id, params), formula(formula_id)
+    found = formula(formula_id)
+    norm = found.apply(raw, params or {})
     if norm < exact.NORM_ONE or not found.clamps:
         return norm
     value, high = exact.ratio(raw), found.high

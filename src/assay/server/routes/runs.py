@@ -80,15 +80,14 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
         **POSTING,
     },
 )
-async def post_runs(
-    request: Request, principal: Principal = WRITE, services: Services = SERVICES
-) -> Response:
+async def post_runs(request: Request, principal: Principal = WRITE) -> Response:
     """One run, a list of runs, or a stream of lines: evidence. The answer comes when the runs and
     their grades are on disk. A run posted twice is stored once.
 
     With the schema `assay.execution/1` the server runs a workflow that its operator offers, and the
     answer is a 202.
     """
+    services: Services = request.app.state.services
     if bodies.media_type(request, bodies.JSON, bodies.LINES) == bodies.LINES:
         return await post_lines(request, services, principal, chosen(services, principal, request))
     data = await bodies.content(request, services.settings)
