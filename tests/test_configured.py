@@ -176,7 +176,7 @@ def test_the_environment_comes_before_the_file(parse: Any, monkeypatch: Any) -> 
         ("commands: {run: {repeat: two}}\n", "must be a whole number, not 'two'."),
         ("commands: {run: {repeat: [1]}}\n", "takes one value, not a list."),
         ("commands: {run: {step_summary: 1}}\n", "must be true or false, not 1."),
-        ("commands: {run: {name: true}}\n", "must be a text, not True."),
+        ("commands: {run: {name: true}}\n", "must be a string, not True."),
         ("commands: {run: {min-pass-rate: }}\n", "the key has no value."),
         ("commands: {gate: {min-overlap: }}\n", "the key has no value."),
         ("commands: {run: {max-usd: 1, max_usd: 9}}\n", "'max_usd' is the same option."),

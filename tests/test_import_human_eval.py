@@ -46,7 +46,7 @@ def test_a_missing_verdict_is_missing_and_a_contradiction_is_refused(tmp_path) -
     for change, words in (
         ({"passed": False}, "`passed` is false, and the result is 'passed'"),
         ({"passed": 1}, "`passed` must be true or false"),
-        ({"task_id": None}, "`task_id` must be a text"),
+        ({"task_id": None}, "`task_id` must be a string"),
     ):
         with pytest.raises(InputError, match=words):
             imported("human_eval", written(path, [{**ROWS[0], **change}]))

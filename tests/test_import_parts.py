@@ -14,7 +14,7 @@ def test_a_wrong_type_is_named() -> None:
     for value, kind, words in (
         ({}, list, "must be a list; here it is an object"),
         (True, int, "must be a whole number; here it is true"),
-        (None, str, "must be a text; here it is null"),
+        (None, str, "must be a string; here it is null"),
         (1, bool, "must be true or false; here it is 1"),
     ):
         with pytest.raises(InputError, match=words):

@@ -371,8 +371,8 @@ def test_a_revision_and_a_plain_tree_with_the_same_files_are_the_same_tree(proje
         ("nothing", "there is no revision 'nothing'"),
         ("--output=/tmp/x", "not the name of a revision"),
         ("HEAD;id", "not the name of a revision"),
-        ("", "it must be a text"),
-        (7, "it must be a text"),
+        ("", "it must be a string"),
+        (7, "it must be a string"),
     ],
 )
 def test_a_revision_that_is_none_is_a_fault_of_the_sample(
@@ -599,8 +599,8 @@ def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_fro
             "".join(f"--- /dev/null\n+++ b/f{n}\n@@ -0,0 +1 @@\n+x\n" for n in range(2000)),
             "is the limit",
         ),
-        (["--- a/x"], "is list, not a text"),
-        (7, "is int, not a text"),
+        (["--- a/x"], "is list, not a string"),
+        (7, "is int, not a string"),
         (
             LINK + "--- /dev/null\n+++ b/l/x\n@@ -0,0 +1 @@\n+x\n",
             "git says",

@@ -277,7 +277,7 @@ def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
     if isinstance(value, dict) and len(key) == 1:
         return f"{config.path}#{key[0]}"
     if isinstance(value, bool | dict):
-        raise ValueError(f"must be {'a number' if action.type else 'a text'}, not {value!r}.")
+        raise ValueError(f"must be {'a number' if action.type else 'a string'}, not {value!r}.")
     if action.type in (int, float):
         if isinstance(value, str) or (action.type is int and value != int(value)):
             kind = "a whole number" if action.type is int else "a number"

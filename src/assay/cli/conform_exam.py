@@ -73,9 +73,9 @@ def _item(given: Input) -> Output:
 def _match(given: Input) -> Output:
     got, expected = given.get("got"), given.get("expected_contains")
     if not isinstance(got, str):
-        raise InputError("EXM-006", "'got' must be a text.")
+        raise InputError("EXM-006", "'got' must be a string.")
     if not isinstance(expected, list) or not all(isinstance(entry, str) for entry in expected):
-        raise InputError("EXM-001", "'expected_contains' must be a list of texts.")
+        raise InputError("EXM-001", "'expected_contains' must be a list of strings.")
     item = ExamItem(id="item", prompt="prompt", expected_contains=expected, gloss_contains=["-"])
     faults = file_faults(ExamFile(exam="exam", items=[item]), Document({}, ""), {})
     if faults:

@@ -148,7 +148,7 @@ def _partial_build(given: Input) -> Output:
 def _resolve(given: Input) -> Output:
     files, name = _list(given, "files"), _need(given, "logicalName")
     if not isinstance(name, str) or not all(isinstance(file, str) for file in files):
-        raise InputError("FMC-012", "names must be texts.")
+        raise InputError("FMC-012", "names must be strings.")
     found = latest(files, name)
     return {"file": found, "reason": None if found else "no-version"}
 
@@ -176,7 +176,7 @@ def _hash8(given: Input) -> Output:
 def _schemahash(given: Input) -> Output:
     text = given.get("fileBytesUtf8")
     if not isinstance(text, str):
-        raise InputError("FMC-012", "'fileBytesUtf8' must be a text.")
+        raise InputError("FMC-012", "'fileBytesUtf8' must be a string.")
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:

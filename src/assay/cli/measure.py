@@ -140,7 +140,7 @@ def _compared(
         correct = left is not None and is_close(left, right, absolute=tolerance)
         return {"correct": correct, "similarity": None}
     if not isinstance(actual, str) or not isinstance(expected, str):
-        raise ValueError("actual and expected must be texts")
+        raise ValueError("actual and expected must be strings")
     close = edit_similarity(actual, expected)
     return {
         "correct": COMPARE[match](actual, expected, steps=steps),

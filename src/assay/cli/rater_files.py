@@ -315,7 +315,7 @@ def _take(cells: dict[str, Any], pairs: dict[str, JudgedPair]) -> None:
     if type(name) is int:
         name = str(name)
     if not isinstance(name, str) or not name:
-        raise InputError("SCO-036", "`id` must be a text or a whole number.")
+        raise InputError("SCO-036", "`id` must be a string or a whole number.")
     order, winner, label = cells.get("order"), cells.get("winner"), cells.get("label")
     if order not in ORDERS:
         _refuse("order", order, ORDERS, name, 'Write "ab" if a came first.')

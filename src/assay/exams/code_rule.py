@@ -52,7 +52,9 @@ class PassesTests(ExpectingRule, frozen=True):
         if not isinstance(want, dict):
             return ["must be a mapping with `tests`."]
         found = [f"has no key '{key}'." for key in want if key not in _EXPECTED]
-        found += [f"`{key}` must be a text." for key, text in want.items() if type(text) is not str]
+        found += [
+            f"`{key}` must be a string." for key, text in want.items() if type(text) is not str
+        ]
         if not str(want.get("tests") or "").strip():
             found.append("there are no tests, so every answer would be right.")
         entry = want.get("entry_point")

@@ -50,7 +50,7 @@ class TextRule(ExpectingRule, frozen=True):
         if not entries:
             return ["nothing is expected, so every answer would be right."]
         if not all(isinstance(entry, str) for entry in entries):
-            return ["must be a text or a list of texts."]
+            return ["must be a string or a list of strings."]
         # only spaces and periods: nothing is left of it after normalization
         return [
             f"{entry!r} is found in every answer."

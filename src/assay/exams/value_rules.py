@@ -78,7 +78,7 @@ class Quantity(ExpectingRule, frozen=True):
         if not exact.is_number(want.get("value")):
             found.append("`value` must be a number.")
         if not isinstance(want.get("unit", ""), str):
-            found.append("`unit` must be a text.")
+            found.append("`unit` must be a string.")
         problem = _amounts({key: want[key] for key in ("tolerance", "relative") if key in want})
         return [*found, *([problem] if problem else [])]
 

@@ -21,7 +21,7 @@ NEAR = Fraction(1, 10**6)
 _KINDS: dict[Any, str] = {
     dict: "an object",
     list: "a list",
-    str: "a text",
+    str: "a string",
     int: "a whole number",
     bool: "true or false",
 }

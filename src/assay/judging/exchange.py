@@ -173,7 +173,7 @@ def _answer(document: Document) -> tuple[str, Reply | None]:
     if isinstance(tree, dict) and "custom_id" in tree:
         name, response = tree["custom_id"], tree.get("response")
         if not isinstance(name, str):
-            raise InputError("JDG-005", "custom_id must be a text.")
+            raise InputError("JDG-005", "custom_id must be a string.")
         if (
             tree.get("error") is not None
             or not isinstance(response, dict)

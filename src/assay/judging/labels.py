@@ -159,7 +159,7 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
         return
     name, group = tree.get("id"), tree.get("group")
     if not (isinstance(name, str) and name) and type(name) is not int:
-        yield _fault("id", "`id` must be a text or a whole number.")
+        yield _fault("id", "`id` must be a string or a whole number.")
     elif str(name) in seen:
         line = seen[str(name)]
         first = f", first in line {line}" if line else ""
@@ -176,7 +176,7 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
             message = "must be a number of sensible size, a text, true, false or null."
             yield _fault(key, f"`{key}` {message}")
     if group is not None and not isinstance(group, str) and type(group) is not int:
-        yield _fault("group", "`group` must be a text or a whole number.")
+        yield _fault("group", "`group` must be a string or a whole number.")
 
 
 def _slips(rows: Sequence[Label], where: str) -> list[Fault]:

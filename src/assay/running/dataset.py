@@ -192,7 +192,7 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
     def refuse_unnamed(place: str) -> None:
         faults.add(
             f"{place}: the sample has no id.",
-            fix=f"Give each sample a text or whole number in {' or '.join(fields)}.",
+            fix=f"Give each sample a string or whole number in {' or '.join(fields)}.",
         )
 
     for row, place in rows:

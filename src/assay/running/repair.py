@@ -170,7 +170,7 @@ class _Verification:
         if patch is None:
             return _not_run(run, f"the run gave no {output}")
         if not isinstance(patch, str):
-            reason = f"the {output} is {type(patch).__name__}, not a text"
+            reason = f"the {output} is {type(patch).__name__}, not a string"
             return _not_run(run, reason, applies=False)
         if "\0" in patch:
             return _not_run(run, f"the {output} contains a NUL: it is binary", applies=False)
@@ -301,7 +301,8 @@ def _text(row: Mapping[str, Any], path: str) -> str | None:
     value = lookup(row, path)[1]
     if value is None or (isinstance(value, str) and value):
         return value
-    raise InputError("RUN-002", f"the field '{path}' is {type(value).__name__}; it must be a text.")
+    kind = type(value).__name__
+    raise InputError("RUN-002", f"the field '{path}' is {kind}; it must be a string.")
 
 
 def _names(row: Mapping[str, Any], path: str) -> Any:

@@ -282,7 +282,7 @@ def _matching(
             raise InputError(
                 "STO-016",
                 f"the filter '{name}' is {value!r}; it takes"
-                f" {'true or false' if name == 'passed' else 'a text'}.",
+                f" {'true or false' if name == 'passed' else 'a string'}.",
             )
         elif name == "passed":
             query = query.where(_c.passed == literal(value))

@@ -142,9 +142,9 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
             " this order; a server without instructions has no first."
         )
     elif not all(isinstance(item.get("prompt"), str) and item["prompt"] for item in prompts):
-        faults.append("each prompt must be a text.")
+        faults.append("each prompt must be a string.")
     if not isinstance(found.get("scoringInstructions"), str):
-        faults.append("scoringInstructions must be a text.")
+        faults.append("scoringInstructions must be a string.")
     if faults:
         raise InputError(
             "PRO-002",
@@ -233,7 +233,7 @@ def score_faults(
         if not is_moot and (wrong := score_fault(item.get("score"))) is not None:
             faults.append(("PRO-003", f"{where}.score", wrong))
         if "reasoning" in item and not isinstance(item["reasoning"], str):
-            faults.append(("PRO-002", f"{where}.reasoning", "must be a text."))
+            faults.append(("PRO-002", f"{where}.reasoning", "must be a string."))
     return faults + [
         ("PRO-004", "scores", f"no score for '{name}'.")
         for name in dimensions

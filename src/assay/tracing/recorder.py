@@ -336,7 +336,7 @@ def text_of(value: Any, what: str) -> str:
     """The value if it is a text that isn't empty. Raises an error that names it otherwise."""
     if not isinstance(value, str) or not value:
         kind = "empty" if isinstance(value, str) else type(value).__name__
-        raise EvidenceError("RUN-006", f"{what} is {kind}; it must be a text.")
+        raise EvidenceError("RUN-006", f"{what} is {kind}; it must be a string.")
     return value
 
 

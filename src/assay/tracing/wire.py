@@ -224,7 +224,7 @@ def id_of(value: Any, shape: re.Pattern[str], what: str) -> str:
 def text_of(value: Any, what: str) -> str:
     """The value if it is a text within the limit."""
     if not isinstance(value, str):
-        raise Wrong(f"{what} must be a text")
+        raise Wrong(f"{what} must be a string")
     if len(value) > MAX_TEXT:
         raise Wrong(f"{what} has {len(value):,} characters; the limit is {MAX_TEXT:,}")
     return value

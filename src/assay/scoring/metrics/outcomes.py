@@ -233,7 +233,7 @@ def _share(given: Any) -> Share | str:
     passed: Any = given.get("passed" if ours else "success")
     failed: Any = given.get("failed" if ours else "failure")
     if not is_names(passed) or not is_names(failed):
-        return 'must be {"passed": [names], "failed": [names]}, both lists of texts.'
+        return 'must be {"passed": [names], "failed": [names]}, both lists of strings.'
     names = {*passed, *failed}
     if len(names) < len(passed) + len(failed):
         both = sorted(set(passed) & set(failed))

@@ -125,7 +125,7 @@ def _take(tree: Any, counted: dict[str, AttemptedTask], attempts: dict[str, list
     if type(name) is int:
         name = str(name)
     if not isinstance(name, str) or not name:
-        return "`task_id` must be a text or a whole number."
+        return "`task_id` must be a string or a whole number."
     by_count = "n" in tree or "c" in tree
     if by_count and "passed" in tree:
         return f"task '{name}': give `n` and `c`, or `passed` of one attempt, not both."

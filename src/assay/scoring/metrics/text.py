@@ -102,7 +102,7 @@ def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
 def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = expected if isinstance(expected, list) else [expected]
     if not wanted or not all(isinstance(item, str) for item in wanted):
-        raise Undetermined("what is expected must be a text or a list of texts")
+        raise Undetermined("what is expected must be a string or a list of strings")
     compare, steps = COMPARE[params["match"]], params["steps"]
     for item in wanted:
         wanted_text(item, steps)
@@ -126,7 +126,7 @@ def _mean(
 
     def compare(actual: Any, expected: Any, params: Mapping[str, Any]) -> float:
         if not isinstance(expected, str):
-            raise Undetermined("what is expected is not a text")
+            raise Undetermined("what is expected is not a string")
         if not isinstance(actual, str):
             return 0.0
         steps = params.get("steps", ())
@@ -168,7 +168,7 @@ def _within_budget(run: Run, params: Mapping[str, Any]) -> Any:
         raise Undetermined(f"the run carries no output '{name}'")
     text = run.outputs[name]
     if not isinstance(text, str):
-        raise Undetermined(f"the output '{name}' is not a text")
+        raise Undetermined(f"the output '{name}' is not a string")
     return int(len(text.split()) <= budget)
 
 

@@ -70,7 +70,7 @@ def refusal(parameter: Parameter, value: object) -> str | None:
     if kind == "number" and not number:
         return f"is {shown(value)}, not a number."
     if kind == "string" and not isinstance(value, str):
-        return f"is {shown(value)}, not a text."
+        return f"is {shown(value)}, not a string."
     if kind == "boolean" and not isinstance(value, bool):
         return f"is {shown(value)}, not true or false."
     if kind == "array" and not isinstance(value, list):

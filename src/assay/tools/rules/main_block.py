@@ -117,7 +117,7 @@ def _check_identity(schema: ToolSchema, found: SchemaFindings) -> None:
                 (
                     "is missing."
                     if value is None or value == ""
-                    else f"is {_kind(value)}, not a text."
+                    else f"is {_kind(value)}, not a string."
                 ),
             )
     namespace, version = main.get("namespace"), main.get("version")
@@ -171,7 +171,7 @@ def _check_root(schema: ToolSchema, tools: dict[str, Any], found: SchemaFindings
     names = [name for group in tools.values() for name in group]
     if not isinstance(root, str) or not root.strip():
         if root is not None and not isinstance(root, str):
-            found.add("root-missing", "root", f"is {_kind(root)}, not a text.")
+            found.add("root-missing", "root", f"is {_kind(root)}, not a string.")
         elif names and root == "" and all(name in schema.handlers for name in names):
             found.add("root-empty", "root", "is empty: handlers make every call.")
         elif names:
@@ -228,8 +228,8 @@ def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
             or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
             "field-type",
             field,
-            "is not a list of texts.",
-            fix=f"Write it as a list of texts ({spec}).",
+            "is not a list of strings.",
+            fix=f"Write it as a list of strings ({spec}).",
         )
     headers, terms = main.get("headers"), main.get("termsOfService")
     found.need(
@@ -237,7 +237,7 @@ def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
         "field-type",
         "headers",
         f"is {_kind(headers)}, not an object.",
-        fix="Write it as an object of texts (VAL023).",
+        fix="Write it as an object of strings (VAL023).",
     )
     found.need(main.get("docs"), "docs-missing", "docs", "is missing or empty.")
     found.need(
@@ -326,7 +326,7 @@ def _kind(value: object) -> str:
         bool: "true or false",
         int: "a number",
         float: "a number",
-        str: "a text",
+        str: "a string",
         list: "a list",
         dict: "an object",
         type(None): "null",

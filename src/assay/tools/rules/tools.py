@@ -104,7 +104,7 @@ def check(schema: ToolSchema, name: str, tool: object, path: str, found: SchemaF
     method, route, description = tool.get("method"), tool.get("path"), tool.get("description")
     found.need(method in METHODS, "method-unknown", f"{path}.method", _is(method))
     if not isinstance(route, str) or not route:
-        found.add("path-missing", f"{path}.path", "is not text." if route else "is missing.")
+        found.add("path-missing", f"{path}.path", "is not a string." if route else "is missing.")
     else:
         begins = f"begins with {route[0]!r}."
         found.need(route.startswith("/"), "path-start", f"{path}.path", begins)
@@ -112,7 +112,7 @@ def check(schema: ToolSchema, name: str, tool: object, path: str, found: SchemaF
         isinstance(description, str) and description.strip(),
         "tool-description-missing",
         f"{path}.description",
-        "is not text." if description else "is missing.",
+        "is not a string." if description else "is missing.",
     )
     parameters = tool.get("parameters")
     found.need(
@@ -164,7 +164,7 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Schem
     if found.need(isinstance(position, dict), "position-missing", where, "is missing."):
         assert isinstance(position, dict)
         key, value, location = (position.get(name) for name in ("key", "value", "location"))
-        lacks = "is missing or not text."
+        lacks = "is missing or not a string."
         found.need(isinstance(key, str) and key, "key-missing", f"{where}.key", lacks)
         found.need(isinstance(value, str), "value-missing", f"{where}.value", lacks)
         known = location in LOCATIONS
@@ -188,7 +188,7 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Schem
 def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: SchemaFindings) -> None:
     primitive, options, where = z.get("primitive"), z.get("options"), f"{path}.z.primitive"
     if not isinstance(primitive, str) or not primitive:
-        found.add("primitive-missing", where, "is missing or not text.")
+        found.add("primitive-missing", where, "is missing or not a string.")
     elif (match := _PRIMITIVE.match(primitive)) is None:
         found.add("primitive-unknown", where, f"is {primitive!r}.")
     elif match[2] is not None and not match[2].strip(" ,"):
@@ -212,7 +212,7 @@ def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: Schem
     if options is None:
         return
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        found.add("options-type", where, "is not a list of texts.")
+        found.add("options-type", where, "is not a list of strings.")
         return
     for option in options:
         message = f"holds {option.partition('(')[0]!r}."
