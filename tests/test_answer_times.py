@@ -109,7 +109,7 @@ def test_old_answers_make_an_old_card_whatever_is_made_of_them_again(work: Work)
     asked = work.endpoint.stats().requests
     notes = work.ask()
     assert work.endpoint.stats().requests == asked, "every answer came out of the journal"
-    assert notes.count("days old, and so is a card made of these answers") == 2
+    assert notes.count("days old, and so is a card made from these answers") == 2
     assert "give --journal a new file" in notes
     again = work.card()
     assert (again["usage"]["answered_at"], again["admission"]["may_gate"]) == (OLD, False)
@@ -132,7 +132,7 @@ def test_one_old_answer_among_new_ones_counts_and_one_without_a_time_admits_nobo
     assert (card["usage"]["answered_at"], age_of(card)["holds"]) == (OLD, False)
 
     work.change(None, which=lambda place: place == one)
-    assert "the journal doesn't say when some of these answers came" in work.ask()
+    assert "the journal doesn't show when some of these answers came" in work.ask()
     unknown = work.card()
     assert (unknown["usage"]["answered_at"], unknown["admission"]["may_gate"]) == (None, False)
     assert age_of(unknown)["holds"] is None

@@ -174,7 +174,7 @@ def read_baseline(
     )
     where, moment = ", ".join(paths), now or datetime.now(UTC)
     dated = StoredBaseline(where, where, "runs", age.dated(moment), {})
-    warn_of_age(dated, rules, moment, "A stored one that old is refused.")
+    warn_of_age(dated, rules, moment, "A stored baseline of that age is refused.")
     return side
 
 

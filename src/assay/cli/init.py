@@ -337,7 +337,7 @@ def _missing() -> Gradable:
 COMMANDS = {
     "init": Command(
         run,
-        "Look at a folder and write what `assay run` needs: an assay.yaml with comments, a dataset"
+        "Set up a project: write an assay.yaml with comments, a dataset"
         " of three samples to edit, and a CI job. Nothing is executed, and no file is overwritten."
         " With --example: a complete small project that needs no key and passes.",
         "assay init --example rag bot",

@@ -65,7 +65,7 @@ _LIMITS: tuple[Argument, ...] = (
         help=f"where paid answers are kept; no question is paid for twice (default:"
         f" {DEFAULT_JOURNAL})",
     ),
-    flag("--no-journal", "keep nothing"),
+    flag("--no-journal", "don't keep answers"),
     flag("--dry-run", "print the number of calls and their cost; ask nothing"),
     arg("--seed", metavar="N", type=int, default=0, help="seed of orders and waits (default: 0)"),
 )
@@ -287,10 +287,10 @@ def note_age(usage: dict[str, Any]) -> None:
     if not usage["cached"] or (days is not None and days < 1):
         return
     sentence = (
-        "the journal doesn't say when some of these answers came: no judge may gate with a card"
-        " made of them"
+        "the journal doesn't show when some of these answers came, so a judge with a card made from"
+        " them may not gate"
         if days is None
-        else f"the oldest answer is {days:.1f} days old, and so is a card made of these answers"
+        else f"the oldest answer is {days:.1f} days old, and so is a card made from these answers"
     )
     opt.note(f"{sentence}. To ask again, give --journal a new file.")
 

@@ -214,8 +214,8 @@ COMMANDS = {
             "--report",
             metavar="FILE",
             help=(
-                "a run report of SWE-bench on the same instances: it must call resolved what the"
-                " lists resolve"
+                "a SWE-bench run report on the same instances; it must agree with the lists on"
+                " what is resolved"
             ),
         ),
     ),

@@ -148,7 +148,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
 COMMANDS = {
     "serve": Command(
         _serve,
-        "Serve the API and its event streams over a ledger. SIGTERM stops it cleanly:"
+        "Serve the pages, the API and the event streams of a ledger. SIGTERM stops it cleanly:"
         " requests finish, jobs go back into the queue.",
         "assay serve --db postgresql://assay@db/assay --workers 4",
         (
@@ -252,7 +252,7 @@ COMMANDS = {
                 metavar="S",
                 type=float,
                 default=6.0,
-                help="seconds of quiet after the root span that complete a trace (default: 6)",
+                help="seconds without spans after the root span that complete a trace (default: 6)",
             ),
             arg(
                 "--otlp-limit",

@@ -177,9 +177,7 @@ _WHOLE_FILES = "every file that was written is complete, the rest was not starte
 
 GROUPS: dict[str, dict[str, Verb]] = {
     "everyday": {
-        "init": Verb(
-            "init", "look at a folder and write an assay.yaml, three samples and a CI job for it"
-        ),
+        "init": Verb("init", "set up a project: write an assay.yaml, three samples and a CI job"),
         "run": Verb(
             "run",
             "run a workflow on a dataset, record what happened, and grade it",
@@ -187,12 +185,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "import": Verb(
             "importing",
-            "turn another tool's output into evidence, graded and stored as an evaluation",
+            "import another tool's results, grade them and store them as an evaluation",
         ),
-        "grade": Verb("grade", "turn runs or scorecards into grades; exit 0 only if all passed"),
-        "batch": Verb(
-            "batch", "grade millions of rows where they are: files and tables, on DuckDB"
-        ),
+        "grade": Verb("grade", "grade runs or scorecards; exit 0 only if all passed"),
+        "batch": Verb("batch", "grade millions of rows in files or tables, on DuckDB or Spark"),
         "explain": Verb("explain", "explain a grade, and the smallest change that moves it"),
         "evals": Verb("evals", "list the evaluations in the ledger, with pass rate and score"),
         "view": Verb(
@@ -291,7 +287,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
     "exams": {
         "exam": Verb(
             "exam",
-            "grade exams by their axes, gate them, test and recalibrate their normalisation",
+            "grade exams, gate a release on them, and check their normalisation",
             actions=_EXAM,
             description="Grade the answers to an exam of any subject, and gate a release on them.",
             example="assay exam grade exam.yaml --answers answers.jsonl -o result.json",
@@ -301,8 +297,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
     "keep and serve": {
         "serve": Verb(
             "serve",
-            "serve the API and its event streams over a ledger: SQLite by default, PostgreSQL by"
-            " URL",
+            "serve the pages and the API of a ledger: SQLite by default, PostgreSQL by URL",
             left=_NOT_SERVED,
         ),
         "mcp": Verb(
