@@ -65,7 +65,7 @@ def work(engine: str, cores: int, source: str, made: str, library: str) -> None:
     if engine == "duckdb":
         connection = connected()
         connection.execute(f"SET threads = {int(cores)}")
-        __import__("sqlglot")
+        __import__("assay.api.tables")
         pid, query = (
             os.getpid(),
             lambda: graded(source, library, engine=connection).write_parquet(made),

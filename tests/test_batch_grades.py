@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from decimal import Decimal
 from math import inf, nan, nextafter
 from pathlib import Path
@@ -10,10 +12,12 @@ from typing import Any
 
 import duckdb
 import pytest
+import sqlglot
 
 import assay
 from assay.batch.duckdb_engine import DuckDBEngine
 from assay.batch.plan import BatchPlan
+from assay.batch.quoting import identifier, text
 from assay.batch.relational import BatchQueries, batch_queries
 from assay.errors import InputError, ShelfError
 from assay.library.shelf import Shelf
@@ -570,3 +574,30 @@ def test_grade_table_returns_a_relation_to_join(
     assert assay.grade_table(path, profile=profile, columns=names).fetchall() == grades.fetchall()
     refused = assay.grade_table([path, path], profile=profile, columns=names, rejects=True)
     assert [row[-2] for row in refused.fetchall()] == ["GRD-102", "GRD-102"]
+
+
+def test_names_and_texts_are_quoted_as_sqlglot_reads_them() -> None:
+    for written in (
+        "a",
+        "",
+        'the "raw" score',
+        "it's",
+        "\\",
+        "\\'",
+        "--",
+        "/*",
+        "a\nb",
+        "é`$",
+        "{}",
+    ):
+        assert identifier(written) == sqlglot.exp.to_identifier(written, quoted=True).sql("duckdb")
+        assert text(written) == sqlglot.exp.Literal.string(written).sql("duckdb")
+
+
+def test_grading_on_duckdb_does_not_load_what_translates_queries() -> None:
+    code = (
+        "import sys, assay, duckdb; scores = duckdb.sql(\"SELECT 'r' AS run, 4 AS correctness\");"
+        " assay.grade_table(scores, profile='dag-review@2', connection=duckdb).fetchall();"
+        " sys.exit('sqlglot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,11 +1,12 @@
-"""Names and literals in SQL. Plans are written in DuckDB's dialect; `sqlglot` quotes names, which
-come from files of others, and translates queries for any other engine.
+"""Names and literals in SQL, quoted: names come from files of others. Plans are written in DuckDB's
+dialect, which needs nothing but doubled quotes; `sqlglot`, which takes a fifth of a second to load,
+translates queries for any other engine.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from assay.installing import import_extra
@@ -13,24 +14,22 @@ from assay.installing import import_extra
 DIALECT = "duckdb"
 
 
-@lru_cache(4096)  # a gate over two batches quotes the same names thousands of times
 def identifier(name: str) -> str:
     """A column's or a view's name, quoted.
 
     >>> identifier('the "raw" score')
     '"the ""raw"" score"'
     """
-    return str(sqlglot().exp.to_identifier(name, quoted=True).sql(dialect=DIALECT))
+    return '"' + name.replace('"', '""') + '"'
 
 
-@lru_cache(4096)
 def text(value: str) -> str:
     """A text literal.
 
     >>> text("it's")
     "'it''s'"
     """
-    return str(sqlglot().exp.Literal.string(value).sql(dialect=DIALECT))
+    return "'" + value.replace("'", "''") + "'"
 
 
 def double(value: float) -> str:
@@ -56,5 +55,5 @@ def pretty(sql: str, dialect: str) -> str:
 
 @cache
 def sqlglot() -> Any:
-    """The library that quotes and translates."""
+    """The library that translates."""
     return import_extra("sqlglot", "batch", "a batch needs duckdb and sqlglot.")
