@@ -13,6 +13,7 @@ from typing import NamedTuple
 from assay.batch.engine import BatchEngine, ask
 from assay.batch.evidence import own_names
 from assay.batch.quoting import identifier
+from assay.batch.run_query import LIST_TYPES
 from assay.errors import InputError
 
 INVALID = "invalid_evidence"
@@ -57,10 +58,12 @@ def count_output(
 ) -> OutputTally:
     """Count what was written. Exams have no letters, and only scorecards have gates and floors."""
     attached = engine.attach(list(outputs))
-    view, names = identifier(attached), {column.name for column in engine.columns(attached)}
+    view, names = identifier(attached), dict(engine.columns(attached))
     letter = "grade" if "grade" in names else "NULL"
     lists = {
-        name: _named(engine, view, name) if name in names and "failed_gates" in names else {}
+        name: _named(engine, view, name, names[name])
+        if name in names and "failed_gates" in names
+        else {}
         for name in ("failed_gates", "failed_floors", "missing")
     }
     groups = ask(
@@ -110,11 +113,12 @@ def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> li
     return [row[0] for row in ask(engine, query)]
 
 
-def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
-    """How often each name is in a column of lists."""
+def _named(engine: BatchEngine, view: str, column: str, type: str) -> dict[str, int]:
+    """How often each name is in a column of lists, most of which are empty."""
+    given = f"ARRAY_LENGTH({column}) > 0" if type in LIST_TYPES else f"NOT {column} IS NULL"
     lists = ask(
         engine,
-        f"SELECT {column}, COUNT(*) AS n FROM {view} WHERE NOT {column} IS NULL"
+        f"SELECT {column}, COUNT(*) AS n FROM {view} WHERE {given}"
         f" GROUP BY {column} ORDER BY n DESC, {column} LIMIT {MOST_LISTS}",
     )
     counted: Counter[str] = Counter()

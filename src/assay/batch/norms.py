@@ -11,7 +11,7 @@ no harm, because both sides of it round to the same norm. Neither text nor 128-b
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from typing import NamedTuple
 
 from assay import exact
@@ -266,7 +266,20 @@ def largest_n(pull: Pull) -> int:
 
 def adjusted(norm: str, n: str, pull: Pull) -> str:
     """`exact.shrink` as SQL."""
-    den = str(pull.per + pull.base) if n == "1" else f"({n} * {pull.per} + {pull.base})"
-    size = str(pull.per) if n == "1" else f"{n} * {pull.per}"
-    twice = f"(2 * {den})" if n != "1" else str(2 * (pull.per + pull.base))
-    return f"(2 * ({size} * {norm} + {pull.add}) + {den}) // {twice}"
+    if n == "1":
+        den = pull.per + pull.base
+        return quotient(norm, 2 * pull.per, 2 * pull.add + den, 2 * den)
+    size = f"({n} * {pull.per} + {pull.base})"
+    return f"(2 * ({n} * {pull.per} * {norm} + {pull.add}) + {size}) // (2 * {size})"
+
+
+def quotient(number: str, factor: int, more: int, divisor: int) -> str:
+    """(`factor` * number + `more`) // `divisor` on whole numbers from 0, without the factors that
+    both have in common, which mostly saves the multiplication.
+
+    >>> quotient("norm0", 16, 200, 400)
+    '(norm0 + 12) // 25'
+    """
+    common = gcd(factor, divisor)
+    product = number if factor == common else f"{factor // common} * {number}"
+    return f"({product} + {more // common}) // {divisor // common}"

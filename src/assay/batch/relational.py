@@ -13,7 +13,7 @@ from functools import cached_property
 
 from assay.batch.engine import SourceColumn
 from assay.batch.layout import RowLayout, find_layout
-from assay.batch.norms import adjusted
+from assay.batch.norms import adjusted, quotient
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, in_dialect, text
 from assay.batch.rejects import rejects_query
@@ -88,7 +88,7 @@ def weighted_score(plan: BatchPlan, name: str) -> str:
     """`exact.weighted_score` as SQL, over norms in columns that are called so and numbered."""
     total = plan.total_weight
     top = " + ".join(f"{item.weight} * {name}{i}" for i, item in enumerate(plan.criteria))
-    return f"(({top}) * {2 * SCORE_MAX} + {total * NORM_ONE}) // {2 * total * NORM_ONE}"
+    return quotient(f"({top})", 2 * SCORE_MAX, total * NORM_ONE, 2 * total * NORM_ONE)
 
 
 def band_cases(plan: BatchPlan, score: str) -> str:
@@ -378,7 +378,7 @@ class _Grades:
         columns.append(f"{_names(f'({complete})', lacking)} AS missing")
         total = plan.total_weight
         for i, item in enumerate(plan.criteria):
-            points = f"({2 * item.weight} * norm{i} + {10 * total}) // {20 * total}"
+            points = quotient(f"norm{i}", 2 * item.weight, 10 * total, 20 * total)
             columns += [
                 f"norm{i} / 1e9 AS {identifier('norm_' + item.name)}",
                 f"adjusted{i} / 1e9 AS {identifier('adjusted_' + item.name)}",
