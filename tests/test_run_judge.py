@@ -134,8 +134,15 @@ def test_without_the_judge_it_says_before_it_starts_what_will_be_missing(
     assert f"warning: criterion correctness {lacks}" in done.err
     assert "so no run can pass" in done.err
     assert evaluation(assay)["totals"]["missing"] == {"clarity": 4, "correctness": 4}
+    scorer = "def score(inputs, outputs, expected):\n    return {'clarity': 4}\n"
+    (tmp_path / "flow.py").write_text(FLOW + scorer)
+    scored = {**WORKFLOW, "scorers": [{"target": "flow:score"}]}
+    (tmp_path / "workflow.yaml").write_text(json.dumps(scored))
     none = assay(*RUN[:-1], "e2")
-    assert "Name a judge with --judge FILE" in none.err
+    assert (
+        "no judge: correctness, clarity and the verdicts on claims will be missing unless a scorer"
+        " returns them. Name a judge with --judge FILE" in none.err
+    )
 
 
 def test_nonsense_is_missing_stored_and_asked_again_by_the_printed_command(

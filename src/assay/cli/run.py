@@ -211,14 +211,15 @@ def _prepared(
     if judging and spec is not None:
         print_progress(f"judge {spec.judge} ({spec.model}): {takes}")
         return RunJudge(spec, task, options.max_calls)
+    missing = f"{task.needed_for} will be missing"
+    if scorers:  # what they return is known once they have run
+        missing += " unless a scorer returns them"
     if spec is not None:
-        print_progress(
-            f"not judging: {task.needed_for} will be missing. {spec.judge} would take {takes}."
-        )
+        print_progress(f"not judging: {missing}. {spec.judge} would take {takes}.")
     else:
         print_progress(
-            f"no judge: {task.needed_for} will be missing. Name a judge with --judge FILE, or"
-            f" `judge:` in assay.yaml. It would take {takes}."
+            f"no judge: {missing}. Name a judge with --judge FILE, or `judge:` in assay.yaml. It"
+            f" would take {takes}."
         )
     return None
 
