@@ -309,7 +309,7 @@ def test_soft_gates_warn_and_never_block() -> None:
     )
     assert [one.warn for one in fine.soft] == [False, False, False]
     some = decide(outcome(result(at("0.95"), latency={"p50_ms": 250, "n": 9})), RULES).soft[0]
-    assert (some.warn, some.reason) == (True, "250 against 250, and 91 answers have no latency")
+    assert (some.warn, some.reason) == (True, "250 against 250, and 91 answers without a latency")
 
 
 def collapsed(assay: Any, tmp_path: Path, *options: str) -> Any:
@@ -509,7 +509,7 @@ def test_items_that_were_taken_out_of_a_result_are_missing_items(
         {"holds": False, "score": 0.7, "limit": 0.92, "n": 10},
     )
     assert any(
-        "3 items of its exam are not in it and count as missing: e-000, e-001, e-002" in note
+        "it lacks 3 items of its exam, counted as missing: e-000, e-001, e-002" in note
         for note in done.json()["notes"]
     )
 

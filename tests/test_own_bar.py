@@ -744,7 +744,7 @@ def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures
                 rows(raws=(5, 2)),
                 rows(raws=(None,)),
                 rows(raws=(2,)),
-                "for style miss its floor",
+                "1 score of the candidate for style misses its floor",
             ),
         ):
             found = decide_on(ours, lacks)

@@ -18,7 +18,7 @@ from assay.errors import InputError, ShelfError
 from assay.exact import Ratio
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.release.comparability import mismatches
+from assay.release.comparability import mismatches, same_note
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
@@ -130,6 +130,8 @@ def test_one_sample_has_no_interval_and_is_not_enough() -> None:
     assert found.comparison.difference.low is None
     assert rule(found, "score_non_inferiority").holds is None
     assert "one sample has no spread" in rule(found, "score_non_inferiority").reason
+    assert found.reason == "1 paired sample; the policy asks for at least 30"
+    assert "the one shared sample has" in same_note(1, "the same evidence")
 
 
 def test_equal_sides_promote_and_the_decision_says_what_could_have_gone_unseen() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.exams.document import CheckedExam
 from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.gate_reasons import drop_reasons, fell_alone
@@ -63,7 +63,7 @@ def soft_latency(p50_ms: Any, rules: ExamRules, *, unmeasured: int = 0) -> SoftG
     if p50_ms is None:
         reason = "no latency was measured"
     elif unmeasured > 0 and not slow:
-        reason = f"{p50_ms} against {limit}, and {unmeasured} answers have no latency"
+        reason = f"{p50_ms} against {limit}, and {count(unmeasured, 'answer')} without a latency"
     return SoftGate(
         id="p50_latency_ms", warn=slow or bool(reason), value=p50_ms, limit=limit, reason=reason
     )
@@ -325,7 +325,7 @@ def _notes(
         result = checked.result
         if result.faults:
             notes.append(
-                f"{checked.where}: graded although {len(result.faults)} answers were at fault"
+                f"{checked.where}: graded despite {count(len(result.faults), 'faulty answer')}"
             )
         if result.missing:
             notes.append(
@@ -334,8 +334,8 @@ def _notes(
             )
         if checked.removed:
             notes.append(
-                f"{checked.where}: {len(checked.removed)} items of its exam are not in it and count"
-                f" as missing: {', '.join(checked.removed[:5])}"
+                f"{checked.where}: it lacks {count(len(checked.removed), 'item')} of its exam,"
+                f" counted as missing: {', '.join(checked.removed[:5])}"
             )
     if regression is not None and baseline is not None:
         ours, theirs = _versions(regression), _versions(baseline)

@@ -20,7 +20,7 @@ def check_whole(checked: CheckedExam) -> None:
         named = ", ".join(checked.removed[:5])
         raise InputError(
             "EXM-011",
-            f"{len(checked.removed)} items of its exam are not in it: {named}.",
+            f"it lacks {count(len(checked.removed), 'item')} of its exam: {named}.",
             where=checked.where,
             fix="Grade its answers again.",
         )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from assay.errors import InputError, NotEnoughEvidence
+from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.archives import Archive, ArchiveEntry, open_archive
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json
@@ -339,8 +339,7 @@ class _Log:
     ) -> Iterator[dict[str, Any]]:
         if absent:
             self._tally.note(
-                f"{len(absent):,} samples that the log declares are not in it; they are missing"
-                " evidence"
+                f"the log lacks {count(len(absent), 'sample')} that it declares: missing evidence"
             )
         for name, epoch in absent:
             yield sample_run(

@@ -17,8 +17,8 @@ def sentences(calibration: Mapping[str, Any]) -> list[str]:
     unread = calibration["unparsable"]
     if unread["total"]:
         lines.append(
-            f"{unread['total']:,} verdicts could not be read, {unread['labelled']:,} of them on"
-            " labelled rows; there they count as wrong."
+            f"{count(unread['total'], 'verdict')} could not be read, {unread['labelled']:,} of them"
+            " on labelled rows; there they count as wrong."
         )
     block = calibration["agreement"]
     rate = calibration["scale"]["positive"] is not None

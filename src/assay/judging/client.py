@@ -192,7 +192,7 @@ class Client:
         if self._errors_in_a_row >= GIVE_UP_AFTER:
             raise NotEnoughEvidence(
                 "JDG-003",
-                f"{self._errors_in_a_row} questions in a row got no answer from"
+                f"{count(self._errors_in_a_row, 'question')} in a row got no answer from"
                 f" {self.spec.base_url or self.spec.model}.",
                 where=self.spec.judge,
                 fix=(

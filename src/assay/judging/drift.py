@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from assay.canon import time_of
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.judging.calibration_text import shown
 from assay.judging.card import AGAIN, read_card
 from assay.judging.labels import (
@@ -221,7 +221,7 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
             comparison,
             "unparsable",
             mcnemar(lost, gained),
-            f"{comparison['unparsable']['now']} verdicts cannot be read now,"
+            f"{count(comparison['unparsable']['now'], 'verdict')} cannot be read now,"
             f" {comparison['unparsable']['before']} could not then",
         )
     if pair.scale.kind is not None:
@@ -273,7 +273,7 @@ def _direction(comparison: dict[str, Any], pair: _Pair, limits: DriftLimits) -> 
         comparison,
         "direction",
         mcnemar(up, down),
-        f"{up} verdicts went up and {down} down; the mean changed by"
+        f"{count(up, 'verdict')} went up and {down} down; the mean changed by"
         f" {shown(comparison['mean_change'])}",
     )
 
@@ -303,8 +303,8 @@ def _correctness(
         comparison,
         "agreement",
         mcnemar(better, worse),
-        f"{worse} items went from right to wrong and {better} from wrong to right; accuracy"
-        f" changed by {shown(comparison['accuracy_change'])}, kappa by"
+        f"{count(worse, 'item')} went from right to wrong and {better} from wrong to right;"
+        f" accuracy changed by {shown(comparison['accuracy_change'])}, kappa by"
         f" {shown(comparison['kappa_change'])}",
     )
 

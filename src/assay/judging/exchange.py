@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.files.json_files import Document, stream_documents
 from assay.judging.client import JudgeAnswer
 from assay.judging.config import JudgeSpec
@@ -100,8 +100,8 @@ class Replay:
         if foreign:
             raise InputError(
                 "JDG-007",
-                f"{len(foreign)} answers are to questions that these files and options do not ask,"
-                f" for example {foreign[0]}.",
+                f"{count(len(foreign), 'answer')} to questions that these files and options don't"
+                f" ask, for example {foreign[0]}.",
                 fix=(
                     "Give the same files and options as for the export. If a text or the rubric"
                     " changed since, export again."

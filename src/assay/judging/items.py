@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from assay.canon import digest
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, count
 from assay.files.json_files import Document
 from assay.judging.lines import check_unique, read_lines
 from assay.judging.questions import Example
@@ -177,12 +177,13 @@ def pair_up(first: list[JudgedItem], second: list[JudgedItem]) -> list[AnswerPai
     if lonely:
         raise InputError(
             "JDG-005",
-            f"{len(lonely)} samples are on one side only, for example {lonely[0]!r}.",
+            f"{count(len(lonely), 'sample')} on one side only, for example {lonely[0]!r}.",
             fix="Give both sides the same samples.",
         )
     empty = [sample for sample in left if left[sample].missing or right[sample].missing]
     if empty:
-        message = f"{len(empty)} samples have no output on one side, for example {empty[0]!r}."
+        n = count(len(empty), "sample")
+        message = f"{n} without an output on one side, for example {empty[0]!r}."
         raise InputError(
             "JDG-005",
             message,

@@ -40,7 +40,7 @@ from assay.records.batch import BatchRecord, read_batch_record
 from assay.records.decision import Decision
 from assay.records.summary import SummaryBlock
 from assay.registry import near_miss
-from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
+from assay.release.comparability import mismatch_error, mismatches, same_note
 from assay.release.decision import decision
 from assay.release.flaky import flaky_records
 from assay.release.looks import compare_slices, with_counted_looks, with_slices
@@ -327,10 +327,7 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
     )
     if row[1]:
         return None
-    return (
-        f"{SAME_EVIDENCE}: all {row[0]} shared samples have the same scores and verdicts on both"
-        " sides. Is this the candidate, or the baseline again?"
-    )
+    return same_note(row[0], "the same scores and verdicts")
 
 
 def _check_columns(candidate: BatchSide, baseline: BatchSide) -> None:

@@ -24,13 +24,13 @@ from assay.records.evidence import IMPORTED, Run
 from assay.registry import near_miss
 from assay.release.baseline import StoredBaseline, check_age, moment_of
 from assay.release.comparability import (
-    SAME_EVIDENCE,
     UNADMITTED,
     mismatch_error,
     mismatches,
     mixed_versions,
     own_expectations,
     same_evidence,
+    same_note,
     unadmitted_floors,
     undeclared,
 )
@@ -298,10 +298,7 @@ def _same(candidate: Side, baseline: Side) -> str | None:
     imported = candidate.imported or baseline.imported  # the tool's file may lack differences
     what = "the same answers, scores and verdicts" if imported else "exactly the same evidence"
     if len(same) == len(shared):
-        return (
-            f"{SAME_EVIDENCE}: all {len(shared)} shared samples have {what} on both sides. Is this"
-            " the candidate, or the baseline again?"
-        )
+        return same_note(len(shared), what)
     have = "has" if len(same) == 1 else "have"
     return (
         f"{len(same)} of {len(shared)} shared samples {have} {what} on both sides, for example"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.records.decision import MIXED_VERSIONS as MIXED_VERSIONS
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
 from assay.release.sides import Side
@@ -115,6 +115,15 @@ def undeclared(baseline: Side) -> str | None:
     )
 
 
+def same_note(n: int, what: str) -> str:
+    """The note that all `n` samples which both sides have are the same."""
+    all_have = "the one shared sample has" if n == 1 else f"all {n} shared samples have"
+    return (
+        f"{SAME_EVIDENCE}: {all_have} {what} on both sides. Is this the candidate, or the baseline"
+        " again?"
+    )
+
+
 def own_expectations(candidate: Side, baseline: Side, *, paired: bool = True) -> str | None:
     """Why the scores show nothing if the candidate's runs state what is expected of them and the
     baseline's state nothing, for the same sample or, without pairs, for any: the candidate would be
@@ -136,8 +145,9 @@ def own_expectations(candidate: Side, baseline: Side, *, paired: bool = True) ->
     if not added or baseline.imported:  # another tool's file may state it for some runs only
         return None
     return (
-        f"the candidate states an expected value and the baseline none in {len(added)} samples, for"
-        f" example {added[0]}. Evaluate the baseline with them too."
+        "the candidate states an expected value and the baseline none in"
+        f" {count(len(added), 'sample')}, for example {added[0]}. Evaluate the baseline with them"
+        " too."
     )
 
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from assay.canon import digest
+from assay.errors import count
 from assay.records.evidence import CHECKS, TESTING, TOOLS, Run
 from assay.records.schema_weight import without_notes
 
@@ -193,7 +194,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
         if 0 < mine < before:
-            lost.append(f"{before - mine} tests of {name}")
+            lost.append(f"{count(before - mine, 'test')} of {name}")
         elif 0 < before < mine and failing > theirs.failing[place]:
             # passing tests that only the candidate has would dilute those that it broke
             lost.append(

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from assay.errors import count
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
 from assay.release.pair_tally import of_baseline
@@ -240,8 +241,8 @@ def with_slices(promotion: Promotion, slices: SliceComparisons, rules: ReleaseRu
         more = len(slices.violated) - 1
         reason = (
             f"the slice {worst.slice} is shown to be worse by more than {rules.margin:g}:"
-            f" {_mean(worst):+.2f} points in {worst.n} samples, p"
-            f" {worst.p_worse_corrected:.2g} corrected for {len(slices.slices)} slices"
+            f" {_mean(worst):+.2f} points in {count(worst.n, 'sample')}, p"
+            f" {worst.p_worse_corrected:.2g} corrected for {count(len(slices.slices), 'slice')}"
             + (f" (and {more} more)" if more else "")
         )
         evidence = {"slices_violated": slices.violated}

@@ -172,8 +172,8 @@ def group_note(shared: bool, clusters: int) -> str | None:
     if not shared or clusters >= MINIMUM:
         return None
     return (
-        f"the samples come from {clusters} groups, too few to estimate how groups differ; samples"
-        " are treated as independent, and other groups may score differently"
+        f"the samples come from {count(clusters, 'group')}, too few to estimate how groups differ;"
+        " samples are treated as independent, and other groups may score differently"
     )
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from assay import exact
+from assay.errors import count
 from assay.exact import NORM_ONE
 from assay.records.decision import MissingSamples, Outcome, RuleResult
 from assay.release.advice import Seen, decidable_margin, would_change
@@ -218,7 +219,7 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
     )
     outcome, reason = outcome_of(
         promotion.rules,
-        too_few="" if paired >= rules.min_pairs else f"{paired} paired samples",
+        too_few="" if paired >= rules.min_pairs else count(paired, "paired sample"),
         rules=rules,
         promoted=f"every rule holds{better}",
     )
@@ -249,8 +250,7 @@ def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
         return LostRuns(tally.lost_count, None)
     ordered = sorted(tally.lost, key=lambda pair: (pair.room, pair.sample))
     ends = [
-        tally.compare(rules, raised=ordered[:count]).difference.low
-        for count in range(len(ordered) + 1)
+        tally.compare(rules, raised=ordered[:n]).difference.low for n in range(len(ordered) + 1)
     ]
     return LostRuns(
         tally.lost_count, None if None in ends else min(end for end in ends if end is not None)
@@ -268,14 +268,13 @@ def adjusted_difference(compared: ComparedSides, shrinkage: exact.Pull) -> float
     if not compared.n:
         return None
     difference = Fraction(-compared.nobody * NORM_ONE, compared.n)
-    for stratum, (ours, theirs, count) in compared.strata.items():
+    for stratum, (ours, theirs, n) in compared.strata.items():
         weight_sum = sum(stratum.weights)
         for weight, our, their in zip(stratum.weights, ours, theirs, strict=True):
             one, other = (
-                exact.shrink(_rounded(Fraction(total, count)), count, shrinkage)
-                for total in (our, their)
+                exact.shrink(_rounded(Fraction(total, n)), n, shrinkage) for total in (our, their)
             )
-            difference += Fraction(weight * (one - other) * count, weight_sum * compared.n)
+            difference += Fraction(weight * (one - other) * n, weight_sum * compared.n)
     return float(difference * 100 / NORM_ONE)
 
 

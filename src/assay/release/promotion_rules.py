@@ -110,8 +110,8 @@ def gate_failures(
         return rule(GATE_RULE, False, reason, evidence)
     if known and (steeper := Fraction(tally.of_baseline - theirs, known)) > allowed:
         reason = (
-            f"{counts}; over the {known} samples that the baseline also has, the rate rose by"
-            f" {float(steeper):.4f}, more than the allowed {float(allowed):g}"
+            f"{counts}; over the {count(known, 'sample')} that the baseline also has, the rate rose"
+            f" by {float(steeper):.4f}, more than the allowed {float(allowed):g}"
         )
         return rule(GATE_RULE, False, reason, evidence)
     ungated = tally.ungated
@@ -174,7 +174,8 @@ def scores(
                 else f"the lower end could have been {lost.low:+.2f}"
             )
             return unshown(
-                f"runs of {lost.samples} samples are missing; with them, {low}; as counted, {ends}"
+                f"runs of {count(lost.samples, 'sample')} are missing; with them, {low}; as"
+                f" counted, {ends}"
             )
     better = ", and better" if claims.superior else ""
     reason = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"
@@ -207,7 +208,8 @@ def floors(tally: FloorTally, rules: ReleaseRules) -> RuleResult:
         return rule(FLOOR_RULE, True, reason, evidence)
     if fresh.total <= rules.new_floor_failures:
         reason = (
-            f"{fresh.total} new misses of a critical floor (allowed: {rules.new_floor_failures})"
+            f"{count(fresh.total, 'new miss', 'new misses')} of a critical floor"
+            f" (allowed: {rules.new_floor_failures})"
         )
         return rule(FLOOR_RULE, True, reason, evidence)
     first = fresh.first[0]

@@ -159,7 +159,8 @@ def _floors(
         misses, before = (max(0, one.floor_failures - one.missing) for one in (ours, theirs))
         if misses - before > allowed:
             return (
-                f"{misses} scores of the candidate for {name} miss its floor, {before} of the"
+                f"{count(misses, 'score')} of the candidate for {name}"
+                f" {'misses' if misses == 1 else 'miss'} its floor, {before} of the"
                 f" baseline, which has no score in {times} of {baseline.summary.n} runs"
             )
         if missed > allowed:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server.grading import DraftedGrade
 from assay.server.logs import Log
@@ -114,10 +115,10 @@ class GradeExporter:
                 return
         self._drop(1, "too many are waiting to be sent" if full else "the server ends")
 
-    def _drop(self, count: int, why: str) -> None:
+    def _drop(self, n: int, why: str) -> None:
         """Count lost grades, and log them now and then."""
-        self._metrics.count("otlp_grades_dropped", count)
-        self._lost += count
+        self._metrics.count("otlp_grades_dropped", n)
+        self._lost += n
         now = time.monotonic()
         if now - self._logged_at >= QUIET_S or self._until is not None:
             lost, self._lost, self._logged_at = self._lost, 0, now
@@ -125,7 +126,7 @@ class GradeExporter:
                 "telemetry",
                 level="warning",
                 dropped=lost,
-                message=f"the evaluation events of {lost:,} grades were not sent: {why}.",
+                message=f"the evaluation events of {count(lost, 'grade')} were not sent: {why}.",
             )
 
     def _take(self) -> list[_StoredGrade | _Refusal] | None:

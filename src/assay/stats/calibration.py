@@ -20,6 +20,7 @@ from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
 from typing import Literal, NamedTuple
 
+from assay.errors import count
 from assay.stats.group_design import Design, design, quantile
 from assay.stats.intervals import Interval
 
@@ -366,4 +367,4 @@ def _pick(groups: Sequence[Hashable] | None, at: list[int]) -> list[Hashable] | 
 
 
 def _too_few(n: int) -> str:
-    return f"{n} labels; at least {LEAST_LABELS} are needed"
+    return f"{count(n, 'label')}; at least {LEAST_LABELS} are needed"

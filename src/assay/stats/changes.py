@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
 
+from assay.errors import count
 from assay.stats.intervals import Interval, binomial_cdf, t_quantile
 from assay.stats.kappa import cohen_kappa, count_pairs
 
@@ -49,7 +50,7 @@ def kappa_change(
         )
     if n < LEAST_ITEMS:
         return Interval.unknown(
-            whole, level, method, f"{n} items; at least {LEAST_ITEMS} are needed"
+            whole, level, method, f"{count(n, 'item')}; at least {LEAST_ITEMS} are needed"
         )
     changed = sum(one != other for one, other in zip(before, now, strict=True))
     if changed < LEAST_CHANGED:
@@ -57,7 +58,7 @@ def kappa_change(
             whole,
             level,
             method,
-            f"{changed} verdicts changed; an interval needs at least {LEAST_CHANGED}",
+            f"{count(changed, 'verdict')} changed; an interval needs at least {LEAST_CHANGED}",
         )
     parts: dict[tuple[Hashable, Hashable, Hashable], float | None] = {}
     pseudo = []

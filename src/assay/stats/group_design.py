@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from math import fsum
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.stats.intervals import normal_quantile, t_quantile
 
 LEAST_GROUPS = 10
@@ -38,18 +39,18 @@ def design(
         return Design(
             1.0,
             z,
-            f"{len(telling)} groups; at least {LEAST_GROUPS} are needed to see how alike the rows"
-            " of one group are",
+            f"{count(len(telling), 'group')}; at least {LEAST_GROUPS} are needed to see how alike"
+            " the rows of one group are",
         )
     sums: dict[Hashable, float] = {}
     for part, group in zip(influence, groups, strict=True):
         sums[group] = sums.get(group, 0.0) + part
     alone = fsum(part * part for part in influence)
-    count, rows = len(sums), len(influence)
+    n, rows = len(sums), len(influence)
     mean_size = (len(labelled) if labelled is not None else rows) / len(telling)
     # rows that are all alike show no design effect; then each group counts as one row, the worst
     # case
-    together = fsum(part * part for part in sums.values()) * count / (count - 1) * (rows - 1) / rows
+    together = fsum(part * part for part in sums.values()) * n / (n - 1) * (rows - 1) / rows
     effect = max(1.0, together / alone) if alone > 0 else mean_size
     return Design(effect, quantile(level, len(telling) - 1))
 

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.stats.calibration import LEAST_LABELS
 from assay.stats.group_design import design
 from assay.stats.intervals import Interval
@@ -59,7 +60,7 @@ def misclassification(
             None,
             level,
             name,
-            f"{len(labelled)} labels; at least {LEAST_LABELS} are needed",
+            f"{count(len(labelled), 'label')}; at least {LEAST_LABELS} are needed",
         )
     if ties:
         return _three_classes(labelled, verdicts, level, name, groups)

@@ -18,7 +18,7 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.responses import Response
 
 from assay.canon import encode
-from assay.errors import AssayError, Fault
+from assay.errors import AssayError, Fault, count
 from assay.importers.importer import Wanted, named
 from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
@@ -176,7 +176,9 @@ def _by_trace(received: Iterable[Span | Fault]) -> tuple[dict[str, TraceSpans], 
 
 
 def _words(faults: list[Fault], unplaced: int, taken: stored.SpansTaken) -> str:
-    parts = [f"{len(faults)} spans cannot be read, first {faults[0].text()}"] if faults else []
+    parts = (
+        [f"{count(len(faults), 'span')} cannot be read, first {faults[0].text()}"] if faults else []
+    )
     parts += [f"{unplaced} of them belong to no known trace"] if unplaced else []
     parts += (
         [
