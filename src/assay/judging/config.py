@@ -46,9 +46,9 @@ class Limits(ClosedRecord, frozen=True):
     budget_s: Positive = 300.0
     """For one question with all its attempts and waits."""
     max_usd: Number | None = None
-    """For one job. What is already on its way when it is reached is still paid."""
+    """For one job. Requests in flight when it is reached are still paid for."""
     max_candidate_chars: Annotated[int, Meta(ge=1)] = 60_000
-    """A longer text is not judged at all, rather than in part."""
+    """Longer texts are not judged at all."""
 
 
 class JudgeSpec(ClosedRecord, frozen=True):
@@ -75,11 +75,11 @@ class JudgeSpec(ClosedRecord, frozen=True):
     seed: int | None = None
     """Sent with every question, where the endpoint takes one."""
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
-    """How the shape of a reply is asked for."""
+    """How to request the shape of a reply."""
     price: Price | None = None
     """What a million tokens cost, for budgets."""
     limits: Limits = Limits()
-    """How hard the judge may be asked, and when to stop."""
+    """How fast the judge may be asked, and when to stop."""
     proxy_from_environment: bool = False
     """Whether the proxy settings of the environment apply."""
     allow_plain_http: bool = False

@@ -75,7 +75,7 @@ class ComparisonRecord(Struct, frozen=True, kw_only=True):
     is paired.
     """
     margin: float
-    """By how many points the candidate may be worse and still count as not worse."""
+    """How many points the candidate may lose and still count as not worse."""
     non_inferior: bool | None
     """Whether the candidate is shown to be not worse by more than the margin."""
     superior: bool | None

@@ -60,9 +60,9 @@ class Workflow(ClosedRecord, frozen=True):
     family: str | None = None
     """The workflow family, which selects the profile."""
     profile: str | None = None
-    """A profile on the shelf, instead of the family's."""
+    """A profile in the library, instead of the family's."""
     rubric: str | None = None
-    """A rubric on the shelf that overrides criteria of the profile."""
+    """A rubric in the library that overrides criteria of the profile."""
 
 
 class Dataset(ClosedRecord, frozen=True):
@@ -172,7 +172,7 @@ class Step(ClosedRecord, frozen=True):
     error: str | None = None
     """Why it failed."""
     metadata: dict[str, Any] = {}
-    """Anything else. It is kept and never read."""
+    """Anything else; it is stored and never read."""
 
 
 class ToolCall(ClosedRecord, frozen=True):
@@ -189,7 +189,7 @@ class ToolCall(ClosedRecord, frozen=True):
     error: Any = None
     """The error that the tool returned."""
     metadata: dict[str, Any] = {}
-    """Anything else. It is kept and never read."""
+    """Anything else; it is stored and never read."""
 
 
 class Tally(ClosedRecord, frozen=True):
@@ -287,7 +287,7 @@ class Run(ClosedRecord, frozen=True):
     steps: list[Step] | None = None
     """What the workflow did, in order."""
     tool_calls: list[ToolCall] | None = None
-    """The calls of tools, in order."""
+    """The tool calls, in order."""
     tests: Tests | None = None
     """Counts of test results, for code repair."""
     retrieval: list[Retrieved] | None = None
@@ -321,7 +321,7 @@ class Run(ClosedRecord, frozen=True):
     required_inputs: list[str] | None = None
     """The inputs that the workflow requires."""
     output_schema: dict[str, Any] | bool | None = None
-    """The JSON Schema that the outputs must keep."""
+    """The JSON Schema that the outputs must match."""
     expected: Any = None
     """What the dataset expects of this sample."""
     forbidden_tools: list[str] | None = None

@@ -29,7 +29,7 @@ class Scores(ClosedRecord, frozen=True):
     """How the scores of two sides are compared: points on 0..100."""
 
     margin: Number
-    """By how many points the candidate may be worse and still count as not worse."""
+    """How many points the candidate may lose and still count as not worse."""
     level: Number
     """The confidence level of the interval."""
     power: Number
@@ -84,7 +84,7 @@ class ReleasePolicy(ClosedRecord, frozen=True):
     min_pass_rate: OptionalNumber = None
     """The minimum share of the candidate's samples that must pass."""
     confidence: OptionalNumber = None
-    """How sure that must be: the lower end of its interval must reach it."""
+    """The confidence level: the lower end of the pass rate's interval must reach the minimum."""
     min_overlap: Number = 1
     """On two versions of a dataset: the share of the baseline's samples that must be equal before
     changed ones are set aside; 1 never sets any aside.

@@ -84,7 +84,7 @@ class ReleaseBars(ClosedRecord, frozen=True):
     policy: str | None = None
     """Release policy by name, name@version or YAML file."""
     margin: Amount | None = None
-    """By how many points the score may be lower and still count as not worse."""
+    """How many points the score may drop and still count as not worse."""
     min_pass_rate: Share | None = None
     """The minimum share of samples that pass."""
     confidence: Annotated[float, Meta(gt=0, lt=1)] | None = None
