@@ -341,7 +341,7 @@ def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
     )
 
 
-@pytest.mark.req("W-035", "W-036")
+@pytest.mark.req("W-035", "W-036", "W-087")
 @each(
     ("fail_to_pass", "pass_to_pass", "holds"),
     [

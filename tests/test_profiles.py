@@ -250,7 +250,7 @@ def test_each_family_is_scored_by_criteria_of_its_own_and_there_is_no_generic_pr
     assert shared == {"efficiency"}
 
 
-@pytest.mark.req("W-080")
+@pytest.mark.req("W-080", "W-085")
 def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_shows_which_and_why(
     tmp_path: Path,
 ) -> None:
