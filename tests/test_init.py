@@ -44,6 +44,7 @@ API = "from fastapi import FastAPI\napp = FastAPI()\n@app.get('/up')\ndef up(): 
         (f"{API}@app.post('/ask')\ndef ask(question: str): return 1\n", ("http", "http://127.0.0.1:8000/ask")),
         ("from flask import Flask\napp = Flask('x')\n@app.route('/a', methods=['POST'])\ndef a(): return 1\n", ("http", "http://127.0.0.1:5000/a")),
         ("from mcp.server.fastmcp import FastMCP\nserver = FastMCP('x')\n", ("mcp", "python3 bot.py")),
+        ("from mcp.server.mcpserver import MCPServer\nserver = MCPServer('x')\n", ("mcp", "python3 bot.py")),
         ("def helper(a, b, c, question): return 1\ndef _ask(question): return 1\n", None),
         ("def load(question): pass\n", None),
     ],
@@ -140,6 +141,22 @@ def test_init_then_run_grades_a_function_of_ones_own(tmp_path: Path, assay: Any)
     (tmp_path / "samples.jsonl").write_text("\n".join(rows))
     ran = assay("run")
     assert (ran.code, "3 of 3 runs passed" in ran.out) == (0, True), ran.out + ran.err
+
+
+def test_init_takes_the_samples_that_are_there(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "bot.py").write_text("def ask(question): return 'It is Oslo.'\n")
+    (tmp_path / "answers.csv").write_text("question,answer\nWhich city?,Oslo\n")  # the bot's own
+    (tmp_path / "other.jsonl").write_text('{"prompt": "x", "expected": "y"}\n')
+    (tmp_path / "qa: 1.csv").write_text("question,expected_answer,source\nWhich city?,Oslo,a.md\n")
+    done = assay("init")
+    assert "found   qa: 1.csv: samples  <- used in assay.yaml" in done.out
+    assert "samples.jsonl" not in done.out
+    assert not (tmp_path / "samples.jsonl").exists()
+    assert "1 of 1 run passed" in assay("run", "--name", "first").out
+    (tmp_path / "assay.yaml").unlink()
+    (tmp_path / "samples.jsonl").write_text("mine\n")
+    assert assay("init", "--json").json()["dataset"] is None
+    assert read_yaml(str(tmp_path / "assay.yaml")).tree["dataset"] == "samples.jsonl"
 
 
 def test_what_a_function_returns_beside_its_answer_is_not_taken_for_the_answer(

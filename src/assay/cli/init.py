@@ -87,7 +87,8 @@ def _project(folder: str) -> dict[str, Any]:
     """Write what is missing for the folder's own project."""
     found = search(folder) if os.path.isdir(folder) else None
     subject = found.subjects[0] if found and found.subjects else None
-    texts = files_for(subject, slug(folder))
+    data = None if found is None else _data(found, subject, folder)
+    texts = files_for(subject, slug(folder), data)
     files = {path: text.encode() for path, text in texts.items()}
     files[SCHEMA_FILE] = pretty(described_schema(ConfigFile))
     files[IGNORE_FILE] = IGNORED.encode()
@@ -98,10 +99,19 @@ def _project(folder: str) -> dict[str, Any]:
         "schema": "assay.init/1",
         "folder": folder,
         **_found(found, subject),
+        "dataset": data,
         "wrote": list(new),
         "left": left,
         "next": [*_enter(folder), *_next(found, subject)],
     }
+
+
+def _data(found: FolderSearch, subject: Gradable | None, folder: str) -> str | None:
+    """The file with samples for the workflow, if the folder has one; not the one `init` writes."""
+    if os.path.lexists(os.path.join(folder, SAMPLES)):
+        return None
+    name = _input(subject or _missing())
+    return next((one.file for one in found.data if name in one.columns), None)
 
 
 def _found(found: FolderSearch | None, subject: Gradable | None) -> dict[str, Any]:
@@ -159,13 +169,15 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         if not found:
             lines.append("found   nothing that looks like a workflow: edit `adapter` in assay.yaml")
         lines += [f"found   {one['file']}: {one['title']}" for one in document["results"][:5]]
+        if document["dataset"] and "assay.yaml" in document["wrote"]:
+            lines.append(f"found   {document['dataset']}: samples  <- used in assay.yaml")
         if document["unread"]:
             names = ", ".join(document["unread"][:3])
             lines.append(f"skipped {names}: too large, or not Python that can be parsed")
     lines += [f"wrote   {path}" for path in document["wrote"]]
     lines += [f"kept    {path}, which already exists" for path in document["left"]]
-    if "samples.jsonl" in document["wrote"] and "chosen" in document:
-        lines.append("edit    samples.jsonl: what to ask, and what a right answer contains")
+    if SAMPLES in document["wrote"] and "chosen" in document:
+        lines.append(f"edit    {SAMPLES}: what to ask, and what a right answer contains")
         lines.append("        (three samples are a start; `assay gate` needs at least 30)")
     if found and found[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
         lines.append(f"start   your endpoint: assay run posts to {found[0]['target']}")
@@ -173,6 +185,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
 
 
 SCHEMA_FILE = ".assay/config.schema.json"
+
+SAMPLES = "samples.jsonl"
 
 BRIDGE = "assay_adapter"
 
@@ -201,7 +215,7 @@ workflow:
   adapter:                   # {why}
 {adapter}
 
-dataset: samples.jsonl       # edit it: `expected` is never shown to the workflow
+dataset: {dataset}       # {edit}what is expected is never shown to the workflow
 
 # How a run is graded: here, by whether the answer contains what is expected. For more, name a
 # profile: rag-measured (passages and citations), tool-use-measured (calls and handoffs);
@@ -277,8 +291,13 @@ def slug(folder: str) -> str:
     return name.lower()[:60] or "project"
 
 
-def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
-    """The files for what was found, by their paths."""
+def _input(subject: Gradable) -> str:
+    """The name of the input that a workflow takes."""
+    return "question" if subject.input == "inputs" else subject.input
+
+
+def files_for(subject: Gradable | None, project: str, data: str | None = None) -> dict[str, str]:
+    """The files for what was found, by their paths; samples only if there is no `data`."""
     head = _HEAD.format(project=project)
     if subject is not None and subject.kind == "mcp":
         config = head + _TOOLS.format(why=subject.why, command=json.dumps(subject.target))
@@ -308,9 +327,16 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
             await_="await " if found.is_async else "",
         )
         adapter = f"kind: python\ntarget: {BRIDGE}:run    # calls {found.target}"
-    name = "question" if found.input == "inputs" else found.input
+    name = _input(found)
     text = "".join(f"    {line}\n" for line in adapter.splitlines()).rstrip("\n")
-    config = head + _WORKFLOW.format(input=name, why=found.why, adapter=text, project=project)
+    config = head + _WORKFLOW.format(
+        input=name,
+        why=found.why,
+        adapter=text,
+        project=project,
+        dataset=SAMPLES if data is None else json.dumps(data, ensure_ascii=False),
+        edit="edit it; " if data is None else "",
+    )
     samples = [
         {
             "id": f"s-{number}",
@@ -324,7 +350,7 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
     return {
         "assay.yaml": config,
         **made,
-        "samples.jsonl": "".join(f"{json.dumps(sample)}\n" for sample in samples),
+        **({} if data else {SAMPLES: "".join(f"{json.dumps(one)}\n" for one in samples)}),
         CI_FILE: _CI.format(install=install, command="assay run --step-summary"),
     }
 
@@ -337,8 +363,8 @@ def _missing() -> Gradable:
 COMMANDS = {
     "init": Command(
         run,
-        "Set up a project: write an assay.yaml with comments, a dataset"
-        " of three samples to edit, and a CI job. Nothing is executed, and no file is overwritten."
+        "Set up a project: write an assay.yaml with comments, three samples to edit if it finds"
+        " none, and a CI job. Nothing is executed, and no file is overwritten."
         " With --example: a complete small project that needs no key and passes.",
         "assay init --example rag bot",
         (

@@ -6,13 +6,17 @@ limit: the folder is not trusted.
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 MAX_FILES, MAX_DEPTH, MAX_BYTES = 3000, 5, 512 * 1024
-MAX_RESULTS = 200
+MAX_RESULTS, MAX_LINE = 200, 64 * 1024
+IS_EXPECTED = re.compile(r"(?i)(expected|gold)([_.-].|$)")
+"""The name of a column that says what is expected."""
 _SKIPPED = {"node_modules", "venv", "env", "site-packages", "build", "dist", "target", "tests"}
 _RESULTS = (".json", ".jsonl", ".eval", ".xml", ".csv")
 _INPUTS = (
@@ -64,11 +68,19 @@ class ResultFile(NamedTuple):
     title: str
 
 
+class DataFile(NamedTuple):
+    """A file with samples: one of its columns says what is expected."""
+
+    file: str
+    columns: list[str]
+
+
 class FolderSearch(NamedTuple):
     """Everything that was found, best first, and what could not be read."""
 
     subjects: list[Gradable]
     results: list[ResultFile]
+    data: list[DataFile]
     unread: list[str]
 
 
@@ -79,6 +91,7 @@ def search(folder: str) -> FolderSearch:
     """Look at a folder."""
     subjects: list[Gradable] = []
     results: list[ResultFile] = []
+    data: list[DataFile] = []
     unread: list[str] = []
     for path in _files(folder):
         name = os.path.relpath(path, folder)
@@ -91,9 +104,12 @@ def search(folder: str) -> FolderSearch:
         elif os.path.basename(name) in ("mcp.json", ".mcp.json"):
             subjects += _servers(path, name)
         elif name.endswith(_RESULTS) and len(results) < MAX_RESULTS:
-            results += _results(path, name)
+            results += (known := list(_results(path, name)))
+            columns = [] if known else _columns(path)
+            if any(map(IS_EXPECTED.match, columns)):
+                data.append(DataFile(name, columns))
     subjects.sort(key=lambda one: (ORDER.index(one.kind), _rank(one), one.file, one.line))
-    return FolderSearch(subjects, results, unread)
+    return FolderSearch(subjects, results, data, unread)
 
 
 def _rank(subject: Gradable) -> int:
@@ -152,6 +168,17 @@ def _results(path: str, name: str) -> Iterator[ResultFile]:
         yield ResultFile(name, importer.name, importer.title)
 
 
+def _columns(path: str) -> list[str]:
+    """The columns of a CSV file, or the keys in the first line of a JSON Lines file."""
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            line = stream.readline(MAX_LINE)
+        row = next(csv.reader([line])) if path.endswith(".csv") else json.loads(line)
+        return list(row) if isinstance(row, dict) or path.endswith(".csv") else []
+    except (OSError, ValueError, csv.Error, StopIteration, RecursionError):
+        return []
+
+
 def _servers(path: str, name: str) -> Iterator[Gradable]:
     """The servers of an MCP client's settings."""
     try:
@@ -185,8 +212,8 @@ def _subjects(tree: ast.Module, file: str) -> Iterator[Gradable]:
         elif "agent_framework" in imported and made in ("build", "ChatAgent", "Agent", "as_agent"):
             why = f"{file}:{node.lineno} builds an Agent Framework workflow"
             yield Gradable("agent_framework", file, node.lineno, f"{module}:{name}", why)
-        elif made == "FastMCP" and imported & {"mcp", "fastmcp"}:
-            why = f"{file}:{node.lineno} makes a FastMCP server"
+        elif made in ("FastMCP", "MCPServer") and imported & {"mcp", "fastmcp"}:
+            why = f"{file}:{node.lineno} makes an MCP server"
             yield Gradable("mcp", file, node.lineno, f"python3 {file}", why)
         elif made in ("FastAPI", "Flask") and imported & {"fastapi", "flask"}:
             yield _endpoint(tree, file, node.lineno, name, made)

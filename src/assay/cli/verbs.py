@@ -177,7 +177,7 @@ _WHOLE_FILES = "every file that was written is complete, the rest was not starte
 
 GROUPS: dict[str, dict[str, Verb]] = {
     "everyday": {
-        "init": Verb("init", "set up a project: write an assay.yaml, three samples and a CI job"),
+        "init": Verb("init", "set up a project: write an assay.yaml, samples and a CI job"),
         "run": Verb(
             "run",
             "run a workflow on a dataset, record what happened, and grade it",
