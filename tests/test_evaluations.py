@@ -518,7 +518,7 @@ def test_a_name_of_two_things_is_refused(two: Any) -> None:
 
 def test_an_empty_ledger_is_listed_as_empty(assay: Any, tmp_path: Path) -> None:
     none = assay("evals")
-    assert (none.code, "there is no ledger" in none.err) == (3, True)
+    assert (none.code, "there is no ledger. `assay run` and" in none.err) == (3, True)
     open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db").close()
     done = assay("evals")
     assert (done.code, done.out, "there are no evaluations" in done.err) == (0, "", True)

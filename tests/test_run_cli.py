@@ -166,7 +166,7 @@ def test_a_dataset_that_does_not_fit_is_exit_3_with_reasons_and_nothing_runs(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("run",), 2, "--dataset is missing"),
+        (("run",), 2, "--dataset is missing. `assay init` writes"),
         (("run", "--dataset", "samples.jsonl", "--repeat", "0"), 2, "--repeat"),
         (("run", "--dataset", "samples.jsonl", "--concurrency", "0"), 2, "--concurrency"),
         (("run", "--dataset", "samples.jsonl", "--timeout", "-1"), 2, "--timeout"),

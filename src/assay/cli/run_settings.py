@@ -110,7 +110,8 @@ def recall(options: Options) -> None:
         raise UsageError(
             "CLI-001",
             "--dataset is missing.",
-            fix="Give the samples, for example --dataset samples.jsonl.",
+            fix="`assay init` writes an assay.yaml that names it, or give the samples: --dataset"
+            " samples.jsonl.",
         )
     # before scorers and assertions extend the profile: they do so again when the run goes on
     options.asked = {name: getattr(options, name) for name in chain(_REMEMBERED, *_ANEW)}

@@ -258,6 +258,8 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
         code="FIL-006",
         file=document.file,
         line=document.line,
-        fix=f'Write "schema": "{known[0]}" or "{known[1]}".',
+        fix=f'Write "schema": "{known[0]}" or "{known[1]}".'
+        if kind is None
+        else f"It reads {known[0]} and {known[1]}.",
     )
     return EvidenceError("FIL-006", message, where=document.file, fix=fault.fix, faults=[fault])

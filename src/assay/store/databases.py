@@ -137,7 +137,7 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
             "STO-001",
             "there is no ledger.",
             where=path,
-            fix="`--store` makes one, or name another with --db.",
+            fix="`assay run` and `assay import` make one. Name another with --db.",
         )
     if os.path.isdir(path):
         raise UsageError("STO-002", "is a directory.", where=path, fix="Name a file.")
