@@ -542,7 +542,7 @@ def test_a_module_whose_code_changed_is_not_called_unchanged(quick: Run, tmp_pat
     assert result.json()["imported"][0]["action"] != "unchanged"
 
 
-@pytest.mark.req("F-094")
+@pytest.mark.req("F-094", "X-34")
 def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(
     quick: Run, tmp_path: Path
 ) -> None:

@@ -874,7 +874,7 @@ def test_the_examples_of_1_0_lack_what_places_an_entry_and_their_answers_still_g
             )
 
 
-@pytest.mark.req("F-096", "F-099", "X-08")
+@pytest.mark.req("F-096", "F-099")
 def test_the_example_index_of_1_2_lacks_what_a_namespace_index_needs_today(shared: Path) -> None:
     ((_, _, example),) = examples(shared, "index")
     fault = index_fault(example)

@@ -28,6 +28,7 @@ from assay.tools import index_file as idx
 from assay.tools import names
 from assay.tools.ecma import document_bytes, hash8
 from assay.tools.forms import faults_by, published_schema
+from assay.tools.index_file import contradictions
 from assay.tools.intake import export, import_one, import_selection
 from assay.tools.manifest import snapshot_of
 from assay.tools.names import AREAS, GROUP_BOUND
@@ -182,7 +183,9 @@ def world(folder: Path, count: int = 7, **changes: Any) -> Tree:
 
 
 def index_of(tree: Tree) -> dict[str, Any]:
-    return plain(tree.rebuild("selections", "defi"))
+    index = plain(tree.rebuild("selections", "defi"))
+    assert list(contradictions(index, RULES)) == []
+    return index
 
 
 def read(path: str | Path) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from assay.tools.ecma import about_hash, hash8, namespace_hash
 from assay.tools.entry import TRIGGERS
 from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
 from assay.tools.gate import GateEvidence, SchemaSource, decide
+from assay.tools.index import nodes_of
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
 from assay.tools.policy import SchemaRules
@@ -191,7 +192,9 @@ def status(tree: Tree, area: str = "single-test", place: dict[str, str] | None =
 
 
 def index_of(tree: Tree, namespace: str = "alpha") -> dict[str, Any]:
-    return document(tree.rebuild("providers", namespace))
+    index: dict[str, Any] = document(tree.rebuild("providers", namespace))
+    assert list(idx.contradictions(index, RULES)) == []
+    return index
 
 
 def gate_of(tree: Tree) -> ToolGateResult:
@@ -1154,9 +1157,21 @@ def test_age_leaves_a_score_or_makes_it_stale_and_nothing_else(
 
 
 @pytest.mark.req("F-077")
-def test_another_window_is_used_only_where_it_is_given() -> None:
-    assert age_score("apiAvailability", 20, "pass").score == "stale"
-    assert age_score("apiAvailability", 20, "pass", limits={"apiAvailability": 21}).score == "pass"
+@pytest.mark.parametrize("key", ["ageDays", "limit", "apiAvailability"])
+def test_nobody_gives_an_answer_another_window(tree: Tree, key: str) -> None:
+    window = {key: 4000}
+    catalogue = {"Q-1": {"dimension": "apiAvailability", **window}}
+    envelope = {
+        "area": "single-test",
+        "harness": "claude-code",
+        "timestamp": time_text(at(1)),
+        "answers": [judged(), probe("Q-1", **window)],
+        **window,
+    }
+    record(tree, [envelope], TOOL, now=at(1), catalogue=catalogue)
+    (outcome,) = regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 15 + 2))
+    assert outcome.action == "regraded"
+    assert [answer["score"] for answer in read(str(outcome.path))["gradings"]] == [4, "stale"]
 
 
 def test_an_answer_from_after_now_is_refused() -> None:
@@ -2261,6 +2276,23 @@ def test_an_index_that_says_nothing_new_is_not_written_again(tmp_path: Path) -> 
 @pytest.mark.req("F-009", "F-096")
 def test_the_times_of_an_index_are_those_of_the_tree(tmp_path: Path) -> None:
     assert index_of(graded_namespace(tmp_path))["updatedAt"] == names.stamp(at(6))
+
+
+@pytest.mark.req("F-157")
+def test_what_is_out_of_scope_is_no_node_of_the_index(tmp_path: Path) -> None:
+    tree, schema = tree_of(tmp_path), schema_of()
+    schema.main["resources"] = {"table": {"source": "sqlite"}}
+    schema.main["sharedLists"] = [{"ref": "x"}]
+    schema.main.update(prompts={"ask": {}}, procedures={"do": {}})
+    import_one(tree, schema, [], now=at(0))
+    assert [path for path, _ in nodes_of(tree.index("providers", "alpha"))] == [
+        "about",
+        "description",
+        "namespaceAggregate",
+        "schemas.prices",
+        "schemas.prices.toolsAggregate",
+        "schemas.prices.tools.getPrice",
+    ]
 
 
 @pytest.mark.req("F-096", "F-100")

@@ -44,9 +44,7 @@ class Aged(NamedTuple):
     warning: str | None
 
 
-def age_score(
-    dimension: object, age_days: object, score: object, *, limits: Mapping[str, int] = LIMITS
-) -> Aged:
+def age_score(dimension: object, age_days: object, score: object) -> Aged:
     """A score at a certain age. Exactly at the limit it still holds.
 
     >>> (
@@ -66,7 +64,7 @@ def age_score(
             f"the answer is {age_days} days old: it is dated in the future.",
             fix="Correct the clock, or pass --now.",
         )
-    limit = limits.get(dimension) if isinstance(dimension, str) else None
+    limit = LIMITS.get(dimension) if isinstance(dimension, str) else None
     over = limit is not None and age.num > limit * age.den
     warning = RETENTION_WARNING if age.num > RETENTION_DAYS * age.den else None
     return Aged("stale" if over else score, warning)

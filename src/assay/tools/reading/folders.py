@@ -201,4 +201,13 @@ def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
         )
     if is_folder:
         return Skipped(entry.path, "is a link to a folder of this tree.")
+    if any(_is_env(os.path.basename(path)) for path in (entry.path, real)):
+        return Skipped(entry.path, "is an .env file, which is never read.")
     return entry.path, real
+
+
+def _is_env(name: str) -> bool:
+    """Whether a file holds the settings of an environment, which may be secrets. A module is code,
+    whatever its name.
+    """
+    return name.lower().startswith(".env") and not name.lower().endswith(MODULES)
