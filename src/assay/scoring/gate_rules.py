@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _TEMPLATE = re.compile(
     r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
 )
-_UNSEEN = ("Cc", "Cf", "Zl", "Zp", "Zs")
+_UNSEEN = ("Cc", "Cf", "Mn", "Zl", "Zp", "Zs")
+_BLANKS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and a symbol that are drawn as nothing: Hangul fillers and the blank of Braille."""
 _REASON = 300
 """The longest stated reason that a gate repeats, in characters."""
 
@@ -34,16 +36,15 @@ def is_absent(value: Any) -> bool:
     r"""Whether a value is empty: null, a text without a visible character, an empty list or object,
     an unresolved template, or a list of only such values.
 
-    >>> [
-    ...     is_absent(x)
-    ...     for x in (None, "\u200b ", [], [None], "${steps.plan.output}", "{{ answer }}")
-    ... ]
-    [True, True, True, True, True, True]
+    >>> texts = ("\u200b ", "\u3164\ufe0f", "${steps.plan.output}", "{{ answer }}")
+    >>> [is_absent(x) for x in (None, [], [None], *texts)]
+    [True, True, True, True, True, True, True]
     >>> [is_absent(x) for x in (0, False, "a {{b}} c")]
     [False, False, False]
     """
     if isinstance(value, str):
-        return all(category(s) in _UNSEEN for s in value) or bool(_TEMPLATE.fullmatch(value))
+        unseen = all(category(s) in _UNSEEN or s in _BLANKS for s in value)
+        return unseen or bool(_TEMPLATE.fullmatch(value))
     if isinstance(value, list):
         return all(map(is_absent, value))
     return value is None or value == {}
