@@ -29,8 +29,6 @@ MAX_DIGITS = 100
 number could exhaust time or memory.
 """
 MAX_EXPONENT = 300
-_LEAST, _MOST = 1e-300, 1e301
-"""Floats from one to below the other have an exponent in that range."""
 _LARGE: int = 10**MAX_DIGITS
 _POWERS: tuple[int, ...] = tuple(10**digits for digits in range(40))
 
@@ -64,8 +62,6 @@ def ratio(value: object) -> Ratio:
         raise ValueError(f"the number has more than {MAX_DIGITS} digits")
     if kind is float:
         number = Decimal(repr(value))
-        if _LEAST <= abs(value) < _MOST:  # type: ignore[arg-type]
-            return _new(Ratio, number.as_integer_ratio())  # its text never has too many digits
     elif kind is Decimal:
         number = value  # type: ignore[assignment]
     else:

@@ -8,7 +8,6 @@ returns jobs to the queue and stores queued records.
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import threading
 from collections.abc import AsyncIterator
@@ -38,10 +37,6 @@ from assay.server.routes import (
 from assay.server.settings import ServerSettings, from_environment
 from assay.server.state import Services
 
-COLLECT_AFTER = 10_000
-"""New objects before the garbage collector looks for cycles. A posted run makes thousands, and
-hardly any is in a cycle: at Python's default of 700, looking took an eighth of its CPU time.
-"""
 MODULES = (
     runs,  # first, because most requests post a run, and routes are tried in order
     live,
@@ -153,5 +148,4 @@ def from_parent() -> FastAPI:
     """The application in a worker process, with the settings that its parent put into the
     environment.
     """
-    gc.set_threshold(COLLECT_AFTER)
     return create_app(from_environment())
