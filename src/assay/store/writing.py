@@ -93,7 +93,7 @@ def append(
         _refuse(record, known_record)
         if known_record is None:
             fresh.append((record, listed))
-            places = _places(connection, project, record, known)
+            places = _places(connection, project, record, known) if record.evaluates else None
             known[record.digest] = known_record = Known(
                 batch.add(record, listed, places), record.kind, False
             )
