@@ -786,7 +786,7 @@ def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
         row = f"{one.sample} {one.candidate:.2f} {one.baseline:.2f} {one.difference:+.2f}"
         assert row in rejected
     assert "91.7% 81.9% to 96.4% (95%), n 60" in rejected
-    assert "This is not all: the decision rests on 60 pairs" in rejected
+    assert "This is not all: the decision is based on 60 pairs" in rejected
     pairs = [decisions.ScorePair(str(k), k, 50) for k in range(60)]
     assert "60 pairs: 50 got worse" in Page(decision_page(decided()[0], pairs=pairs)).text
 

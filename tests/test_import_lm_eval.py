@@ -122,7 +122,7 @@ def test_results_that_are_not_of_these_samples_are_refused(tmp_path) -> None:
         results = edited(RESULTS, change, tmp_path / "results.json")
         with pytest.raises(InputError, match=words):
             imported("lm_eval", results, WORDS, COLOURS)
-    with pytest.raises(InputError, match="no samples file of it is given"):
+    with pytest.raises(InputError, match="there is no samples file for it"):
         imported("lm_eval", RESULTS, WORDS)
     with pytest.raises(InputError, match="two results files"):
         imported("lm_eval", RESULTS, RESULTS)

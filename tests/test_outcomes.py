@@ -218,9 +218,9 @@ def test_an_instance_without_a_patch_needs_no_tests() -> None:
             "'t' appears among the passed and among the failed",
         ),
         ({**line(), "fail_to_pass": {"passed": ["t", "t"], "failed": []}}, "'t' appears twice"),
-        ({**line(), "pass_to_pass": {"passed": ["t"]}}, "both lists of texts"),
-        ({**line(), "pass_to_pass": {"passed": [1], "failed": []}}, "both lists of texts"),
-        ({**line(), "pass_to_pass": {"passed": 3, "failed": 0}}, "both lists of texts"),
+        ({**line(), "pass_to_pass": {"passed": ["t"]}}, "both lists of strings"),
+        ({**line(), "pass_to_pass": {"passed": [1], "failed": []}}, "both lists of strings"),
+        ({**line(), "pass_to_pass": {"passed": 3, "failed": 0}}, "both lists of strings"),
         (
             {"instance_id": "a", "fail_to_pass": {"passed": [], "failed": []}},
             "pass_to_pass: must be",

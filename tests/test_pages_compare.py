@@ -404,7 +404,7 @@ def test_scores_of_other_grades_than_the_decisions_are_not_said_to_move(tmp_path
     settings = settings_in(tmp_path, "policy: workflow-judged\n")
     with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
         found = get(api, "?of=old&of=new")
-        assert "not stored with the grades that the decision rests on" in found.text
+        assert "not stored with the grades that the decision uses" in found.text
         assert "Better" not in found.text
 
 

@@ -458,7 +458,7 @@ def test_of_too_many_pairs_only_those_that_fell_most_are_drawn_and_it_is_said(
 ) -> None:
     monkeypatch.setattr(decision_pairs, "MOST", 39)
     assert (
-        "This is not all: the decision rests on 40 pairs"
+        "This is not all: the decision is based on 40 pairs"
         in get(shop, f"/decisions/{shop.stock.rejected}").text
     )
 

@@ -601,7 +601,7 @@ def test_the_smallest_moves_are_shown_and_their_absence_too(results: list[dict[s
 
 def test_a_missing_value_is_said_in_words() -> None:
     text = Page(render(grade(EMPTY), title="t")).text
-    assert "none, counts as 0: the run carries no score 'response_relevance'" in text
+    assert "none, counts as 0: the run has no score 'response_relevance'" in text
     assert "Latency, ms not reported" in text
     assert "Group none Tags none" in text
     assert "Rubric none" in text

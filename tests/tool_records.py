@@ -108,7 +108,7 @@ def schema_gate(
     unread: str | None = None,
 ) -> ToolGateResult:
     source = (
-        gate.Inspection(tools=tools, unread=unread or "the tree has no source of it")
+        gate.Inspection(tools=tools, unread=unread or "the tree has no source for it")
         if findings is None or checks is None
         else gate.Inspection(findings, checks, tools)
     )

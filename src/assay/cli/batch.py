@@ -116,12 +116,12 @@ def _verify(options: Options) -> int:
     from assay.cli.batch_summary import run_verification
 
     if not options.verify:
-        raise UsageError("CLI-001", "--run goes with --verify.", fix="Add --verify.")
+        raise UsageError("CLI-001", "--run needs --verify.", fix="Add --verify.")
     for name in ("map", "keep", "sample", "overwrite", "explain_sql"):
         if getattr(options, name):
             raise UsageError(
                 "CLI-001",
-                f"--{name.replace('_', '-')} doesn't go with --verify.",
+                f"--{name.replace('_', '-')} can't be combined with --verify.",
                 fix="The record of the batch shows how it was graded.",
             )
     target = target_of(_output(options))
@@ -141,7 +141,7 @@ def _explain(options: Options, task: BatchTask) -> int:
     if options.sample is not None:
         raise UsageError(
             "CLI-001",
-            "--sample doesn't go with --explain-sql.",
+            "--sample can't be combined with --explain-sql.",
             fix="Print the queries of the whole batch, or grade the sample.",
         )
     engine = _engine(options)

@@ -324,7 +324,7 @@ COMMANDS = {
                 "--from",
                 dest="kind",
                 metavar="KIND",
-                help=(f"what wrote them: {', '.join(sorted(KNOWN))} (default: detected)"),
+                help=(f"the tool that wrote them: {', '.join(sorted(KNOWN))} (default: detected)"),
             ),
             arg(
                 "--workflow",

@@ -278,7 +278,7 @@ COMMANDS = {
     "tools grade": Command(
         _grade,
         "The deterministic stages of scoring protocol v1: write the prompts, then turn the scores"
-        " that a grader made of them into a report.",
+        " that a grader gave them into a report.",
         "assay tools grade schemas/prices.mjs --emit-prompts",
         (
             *inp.SOURCE,

@@ -113,7 +113,7 @@ def _check(document: Document) -> None:
             "FIL-006",
             "contains scorecards, which have no question and no answer to show.",
             where=document.file,
-            fix="View the runs they were made of; `assay explain FILE` explains a scorecard.",
+            fix="View the runs they were made from; `assay explain FILE` explains a scorecard.",
         )
     read_run(document)
 
@@ -162,7 +162,7 @@ def _stated_run(graded: Graded, where: str) -> tuple[dict[str, Any], tuple[Any, 
             "FIL-006",
             f"the grade of {graded.grade.run_id!r} names no workflow or no dataset.",
             where=where,
-            fix="View the runs it was made of; `assay explain FILE` explains a grade.",
+            fix="View the runs it was made from; `assay explain FILE` explains a grade.",
         )
     run = {
         "schema": "assay.run/1",

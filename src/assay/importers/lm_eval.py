@@ -103,7 +103,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     if results is not None and samples.keys() != results.tasks.keys():
         odd = sorted(samples.keys() ^ results.tasks.keys())[0]
         raise refused(
-            f"the results have the task {odd!r}, and no samples file of it is given."
+            f"the results have the task {odd!r}, and there is no samples file for it."
             if odd in results.tasks
             else f"the samples belong to the task {odd!r}, which the results don't have.",
             results.path,

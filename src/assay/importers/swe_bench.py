@@ -39,7 +39,7 @@ RESOLVED = Outcome("success", True, "resolved", True)
 UNRESOLVED = Outcome("success", False, "not resolved")
 _OUTCOMES = (
     # the later of two holds: an instance that errored after it was submitted has errored
-    ("generated", Outcome("cancelled", None, "submitted; the report has no outcome of it")),
+    ("generated", Outcome("cancelled", None, "submitted; the report has no outcome for it")),
     ("applied", UNRESOLVED._replace(applied=True)),
     ("unresolved", UNRESOLVED),
     ("resolved", RESOLVED),

@@ -28,9 +28,7 @@ def sentences(calibration: Mapping[str, Any]) -> list[str]:
             f" Cohen's kappa is {shown(block['cohen_kappa'])}."
         )
     elif block["spearman"]["value"] is not None:
-        lines.append(
-            f"Scores go with the labels by a rank correlation of {shown(block['spearman'])}."
-        )
+        lines.append(f"The rank correlation of scores and labels is {shown(block['spearman'])}.")
     else:
         lines.append(
             "Agreement cannot be determined:"

@@ -131,7 +131,7 @@ def _regrading(
     if names or keep:
         raise UsageError(
             "CLI-001",
-            "--map and --keep don't go with the output of an earlier batch.",
+            "--map and --keep can't be used on the output of an earlier batch.",
             fix="Omit them: the output keeps the columns that it has.",
         )
     before = {name: value for name, value in record.digests.items() if name != "policy"}

@@ -72,7 +72,7 @@ class Gate(NamedTuple):
         try:
             for name in self.needs:
                 if getattr(run, name) is None:
-                    raise Undetermined(ABSENT.get(name, f"the run carries no `{name}`"))
+                    raise Undetermined(ABSENT.get(name, f"the run has no `{name}`"))
             return self.rule(run, params)
         except Undetermined as error:
             return GateResult(None, f"no evidence: {error.reason}")

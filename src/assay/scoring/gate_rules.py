@@ -188,7 +188,7 @@ def parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
     if present.passed is not True:
         return present
     if not isinstance(run.output_schema, dict):
-        raise Undetermined("the run carries no `output_schema` that says what its outputs parse to")
+        raise Undetermined("the run has no `output_schema` that says what its outputs parse to")
     declared = run.output_schema.get("properties")
     bad = []
     for name in run.required_outputs or ():

@@ -111,7 +111,7 @@ def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> Criterion:
     given = run.scores.get(spec.id)
     if planned.measure is None:
         if given is None:
-            why = f"the run carries no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
+            why = f"the run has no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
             return spec.scored(None, n=0, missing=why)
         if given.raw is None:
             return spec.scored(None, n=0, missing="the run's score is null")

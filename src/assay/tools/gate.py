@@ -154,7 +154,7 @@ def _inspect(
     """
     source = evidence.sources.get(subject)
     if node is None or source is None:
-        return Inspection(unread="the tree has no source of it"), []
+        return Inspection(unread="the tree has no source for it"), []
     if source.data is None:
         return Inspection(unread=source.unread), []
     try:

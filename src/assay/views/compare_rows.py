@@ -95,7 +95,7 @@ that are answered otherwise.
 UNMOVED = {
     "refused": "There is no decision on these two, so no sample is counted as better or worse. The"
     " scores are those stored with each evaluation.",
-    "regraded": "These evaluations were not stored with the grades that the decision rests on, so"
+    "regraded": "These evaluations were not stored with the grades that the decision uses, so"
     " no sample is counted as better or worse. The scores are those stored with each evaluation.",
 }
 """Why stored scores are not compared."""

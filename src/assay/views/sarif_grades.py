@@ -46,7 +46,7 @@ _HELP = {
         "Fix what the message names. A gate without evidence counts as failed: add the evidence.",
     ),
     "floor": (
-        "{} keeps its critical floor",
+        "{} meets its critical floor",
         "Raise this criterion above its floor; no other score makes up for it.",
     ),
     "score": (

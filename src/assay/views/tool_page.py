@@ -250,7 +250,7 @@ def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: 
             "Gradings, the newest first",
             HISTORY,
             [history_row(entry, own) for entry, own in entries[:MAX_ENTRIES]],
-            absent="No grading of it is stored.",
+            absent="No grading of this tool is stored.",
             kind="stack",
         ),
         id="grade",

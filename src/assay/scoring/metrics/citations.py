@@ -37,7 +37,7 @@ def retrieved(run: Run) -> list[Retrieved]:
     """The passages that a run retrieved, perhaps none."""
     if run.retrieval is None:
         raise Undetermined(
-            "the run lists no `retrieval` (an empty list says that nothing was found)"
+            "the run lists no `retrieval` (an empty list means that nothing was found)"
         )
     return run.retrieval
 

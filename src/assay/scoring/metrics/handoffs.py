@@ -33,7 +33,7 @@ def run_accuracy(run: Run) -> Ratio:
     its `expected`.
     """
     if run.handoffs is None:
-        raise Undetermined("the run lists no `handoffs` (an empty list says there were none)")
+        raise Undetermined("the run lists no `handoffs` (an empty list means there were none)")
     made = [(handoff.source, handoff.to) for handoff in run.handoffs]
     if isinstance(run.expected, dict) and "handoffs" in run.expected:
         listed = run.expected["handoffs"]

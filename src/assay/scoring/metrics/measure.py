@@ -30,7 +30,7 @@ def tally(run: Run, name: str) -> Tally:
     """The run's count of tests of one kind."""
     counted: Tally | None = getattr(run.tests, name, None)
     if counted is None:
-        raise Undetermined(f"the run carries no `tests.{name}`")
+        raise Undetermined(f"the run has no `tests.{name}`")
     if counted.passed > counted.total:
         raise Undetermined(f"`tests.{name}` says {counted.passed} passed of {counted.total}")
     return counted

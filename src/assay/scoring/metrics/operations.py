@@ -23,7 +23,7 @@ def _carried(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
     def read(run: Run, _params: Mapping[str, Any]) -> Any:
         value = getattr(run, name)
         if value is None:
-            raise Undetermined(f"the run carries no `{name}`")
+            raise Undetermined(f"the run has no `{name}`")
         return value
 
     return read
@@ -40,7 +40,7 @@ def _summed(name: str) -> Callable[[Run, Mapping[str, Any]], int]:
         known = [count for count in counts if count is not None]
         if not counts or len(known) < len(counts):
             raise Undetermined(
-                f"the run carries no `{name}`, and"
+                f"the run has no `{name}`, and"
                 f" {'has no steps' if not counts else 'not every step does'}"
             )
         return sum(known)
@@ -90,7 +90,7 @@ def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
         ran = _ran(run)
         unknown = next((step.name for step in ran if step.duration_ms is None), None)
         if unknown is not None:
-            raise Undetermined(f"the step '{unknown}' carries no `duration_ms`")
+            raise Undetermined(f"the step '{unknown}' has no `duration_ms`")
         ordered = sorted(step.duration_ms for step in ran)
         # the nearest rank: a duration that occurred, not one between two
         return ordered[-(-percent * len(ordered) // 100) - 1]
@@ -110,7 +110,7 @@ def _norm(raw: Any, name: str, params: Mapping[str, Any]) -> int:
 
 def _efficiency(run: Run, params: Mapping[str, Any]) -> Any:
     if run.latency_ms is None and run.cost_usd is None:
-        raise Undetermined("the run carries neither `latency_ms` nor `cost_usd`")
+        raise Undetermined("the run has neither `latency_ms` nor `cost_usd`")
     try:
         share = exact.ratio(params["cost_share"])
         latency = _norm(run.latency_ms, "latency_ms", params)

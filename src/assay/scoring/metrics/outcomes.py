@@ -272,7 +272,7 @@ def _resolved(run: Run, _params: Mapping[str, Any]) -> Any:
 def _tests_passed(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.tests is None or run.tests.fail_to_pass is None or run.tests.pass_to_pass is None:
         raise Undetermined(
-            "the run does not carry both `tests.fail_to_pass` and `tests.pass_to_pass`"
+            "the run does not have both `tests.fail_to_pass` and `tests.pass_to_pass`"
         )
     total = run.tests.fail_to_pass.total + run.tests.pass_to_pass.total
     if total == 0:

@@ -29,7 +29,7 @@ def _ranked(run: Run) -> list[Retrieved]:
     """The passages in rank order."""
     if run.retrieval is None:
         raise Undetermined(
-            "the run carries no `retrieval` (an empty list says that nothing was retrieved)"
+            "the run has no `retrieval` (an empty list means that nothing was retrieved)"
         )
     unranked = next((passage.id for passage in run.retrieval if passage.rank is None), None)
     if unranked is not None:
@@ -75,7 +75,7 @@ def _reciprocal_rank(run: Run, _params: Mapping[str, Any]) -> Any:
 def _coverage(run: Run, _params: Mapping[str, Any]) -> Any:
     if not run.retrieval:
         raise Undetermined(
-            "the run carries no `retrieval`"
+            "the run has no `retrieval`"
             if run.retrieval is None
             else "`retrieval` is empty: there is nothing to judge"
         )

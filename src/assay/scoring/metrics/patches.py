@@ -232,10 +232,10 @@ def _similarity(run: Run, params: Mapping[str, Any]) -> Any:
     name = params.get("output", "patch")
     wanted = run.expected.get(name) if isinstance(run.expected, dict) else None
     if not isinstance(wanted, str):
-        raise Undetermined(f"the run carries no `expected.{name}` to compare with")
+        raise Undetermined(f"the run has no `expected.{name}` to compare with")
     given = None if run.outputs is None else run.outputs.get(name)
     if not isinstance(given, str):
-        raise Undetermined(f"the run carries no `outputs.{name}`")
+        raise Undetermined(f"the run has no `outputs.{name}`")
     if not given.strip():
         return 0  # it was asked for a patch and changed nothing
     try:

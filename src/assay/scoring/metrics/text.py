@@ -34,9 +34,9 @@ def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     `output` names. The actual value of a missing output is `_ABSENT`.
     """
     if not isinstance(run.expected, dict) or not run.expected:
-        raise Undetermined("the run carries no `expected` object of outputs and their values")
+        raise Undetermined("the run has no `expected` object of outputs and their values")
     if run.outputs is None:
-        raise Undetermined("the run carries no `outputs`")
+        raise Undetermined("the run has no `outputs`")
     name = params.get("output")
     if name is not None and name not in run.expected:
         raise Undetermined(f"`expected` says nothing about the output '{name}'")
@@ -102,7 +102,7 @@ def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
 def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = expected if isinstance(expected, list) else [expected]
     if not wanted or not all(isinstance(item, str) for item in wanted):
-        raise Undetermined("what is expected must be a string or a list of strings")
+        raise Undetermined("the expected value must be a string or a list of strings")
     compare, steps = COMPARE[params["match"]], params["steps"]
     for item in wanted:
         wanted_text(item, steps)
@@ -112,7 +112,7 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
 def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = numeric(expected)
     if wanted is None:
-        raise Undetermined("what is expected is not a number")
+        raise Undetermined("the expected value is not a number")
     given = numeric(actual)
     return given is not None and is_close(
         given, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0)
@@ -126,7 +126,7 @@ def _mean(
 
     def compare(actual: Any, expected: Any, params: Mapping[str, Any]) -> float:
         if not isinstance(expected, str):
-            raise Undetermined("what is expected is not a string")
+            raise Undetermined("the expected value is not a string")
         if not isinstance(actual, str):
             return 0.0
         steps = params.get("steps", ())
@@ -149,7 +149,7 @@ def _bleu(actual: str, expected: str) -> float | None:
 def _schema_valid(run: Run, _params: Mapping[str, Any]) -> Any:
     if run.output_schema is None or run.outputs is None:
         raise Undetermined(
-            f"the run carries no `{'output_schema' if run.output_schema is None else 'outputs'}`"
+            f"the run has no `{'output_schema' if run.output_schema is None else 'outputs'}`"
         )
     # imported late: the validator takes as long to load as all the rest, and many runs need none
     from assay.records.contract import check
@@ -165,7 +165,7 @@ def _within_budget(run: Run, params: Mapping[str, Any]) -> Any:
     if budget is None:
         raise Undetermined("the parameter `words` says how many words there may be")
     if run.outputs is None or name not in run.outputs:
-        raise Undetermined(f"the run carries no output '{name}'")
+        raise Undetermined(f"the run has no output '{name}'")
     text = run.outputs[name]
     if not isinstance(text, str):
         raise Undetermined(f"the output '{name}' is not a string")
@@ -229,7 +229,7 @@ TEXT = (
     Measure(
         "json_schema_valid",
         "1",
-        "The outputs keep their JSON Schema",
+        "The outputs match their JSON Schema",
         "yes or no",
         _UP,
         "binary",
@@ -273,7 +273,7 @@ TEXT = (
     Measure(
         "word_budget",
         "1",
-        "An output keeps its budget of words",
+        "An output stays within its word budget",
         "yes or no",
         _UP,
         "binary",

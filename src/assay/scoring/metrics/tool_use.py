@@ -22,7 +22,7 @@ from assay.scoring.metrics.tool_calls import read_call
 def run_calls(run: Run) -> list[WrittenCall]:
     """The calls that a run made."""
     if run.tool_calls is None:
-        raise Undetermined("the run lists no `tool_calls` (an empty list says there were none)")
+        raise Undetermined("the run lists no `tool_calls` (an empty list means there were none)")
     return [read_call({"name": call.name, "arguments": call.arguments}) for call in run.tool_calls]
 
 
@@ -87,8 +87,8 @@ def _check_recorded(run: Run) -> None:
     count = sum(call.arguments is None for call in run.tool_calls or ())
     if count:
         raise Undetermined(
-            f"{count} of {len(run.tool_calls or ())} tool calls do not carry their `arguments`"
-            " ({} says there were none)"
+            f"{count} of {len(run.tool_calls or ())} tool calls do not have their `arguments`"
+            " ({} means there were none)"
         )
 
 
@@ -183,7 +183,7 @@ TOOL_USE = (
     Measure(
         "tool_call_validity",
         "1",
-        "Calls that name a tool and keep its JSON Schema",
+        "Calls that name a tool and match its JSON Schema",
         "share",
         "higher is better",
         "ratio",

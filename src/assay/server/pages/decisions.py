@@ -306,7 +306,7 @@ def _stored(item: Item) -> Section:
         ("Record", short_digest(item.digest)),
         ("Decided", moment(item.created_at)),
         ("By", shown(item.author)),
-        ("All of it", link("The whole record", address("api", "v1", "records", item.digest))),
+        ("Full record", link("The whole record", address("api", "v1", "records", item.digest))),
         ("Recompute it from its evidence with", code(f"assay ledger replay {item.digest}")),
     ]
     return section("Record", Facts(pairs, "small"), id="record")

@@ -196,7 +196,7 @@ def _made_of(services: Services, project: str, digest: str) -> Part:
             ]
         )
     table = Table(
-        "What it was made of",
+        "What it was made from",
         ("Record", "Kind"),
         rows,
         absent="Its inputs are not in the ledger.",

@@ -67,7 +67,7 @@ async def start_live(
     for name in ("status", "steps", "tool_calls"):
         if name in tree:
             raise Problem(
-                422, f"'{name}' is reported while the run goes on, not at its start.", where=name
+                422, f"'{name}' is reported during the run, not at its start.", where=name
             )
     run = read_run(bodies.document({**tree, "status": "success"}))
     missing = [name for name in run.required_inputs or () if (run.inputs or {}).get(name) is None]

@@ -95,7 +95,7 @@ def paired_scatter(
     )
     if n_paired is not None and n_paired > len(pairs):
         sentence += (
-            f" This is not all: the decision rests on {n_paired:,} pairs, and names those that"
+            f" This is not all: the decision is based on {n_paired:,} pairs, and names those that"
             " fell most."
         )
     if lost:
