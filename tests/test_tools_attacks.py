@@ -512,6 +512,48 @@ def test_the_gate_shows_the_graded_tools_that_a_schema_no_longer_has(
     )
 
 
+@pytest.mark.req("F-050")
+@pytest.mark.parametrize("area", ["single-test", "tools-aggregate-schema"])
+def test_a_vetoed_schema_does_not_pass_under_another_name(
+    quick: Run, tmp_path: Path, area: str
+) -> None:
+    grow(quick, tmp_path)
+    again, where = ("--trigger", "scheduled"), WEIGHT if area == "single-test" else HIVE
+    vetoed = envelope(area, categoricalVeto=VETO)
+    assert record(quick, tmp_path, vetoed, *where, *again, now=LATER).code == 0
+    (tmp_path / "scales.json").rename(tmp_path / "frames.json")
+    assert quick("tools", "import", "frames.json", "--now", LATER).code == 0
+    frames = (*HIVE[:3], "frames")
+    for name, place in (
+        ("single-test", (*frames, "--tool", "getWeight")),
+        ("tools-aggregate-schema", frames),
+    ):
+        assert record(quick, tmp_path, envelope(name, 5), *place, now=AFTER).code == 0
+    for _ in range(2):
+        done = quick("tools", "gate", "beewatch.frames", "--json")
+        found = rule(done, "beewatch.frames", "no_veto")
+        assert (done.code, found) == (1, (False, "scales, the same schema, is rejected"))
+        shutil.rmtree(home(tmp_path, "scales"), ignore_errors=True)  # the index remembers it
+
+
+@pytest.mark.req("F-050")
+def test_once_a_veto_is_lifted_the_schema_passes_under_every_name(
+    quick: Run, tmp_path: Path
+) -> None:
+    grow(quick, tmp_path)
+    again = ("--trigger", "scheduled")
+    vetoed = envelope("tools-aggregate-schema", categoricalVeto=VETO)
+    record(quick, tmp_path, vetoed, *HIVE, *again, now=LATER)
+    lifted = envelope("tools-aggregate-schema", 5, timestamp=AFTER)
+    assert record(quick, tmp_path, lifted, *HIVE, *again, now=AFTER).code == 0
+    (tmp_path / "scales.json").rename(tmp_path / "frames.json")
+    quick("tools", "import", "frames.json", "--now", AFTER)
+    frames = (*HIVE[:3], "frames")
+    record(quick, tmp_path, envelope("single-test"), *frames, "--tool", "getWeight", now=AFTER)
+    record(quick, tmp_path, envelope("tools-aggregate-schema"), *frames, now=AFTER)
+    assert quick("tools", "gate", "beewatch.scales", "beewatch.frames").code == 0
+
+
 @pytest.mark.req("F-011")
 def test_the_gate_shows_that_a_tool_was_scored_under_another_version(
     quick: Run, tmp_path: Path

@@ -293,7 +293,7 @@ def _primitives(
 
 def rejected_context(index: NamespaceIndex, schema: str | None) -> list[str]:
     """The vetoed nodes of a namespace that describe a schema, or the whole: its About page,
-    description, skills and aggregate.
+    description, skills and aggregate; and the same schema under another name.
     """
     context = {
         "about": index.about,
@@ -305,7 +305,26 @@ def rejected_context(index: NamespaceIndex, schema: str | None) -> list[str]:
             if schema is None or name.startswith(f"{schema}.")
         },
     }
-    return [name for name, node in context.items() if node.status == NODE_REJECTED]
+    found = [name for name, node in context.items() if node.status == NODE_REJECTED]
+    return found if schema is None else found + _vetoed_twins(index, schema)
+
+
+def _vetoed_twins(index: NamespaceIndex, schema: str) -> list[str]:
+    """The rejected schemas with the same content, also those that only the index remembers: another
+    name lifts no veto.
+    """
+    snapshot = index.schemas[schema].snapshot
+    entries = index.summary.get(ENTRIES) or {}
+    remembered = {
+        key.partition("/")[0]
+        for key, entry in entries.items()
+        if snapshot and key.rpartition("/")[2].startswith(snapshot.hash) and entry.get("veto")
+    }
+    return [
+        f"{name}, the same schema,"
+        for name in sorted(remembered - {schema})
+        if name not in index.schemas or index.schemas[name].status == NODE_REJECTED
+    ]
 
 
 def namespace_gate(
