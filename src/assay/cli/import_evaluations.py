@@ -51,16 +51,7 @@ def store_evaluations(
             return []
         if options.name is not None:
             _check_taken(options, store)
-        made = evaluate_file(
-            options,
-            store,
-            imported.spool,
-            files=imported.files,
-            importer=imported.importer.name,
-            profile=profile,
-            folder=folder,
-            tally=imported.tally,
-        )
+        made = evaluate_file(options, store, imported.spool, imported, profile, folder=folder)
         store.put()
     return made
 
@@ -94,16 +85,14 @@ def evaluate_file(
     options: Options,
     store: Store,
     spool: str,
+    imported: ImportedRuns | None = None,
+    profile: Profile | None = None,
     *,
-    files: Sequence[str],
-    importer: str | None,
-    profile: Profile | None,
     folder: str,
-    tally: ImportTally | None = None,
 ) -> list[MadeEvaluation]:
-    """Grade the runs of a file, and let their evaluations wait in the store. `files` are what an
-    importer read; None for runs as they are. `profile` was made from their metrics; what `tally`
-    notes is kept with the evaluations.
+    """Grade the runs of a file, and let their evaluations wait in the store. If they are
+    `imported`, `profile` was made from their metrics, and what the import notes is kept with the
+    evaluations.
     """
     from assay.archive.evaluating import evaluate_runs, run_groups
     from assay.archive.evaluation_builder import EvaluationBuilder
@@ -119,14 +108,15 @@ def evaluate_file(
         choice = structs.replace(choice, profile=path)
     grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
     now = opt.moment(options.now) or datetime.now(UTC)
+    files = options.files if imported is None else imported.files
     settings = {
-        "importer": importer,
+        "importer": None if imported is None else imported.importer.name,
         "files": [_file(path) for path in files],
         "profile": options.profile,
         "policy": options.policy,
         "rubric": options.rubric,
         "own_profile": None if profile is None else {"profile": profile, "rubric": None},
-        **({} if tally is None else _noted(tally)),
+        **({} if imported is None else _noted(imported.tally)),
     }
     groups = run_groups(document.tree for document in read_documents(spool))
     made: list[MadeEvaluation] = []

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from assay.archive.evaluating import MadeEvaluation
 from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.evaluations import default_name
 from assay.archive.store import Store
@@ -64,19 +65,16 @@ def _imported(options: Options, store: Store, folder: str) -> ViewedFile:
     if read.problem is not None:
         raise read.problem
     made = evaluate_file(
-        options,
-        store,
-        read.imported.spool,
-        files=read.imported.files,
-        importer=read.imported.importer.name,
-        profile=read.profile,
-        folder=folder,
-        tally=read.imported.tally,
+        options, store, read.imported.spool, read.imported, read.profile, folder=folder
     )
+    return _viewed(made, left_out(read.imported.tally))
+
+
+def _viewed(made: Sequence[MadeEvaluation], notes: Sequence[str] = ()) -> ViewedFile:
     ungraded = [
         f"not graded: {count:,}, {reason}" for one in made for reason, count in one.ungraded.items()
     ]
-    return ViewedFile([one.evaluation for one in made], [*left_out(read.imported.tally), *ungraded])
+    return ViewedFile([one.evaluation for one in made], [*notes, *ungraded])
 
 
 def _own(options: Options, store: Store, folder: str) -> ViewedFile:
@@ -91,19 +89,7 @@ def _own(options: Options, store: Store, folder: str) -> ViewedFile:
             n += 1
     if not n:
         raise NotEnoughEvidence("FIL-005", "there is nothing to show.", where=options.target)
-    made = evaluate_file(
-        options,
-        store,
-        spool,
-        files=options.files,
-        importer=None,
-        profile=None,
-        folder=folder,
-    )
-    ungraded = [
-        f"not graded: {count:,}, {reason}" for one in made for reason, count in one.ungraded.items()
-    ]
-    return ViewedFile([one.evaluation for one in made], ungraded)
+    return _viewed(evaluate_file(options, store, spool, folder=folder))
 
 
 def _check(document: Document) -> None:
@@ -121,8 +107,11 @@ def _check(document: Document) -> None:
 def _graded(options: Options, store: Store) -> ViewedFile:
     """Grades without their runs: each is shown with a run that has only what the grade says."""
     grader, now = choice_of(options).grader(), datetime.now(UTC)
+    found = (
+        one for document in read_documents(options.target) for one in grades_of(document, grader)
+    )
     builders: dict[tuple[Any, ...], EvaluationBuilder] = {}
-    for graded in _all_grades(options.target, grader):
+    for graded in found:
         run, key = _stated_run(graded, options.target)
         builder = builders.get(key)
         if builder is None:
@@ -135,8 +124,7 @@ def _graded(options: Options, store: Store) -> ViewedFile:
                 started=now,
                 source="import",
             )
-        group = graded_drafts(run, graded.grade.scorecard, graded.payload())
-        store.add(group)
+        store.add(graded_drafts(run, graded.grade.scorecard, graded.payload()))
         builder.add_stored(body_of(run), body_of(graded.payload()))
     if not builders:
         raise NotEnoughEvidence("FIL-005", "there is nothing to show.", where=options.target)
@@ -147,11 +135,6 @@ def _graded(options: Options, store: Store) -> ViewedFile:
         made.append(evaluation)
     note = "these are grades without their runs: questions and answers are not in the file"
     return ViewedFile(made, [note])
-
-
-def _all_grades(path: str, grader: Any) -> Iterable[Graded]:
-    for document in read_documents(path):
-        yield from grades_of(document, grader)
 
 
 def _stated_run(graded: Graded, where: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
