@@ -50,15 +50,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30.0
 
 
-def rubric_option(default: str) -> Argument:
-    """The option `--rubric`; `default` says which rubric is taken without it."""
-    return arg(
-        "--rubric",
-        metavar="R",
-        help=f"rubric by name, name@version or YAML file (default: {default})",
-    )
-
-
 MARKED_UNDER, DECIDED_UNDER = "exam@1", "exam@2"
 """The default policies: of marks and their patterns, which are as they were published first, and of
 decisions and schedules, which work for any rubric and look at each axis.
@@ -66,8 +57,11 @@ decisions and schedules, which work for any rubric and look at each axis.
 
 
 def rule_options(rubric: str, policy: str = MARKED_UNDER) -> tuple[Argument | str, ...]:
-    """The options that choose rubric, policy and library."""
-    return (rubric_option(rubric), policy_option(policy), "--library")
+    """The options that choose rubric, policy and library; `rubric` says which one is taken without
+    `--rubric`.
+    """
+    text = f"rubric by name, name@version or YAML file (default: {rubric})"
+    return (arg("--rubric", metavar="R", help=text), policy_option(policy), "--library")
 
 
 def rules_of(options: Options) -> ExamRules:

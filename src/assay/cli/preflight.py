@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from assay.errors import NotEnoughEvidence
-from assay.scoring.sources import EvidenceSource, criterion_sources, expected_names, without_source
+from assay.scoring.sources import EvidenceSource, criterion_sources, without_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,20 +58,6 @@ def sources_of(
     ]
 
 
-def expected_warnings(
-    profile: Profile, workflow: LoadedWorkflow, work: Sequence[SampleWork], *, scored: bool
-) -> list[str]:
-    """What the samples expect and nothing reads, one sentence each."""
-    from assay.running.columns import unread_expected
-
-    return unread_expected(
-        workflow,
-        (item.sample.expected for item in work),
-        read=expected_names(profile),
-        scored=scored,
-    )
-
-
 def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]:
     """The expected values that the profile reads, and that no sample has."""
     there = _expected(work)
@@ -85,11 +71,8 @@ def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]
 
 def _expected(work: Sequence[SampleWork]) -> set[str]:
     """The names of what any sample expects."""
-    found: set[str] = set()
-    for item in work:
-        if isinstance(item.sample.expected, dict):
-            found |= item.sample.expected.keys()
-    return found
+    expected = (item.sample.expected for item in work)
+    return {name for one in expected if isinstance(one, dict) for name in one}
 
 
 def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]:

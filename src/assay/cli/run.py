@@ -180,9 +180,11 @@ def _prepared(
     scorers: Sequence[PlacedScorer],
 ) -> RunJudge | None:
     """Print the cost of judging and what nothing can fill; return the judge if it is needed."""
-    from assay.cli.preflight import expected_warnings, sources_of, warnings_of
+    from assay.cli.preflight import sources_of, warnings_of
+    from assay.running.columns import unread_expected
     from assay.running.judge_step import estimate, task_of
     from assay.running.post_run import idle_scorers
+    from assay.scoring.sources import expected_names
 
     judging = spec is not None and not options.no_judge
     # with what a rubric adds: the judge has to score it, or every run would lack it
@@ -194,7 +196,12 @@ def _prepared(
     task = task_of(with_judge, planned.rubric)
     for sentence in (
         *idle_scorers(planned.profile, scorers),
-        *expected_warnings(planned.profile, workflow, work, scored=bool(scorers)),
+        *unread_expected(
+            workflow,
+            (item.sample.expected for item in work),
+            read=expected_names(planned.profile),
+            scored=bool(scorers),
+        ),
         *warnings_of(sources, scored=bool(scorers)),
     ):
         if spec is not None and not judging:
