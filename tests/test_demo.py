@@ -136,16 +136,15 @@ def test_the_demo_says_the_same_twice_and_as_json(demo: Any, again: Any) -> None
         assert (folder / name).read_bytes() == (demo[1] / name).read_bytes()
 
 
-def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any, tmp_path: Path) -> None:
-    line = next(line for line in demo[0].out.splitlines() if line.startswith("Grade your own: "))
-    arguments = line.removeprefix("Grade your own: ").split()
-    assert arguments[0].rsplit("/", 1)[-1] == "assay"
-    assert arguments[1:] == ["grade", "runs.jsonl"]
+def test_the_commands_that_the_demo_recommends_work(demo: Any, assay: Any, tmp_path: Path) -> None:
+    lines = dict(line.split(": ", 1) for line in demo[0].out.splitlines()[-4:])
+    commands = [line.split()[1:] for line in lines.values()]
+    assert all(line.split()[0].endswith("assay") for line in lines.values())
     examples = ROOT / "src" / "assay" / "cli" / "examples"
-    (tmp_path / "runs.jsonl").write_text((examples / "rag.jsonl").read_text())
-    done = assay(*arguments[1:])
-    assert done.code == 1
-    assert "answer-reset-thermostat" in done.out
+    for name in ("results.json", "candidate.jsonl", "baseline.jsonl"):
+        (tmp_path / name).write_text((examples / "rag.jsonl").read_text().splitlines()[0])
+    assert [assay(*words).code for words in (*commands[1:3], commands[0])] == [0, 4, 0]
+    assert commands[3] == ["tools", "check", "--mcp", "'python", "server.py'"]
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_not_a_fault_of_ours(

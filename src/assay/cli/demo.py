@@ -265,17 +265,10 @@ def _next_lines(written: list[str]) -> list[str]:
     shown = "assay" if found else os.path.relpath(path)
     return [
         f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
-        f"Grade your own: {shown} grade runs.jsonl",
-        f"Decide on your own: {shown} gate candidate.jsonl --baseline baseline.jsonl",
-        f"Bring another tool's results: {shown} grade results.json",
-        (
-            f"Keep and watch: {shown} grade runs.jsonl --store .assay/ledger.db, then {shown}"
-            " serve --db sqlite:///.assay/ledger.db --allow-anonymous"
-        ),
-        (
-            f"Grade your own tools: {shown} tools check --mcp 'python server.py', or {shown}"
-            " tools grade schema.mjs --emit-prompts"
-        ),
+        f"Set up your own project: {shown} init",
+        f"Grade another tool's results: {shown} grade results.json",
+        f"Decide between two versions: {shown} gate candidate.jsonl --baseline baseline.jsonl",
+        f"Check the tools of an MCP server: {shown} tools check --mcp 'python server.py'",
     ]
 
 
