@@ -106,6 +106,7 @@ def test_intervals_of_few_samples_stay_on_the_scale(assay: Any, tmp_path: Path) 
         assert (mean["low"], mean["high"]) == (0.0, 100.0)
     done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "-o", "decision.html")
     page = (tmp_path / "decision.html").read_text()
+    assert "new.jsonl against old.jsonl</h1>" in page
     for text in (done.out, page):
         assert "none; scores that vary this much need more samples" in text
         assert "no minimum is set" in text  # of the pass rate, which nothing else here judges

@@ -159,7 +159,9 @@ import assay as product
 
 def test_file(assay):
     assert assay.grade_file("cards.jsonl")
-    assert not assay.grade_file("one_low.jsonl")
+    low = assay.grade_file("one_low.jsonl")
+    assert not low
+    assert repr(low) == "1 of 4 runs did not pass; low: 20.00 is below 70"
     assert [grade.run_id for grade in assay.grade_file(Path("cards.jsonl"))] == ["r-0", "r-1", "r-2"]
 
 @pytest.mark.parametrize(("name", "code"), [("cut", "FIL-002"), ("twice", "FIL-007"), ("empty", "FIL-005"), ("gone", "FIL-001")])

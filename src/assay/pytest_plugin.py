@@ -72,6 +72,12 @@ class Grades(list["Grade"]):
     def __bool__(self) -> bool:
         return len(self) > 0 and all(self)
 
+    def __repr__(self) -> str:
+        from assay.views.grade_line import as_line
+
+        failed = [f"{one.run_id}: {as_line(one).why}" for one in self if not one.passed]
+        return "; ".join([f"{len(failed):,} of {len(self):,} runs did not pass", *failed[:3]])
+
 
 class Assay:
     """The value of the fixture `assay`."""

@@ -222,11 +222,13 @@ def _finish(options: Options, document: Decision) -> int:
 def _html(options: Options, document: Decision) -> bytes:
     from assay.views.decision import outcome_word
     from assay.views.decision_sections import decision_view
+    from assay.views.pieces import few
     from assay.views.render import report
 
     title = f"Assay: {outcome_word(document)}"
     parts = [*decision_view(document, pairs=options.pairs), *options.worst.parts()]
-    return report(title, *parts, heading="Assay decision").encode()
+    heading = f"{few(options.files)} against {few(options.baseline)}"
+    return report(title, *parts, heading=heading).encode()
 
 
 def _sarif(options: Options, document: Decision) -> bytes:
