@@ -774,6 +774,11 @@ def test_an_answer_that_is_marked_as_a_veto_is_not_read_as_a_plain_score(mark: A
         assert read_form(entry) is not None
         entry["gradings"][0]["isVeto"] = mark
         assert read_form(entry) is None
+        del entry["gradings"][0]["isVeto"]
+        for place in (entry, entry["gradings"][0]):
+            place["veto"] = mark
+            assert read_form(entry) is None
+            del place["veto"]
 
 
 @pytest.mark.req("X-41")

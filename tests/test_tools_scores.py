@@ -454,6 +454,14 @@ def test_an_envelope_without_answers_is_refused(listed: Any) -> None:
     assert refused(complete_answers, {"answers": listed}, {}, area="single-test") == "FMC-012"
 
 
+@pytest.mark.req("F-019")
+def test_answers_under_two_names_must_agree() -> None:
+    both = {"answers": [answer()], "gradings": [answer()]}
+    assert len(complete_answers(both, {}, area="single-test")) == 1
+    both["gradings"] = [answer(score=1)]
+    assert refused(complete_answers, both, {}, area="single-test") == "FMC-016"
+
+
 @pytest.mark.req("X-13")
 def test_a_weight_comes_from_the_answer_or_the_catalogue_and_is_never_one_by_default() -> None:
     bare = answer(weight=None)
@@ -484,6 +492,8 @@ def test_evidence_and_reasoning_are_kept_as_they_were_given() -> None:
 def test_an_answer_that_calls_itself_a_veto_is_neither_left_out_nor_lost() -> None:
     marked = {"answers": [answer(score="fail", isVeto=True), answer("Q-parameters", 5)]}
     assert refused(complete_answers, marked, {}, area="single-test") == "VET-002"
+    inside = {"answers": [answer(categoricalVeto={"triggeredBy": "illegal-content"})]}
+    assert refused(complete_answers, inside, {}, area="single-test") == "VET-002"
     plain = {"answers": [answer(score="fail", isVeto=False), answer("Q-parameters", 5)]}
     counted = complete_answers(plain, {}, area="single-test")
     assert aggregate_answers(counted, "autonomous", RULES).mean == 3

@@ -79,7 +79,7 @@ def complete_answers(
     """The answers of an envelope with everything an entry needs, or the first thing that is
     missing.
     """
-    answers = envelope.get("answers", envelope.get("gradings"))
+    answers = agreed_value((envelope.get(key) for key in ("answers", "gradings")), "answers")
     if (
         not isinstance(answers, list)
         or not answers
@@ -101,12 +101,12 @@ def _complete(
     now: datetime | None,
 ) -> dict[str, Any]:
     question = str(answer.get("questionId"))
-    if answer.get("isVeto"):
+    if answer.get("isVeto") or answer.get("categoricalVeto"):
         # Other programs mark a veto so and leave the answer out of the mean. Read as a plain score,
         # the veto would be lost.
         raise InputError(
             "VET-002",
-            f"{question} is marked isVeto, and an answer is not a veto.",
+            f"{question} is marked as a veto, and an answer is not a veto.",
             fix="Give `categoricalVeto` next to the answers, with its evidence.",
         )
     known = catalogue.get(question, {})

@@ -173,7 +173,7 @@ def upgrade(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if "aggregateGrade" not in made and "grade" in made:
         made["aggregateGrade"] = made["grade"]
         notes.append("`grade` was read as aggregateGrade")
-    for key in [key for key in made if key not in known]:
+    for key in [key for key in made if key not in known and not _marks_veto(key, made[key])]:
         notes.append(f"`{key}` was dropped: the published form has no such key")
         del made[key]
     for key, why in (
@@ -216,6 +216,11 @@ def _upgraded(
             f"{changed.get('questionId')}: n/a without a reason was read as {NA_REASONS[0]}"
         )
     known = published_schema("grading-entry")["properties"]["gradings"]["items"]["properties"]
-    # Without this mark a veto would be read as a plain score; with it the entry keeps its old form.
-    veto = {"isVeto"} if changed.get("isVeto") else set()
-    return {key: value for key, value in changed.items() if key in {*known, *veto}}
+    return {key: value for key, value in changed.items() if key in known or _marks_veto(key, value)}
+
+
+def _marks_veto(key: str, value: object) -> bool:
+    """Whether a key of another form speaks of a veto. It is not dropped: without it the veto would
+    be read as a plain score; with it the entry has no form that is known.
+    """
+    return bool(value) and "veto" in key.lower()
