@@ -417,6 +417,20 @@ def test_a_path_that_moves_a_tool_to_another_host_keeps_a_key_from_being_clean(p
 
 
 @pytest.mark.req("F-048")
+def test_a_value_that_the_schema_fills_into_the_host_counts_as_part_of_it() -> None:
+    schema = schema_of("EXAMPLE_API_KEY", root="https://{{zone}}.example.com")
+    for value, outcome_now in (
+        ("{{USER_PARAM}}", CLEAN),
+        ("eu", CLEAN),
+        ("evil.com/", UNDETERMINED),
+        ("evil.com#", UNDETERMINED),
+    ):
+        zone = {"position": {"key": "zone", "value": value, "location": "insert"}}
+        schema.main["tools"] = {"t": {"path": "/x", "parameters": [zone]}}
+        assert check_key_domain(schema).outcome == outcome_now, value
+
+
+@pytest.mark.req("F-048")
 def test_a_schema_that_asks_for_no_key_is_clean() -> None:
     assert check_key_domain(schema_of()).outcome == CLEAN
     assert check_key_domain(ToolSchema("flowmcp", "/x", "n", "a", {}, "{}", b"")).outcome == CLEAN

@@ -21,6 +21,7 @@ from assay.installing import import_extra
 from assay.records.typed import convert
 from assay.tools.forms import DATA
 from assay.tools.manifest import tools_of
+from assay.tools.rules.tools import parameters_of
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 
 
@@ -224,9 +225,12 @@ def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
     reads otherwise than we do.
     """
     found = [main.get("root")]
-    for tool in tools_of(main).values():
+    for name, tool in tools_of(main).items():
         if isinstance(tool, dict):
-            base, path = tool.get("root") or main.get("root"), tool.get("path")
+            base, path = (
+                _filled(address, tool, name)
+                for address in (tool.get("root") or main.get("root"), tool.get("path"))
+            )
             found += [base, path]
             if isinstance(path, str) and "://" not in path and path[:1] not in ("/", "?", "#"):
                 found.append(f"{base}{path}")  # `@other.host` and `.other.host` change the host
@@ -251,6 +255,15 @@ def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
         elif host and host not in hosts:
             hosts.append(host)
     return hosts, odd
+
+
+def _filled(address: object, tool: dict[str, Any], name: str) -> object:
+    """An address with the values that the schema itself fills in: `{{x}}` may name another host."""
+    if isinstance(address, str):
+        for parameter in parameters_of(tool, name):
+            if parameter.location == "insert" and "{{" not in parameter.value:
+                address = address.replace(f"{{{{{parameter.key}}}}}", parameter.value)
+    return address
 
 
 def read_aliases(tree: Any, where: str = "") -> dict[str, list[str]]:

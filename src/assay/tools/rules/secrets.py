@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 _SHAPES = re.compile(
     r"\bsk-[\w-]{20,}|\b[sr]k_live_\w{16,}|\bgh[pousr]_\w{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}"
@@ -84,13 +84,18 @@ def _in_address(text: str) -> Secret | None:
     except ValueError:
         return None
     if password and "{{" not in password:
-        start = text.index(password)
-        return Secret(start, start + len(password))
-    for key, value in parse_qsl(parts.query):
-        if value and names_a_secret(key) and _opaque(value):
-            start = text.find(value)
-            return Secret(max(start, 0), max(start, 0) + len(value))
+        return _span(text, f":{password}@", 1, 1 + len(password))
+    for field in parts.query.split("&"):
+        key, _, value = field.partition("=")
+        if names_a_secret(unquote_plus(key)) and _opaque(unquote_plus(value)):
+            return _span(text, field, len(field) - len(value), len(field))
     return None
+
+
+def _span(text: str, part: str, start: int, end: int) -> Secret:
+    """A secret within a part of a text; the whole text where `urlsplit` changed that part."""
+    at = text.find(part)
+    return Secret(0, len(text)) if at < 0 else Secret(at + start, at + end)
 
 
 def texts(value: object, path: str) -> Iterator[tuple[str, str, str]]:
