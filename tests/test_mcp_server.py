@@ -393,7 +393,7 @@ def test_a_newcomer_without_sdk_is_told_what_to_install(monkeypatch: pytest.Monk
         (["s", "https://me:pw12345@host/x?token=q1w2e3"], "q1w2e3"),
         (["s", "https://me:pw12345@host/x"], "pw12345"),
         (["s", "ghp_" + "a1" * 18], "a1a1"),
-        (["s", "/x?api_key=ab%2Fcd0123456789"], "0123456789"),
+        (["s", "?a=1&api_key=ab%2Fcd0123456789"], "0123456789"),
     ],
 )
 def test_a_command_is_shown_without_its_secrets(command: list[str], secret: str) -> None:

@@ -86,7 +86,7 @@ def _check_kind(head: Head, importer: Importer) -> None:
     be read as a table.
     """
     _check_encoding(head)
-    if not head.data.strip():
+    if _emptiness(head):
         raise unrecognised(head)
     if importer.name == "table" or importer.fits(head):
         return
@@ -108,12 +108,18 @@ def _check_encoding(head: Head) -> None:
         raise InputError("FIL-002", "is UTF-16 text.", where=head.path, fix="Save it as UTF-8.")
 
 
+def _emptiness(head: Head) -> str:
+    """How a file is empty, in words; empty if it is not."""
+    words = head.data.split()
+    if words in ([b"[]"], [b"[", b"]"]):
+        return "an empty list"
+    return "" if words else "empty"
+
+
 def unrecognised(head: Head) -> AssayError:
     """The refusal of a file that no importer takes, with what it looks like."""
-    if not head.data.strip():
-        return NotEnoughEvidence("FIL-005", "the file is empty.", where=head.path)
-    if head.data.split() in ([b"[]"], [b"[", b"]"]):
-        return NotEnoughEvidence("FIL-005", "the file is an empty list.", where=head.path)
+    if empty := _emptiness(head):
+        return NotEnoughEvidence("FIL-005", f"the file is {empty}.", where=head.path)
     return InputError(
         "FIL-006",
         f"Assay doesn't recognise this file: {described(head)}.",
