@@ -245,6 +245,17 @@ def test_lists_and_other_types_are_read_back_from_postgresql(
     assert os.listdir(tmp_path) == ["t.parquet"]
 
 
+def test_columns_of_postgresql_that_differ_only_in_case_are_named_with_their_table(
+    assay: Any, tmp_path: Path, postgres_url: str
+) -> None:
+    (tmp_path / "p.yaml").write_text(PROFILE, encoding="utf-8")
+    with psycopg.connect(postgres_url, autocommit=True) as database:
+        database.execute('CREATE TABLE cased (run text, correct int, "Correct" int)')
+    refused = assay("batch", f"{postgres_url}#cased", "--profile", "p.yaml", "-o", "g.parquet")
+    assert (refused.code, "table-0" in refused.err) == (3, False)
+    assert "#cased: the columns 'correct' and 'Correct' differ only in case" in refused.err
+
+
 def test_no_password_of_an_output_is_shown(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(PROFILE, encoding="utf-8")
     duckdb.sql(ROWS).write_csv(str(tmp_path / "s.csv"))

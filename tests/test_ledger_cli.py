@@ -176,6 +176,8 @@ def test_a_grade_of_a_past_version_is_replayed_with_that_version(
     for policy, digest in old.items():
         played = assay("ledger", "replay", digest, "--db", "l.db", "--library", library, "--json")
         assert (played.code, played.json()["policy"], played.json()["grade"]) == (0, policy, "A")
+    lacking = assay("ledger", "replay", "r-1", "--db", "l.db")
+    assert (lacking.code, "made with: --library FOLDER." in lacking.err) == (3, True)
     newest = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json").json()
     assert (newest["same"], newest["policy"], newest["grade"]) == (True, "team@1.1.0", "B")
     without = assay("ledger", "replay", old["team@1.0.0"], "--db", "l.db")

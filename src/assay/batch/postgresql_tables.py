@@ -58,6 +58,17 @@ def _copied(source: BatchSource, path: str) -> BatchSource:
         cursor = connection.cursor()
         cursor.execute("SET LOCAL extra_float_digits = 1; SET LOCAL client_encoding = 'UTF8'")
         table = _quoted(source.table)
+        described = cursor.execute(f"SELECT * FROM {table} LIMIT 0").description
+        lowered = [column.name.lower() for column in described]
+        twice = [one.name for one in described if lowered.count(one.name.lower()) > 1]
+        if twice:
+            raise InputError(
+                "BAT-020",
+                f"the columns '{twice[0]}' and '{twice[1]}' differ only in case, and engines can't"
+                " tell them apart.",
+                where=source.name,
+                fix="Grade a view in which one of them has another name.",
+            )
         with cursor.copy(f"COPY (SELECT * FROM {table}) TO STDOUT (FORMAT csv, HEADER)") as rows:
             for block in rows:
                 stream.write(block)

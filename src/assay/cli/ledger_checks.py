@@ -117,9 +117,14 @@ def _replay(options: Options) -> int:
                 raise
             from assay.archive.own_profiles import shelf_with_own
 
-            with tempfile.TemporaryDirectory() as folder:
-                own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
-                found = _made_again(ledger, item, own, options.project)
+            try:
+                with tempfile.TemporaryDirectory() as folder:
+                    own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
+                    found = _made_again(ledger, item, own, options.project)
+            except ShelfError as lacking:
+                if lacking.code == "LIB-001" and lacking.fix:
+                    lacking.fix = "Give the library that it was made with: --library FOLDER."
+                raise
     return opt.give(options, _replayed(found), _replayed_lines(found), ExitCode.of(found.same))
 
 

@@ -12,6 +12,7 @@ from assay.batch.counting import count_output, find_split_runs
 from assay.batch.digests import digest_files
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
+from assay.batch.layout import GRADE_COLUMNS
 from assay.batch.plan import make_batch_plan
 from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import in_dialect
@@ -223,6 +224,10 @@ def _rows(
     plan: ScoringPlan,
     rules: Rules,
 ) -> BatchCheck:
+    there = {column.name for column in engine.columns(grades)}
+    if lacking := [name for name in GRADE_COLUMNS if name not in there]:
+        fault = f"the output lacks the column '{lacking[0]}'; if an earlier version of Assay wrote"
+        return BatchCheck("rows", (f"{fault} it, grade the evidence again",), "")
     size = SAMPLE if record.sample is None else min(SAMPLE, record.sample)
     chosen = list(dict.fromkeys(runs)) or sample_of_runs(
         engine, evidence, record.columns.get("run", "run"), size
