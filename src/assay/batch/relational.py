@@ -354,12 +354,15 @@ class _Grades:
             ("failed_gates", "= 1", "extra_failures"),
             ("undetermined_gates", ">= 0", "extra_undetermined"),
         ):
+            good = [f"g{i} {decided}" for i in range(len(plan.gates))]
             named = [
-                f"CASE WHEN g{i} {decided} THEN NULL ELSE {text(gate)} END"
-                for i, gate in enumerate(plan.gates)
+                f"CASE WHEN {holds} THEN NULL ELSE {text(gate)} END"
+                for holds, gate in zip(good, plan.gates, strict=True)
             ]
             more = extras if layout.gate is not None else ""
-            columns.append(f"{_names('gates_pass', named, more)} AS {column}")
+            good += [f"COALESCE(ARRAY_LENGTH({more}) = 0, TRUE)"] if more else []
+            none = f"gates_pass OR ({' AND '.join(good) or 'TRUE'})"
+            columns.append(f"{_names(none, named, more)} AS {column}")
         # a gate that the profile lacks, and that passes, is in no other column: without this one
         # nothing would notice that the next version drops it
         none, more = ("extra_count = 0", "extras") if layout.gate is not None else ("TRUE", "")
