@@ -164,9 +164,9 @@ class Report(Format):
             if len(values) < 10:
                 values[counted.get(key)] = None
         if len(self._bands) < 2:
-            self._bands[repr((counted.get("policy"), counted.get("bands")))] = [
-                band for band in counted.get("bands") or () if isinstance(band, dict)
-            ]
+            self._bands[repr((counted.get("policy"), counted.get("bands")))] = (
+                counted.get("bands") or []
+            )
         if len(self._thresholds) < 2:
             self._thresholds[repr(counted.get("pass_threshold"))] = counted.get("pass_threshold")
         if len(self._workflows) < 2:

@@ -243,16 +243,6 @@ def interval(found: ValueInterval | Estimate | Difference, *, form: Callable[[ob
     return f"{name} {form(found.low)} to {form(found.high)}"
 
 
-def listed(value: object) -> list[Any]:
-    """A list as it is, anything else as none."""
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def mapped(value: object) -> dict[str, Any]:
-    """A mapping as it is, anything else as an empty one."""
-    return dict(value) if isinstance(value, dict) else {}
-
-
 def cut(rows: Sequence[tuple[str, ...]], columns: int) -> tuple[tuple[str, ...], ...]:
     """The rows of a table up to the limit; beyond it the last row says how many more there are."""
     if len(rows) <= MAX_TABLE:

@@ -31,7 +31,6 @@ from assay.views.charts.chart import (
     cut,
     label,
     labels,
-    listed,
     over,
     percent,
     shown,
@@ -59,7 +58,8 @@ def _names(pattern: PatternSeen, item: ItemResult) -> bool:
     evidence = pattern.evidence
     if "zero_items" in evidence:
         return evidence["axis"] in item.lost
-    return item.item == evidence.get("item") or item.item in listed(evidence.get("items"))
+    items = evidence.get("items")  # of some patterns their number
+    return item.item == evidence.get("item") or (isinstance(items, list) and item.item in items)
 
 
 # --- the axes of each item

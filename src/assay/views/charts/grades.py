@@ -19,8 +19,6 @@ from assay.views.charts.chart import (
     cut,
     label,
     labels,
-    listed,
-    mapped,
     nothing,
     number,
     over,
@@ -54,7 +52,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     them, against the bands and the threshold.
     """
     name, title = "contributions", "Where the points came from and where they went"
-    criteria = marks.objects_of(result, "criteria")
+    criteria = result.get("criteria") or ()
     known = [one for one in criteria if number(one.get("contribution")) is not None]
     score = number(result.get("weighted_score"))
     if not known:
@@ -100,7 +98,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     whole = [{"name": row["name"]} for row in [*drawn, *last]]
     y = marks.rows_axis(whole)
     layers: list[dict[str, Any]] = [
-        *marks.band_layers(marks.objects_of(result, "bands"), result.get("pass_threshold")),
+        *marks.band_layers(result.get("bands") or (), result.get("pass_threshold")),
         over(
             drawn,
             {
@@ -167,7 +165,7 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
         sentences.append(f"{label(_named(most), MAX_NAME)} lost most, {_lost(most)} points.")
     elif all(number(one.get("maximum")) is not None for one in known):
         sentences.append("No points were lost.")
-    failed = listed(result.get("hard_gate_failures"))
+    failed = result.get("hard_gate_failures")
     if failed:
         sentences.append(f"{count(len(failed), 'gate')} failed; no score makes up for that.")
     return " ".join(sentences)
@@ -179,9 +177,7 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
 def floors(result: Mapping[str, Any]) -> Chart:
     """Each criterion's norm on 0 to 1, its floor, and the margin between them."""
     name, title = "floors", "Norms and their floors"
-    criteria = [
-        one for one in marks.objects_of(result, "criteria") if number(one.get("norm")) is not None
-    ]
+    criteria = [one for one in result.get("criteria") or () if number(one.get("norm")) is not None]
     if not criteria:
         return nothing(
             name, title, "The result names no criterion with a norm, so there is nothing to draw."
@@ -193,7 +189,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
     for one, text in zip(criteria, labels(map(_named, criteria)), strict=True):
         norm, floor = (
             number(one["norm"]) or 0.0,
-            number(mapped(one.get("critical_floor")).get("norm")),
+            number((one.get("critical_floor") or {}).get("norm")),
         )
         row: dict[str, Any] = {
             "name": text,

@@ -17,7 +17,6 @@ from assay.views.charts.chart import (
     RULE,
     Spec,
     label,
-    listed,
     number,
     over,
     shown,
@@ -172,8 +171,3 @@ def lamps(rows: Sequence[Mapping[str, str]]) -> Spec:
         aside(y, "word", at=24, fontWeight="bold"),
         aside(y, "why", at=120, color=QUIET),
     )
-
-
-def objects_of(result: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """The objects in a list that a result carries, such as its bands or its criteria."""
-    return [one for one in listed(result.get(name)) if isinstance(one, dict)]

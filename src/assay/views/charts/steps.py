@@ -19,7 +19,6 @@ from assay.views.charts.chart import (
     cut,
     label,
     labels,
-    listed,
     nothing,
     number,
     over,
@@ -38,11 +37,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
     otherwise the steps are drawn one after another, and the sentence says so.
     """
     name, title = "timeline", "Steps and agents"
-    steps = [
-        step
-        for step in listed(run.get("steps")) or listed(run.get("step_scores"))
-        if isinstance(step, dict)
-    ]
+    steps = run.get("steps") or run.get("step_scores")
     if not steps:
         return nothing(name, title, "The run reports no step.")
     known = all(number(step.get("start_ms")) is not None for step in steps)
