@@ -567,7 +567,7 @@ def test_a_criterion_brings_what_the_explanation_says_it_brings(
 def test_a_missed_floor_is_said_with_its_value_and_origin(results: list[dict[str, Any]]) -> None:
     text = Page(render(results[-1:], title="t")).text
     assert "✗ missed 0.7 (raw 3.8), required by its role" in text
-    assert "✓ kept 0.9 (raw 0.9), the criterion's own" in text
+    assert "✓ met 0.9 (raw 0.9), the criterion's own" in text
 
 
 @pytest.mark.req("W-073")
