@@ -60,7 +60,7 @@ OUTCOMES = {
 RULES = {
     "gate_failure_rate": "No more gate failures",
     "score_non_inferiority": "Score not worse",
-    "floor_regression": "Floors kept",
+    "floor_regression": "No newly missed floors",
     "severe_failures": "No new severe failures",
     "pass_rate": "Enough samples pass",
 }
