@@ -1377,7 +1377,7 @@ def test_an_index_that_claims_more_than_its_nodes_fails_its_validation(
     assert (done.code, said in done.out) == (1, True), done.out
 
 
-@pytest.mark.req("F-001")
+@pytest.mark.req("F-001", "X-110")
 def test_both_versions_are_in_every_document_that_carries_a_grade(
     quick: Run, tmp_path: Path
 ) -> None:
@@ -1394,6 +1394,14 @@ def test_both_versions_are_in_every_document_that_carries_a_grade(
             "scoringSystem/1.0.0",
             "gradingSystem/1.0.0",
         ), arguments
+    again = ("--trigger", "scheduled")
+    for shown in (
+        quick("tools", "index"),
+        quick("tools", "regrade", *again),
+        record(quick, tmp_path, envelope("single-test"), *WEIGHT, *again, now=LATER),
+    ):
+        last = shown.out.splitlines()[-1]
+        assert last == "policy flowmcp@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0"
 
 
 def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(

@@ -58,7 +58,7 @@ def _gate(options: Options, store: Store | None) -> int:
     failed = ExitCode.FAILED if gate.violated else ExitCode.NOT_ENOUGH
     lines = chain(
         *map(_lines, gate.results),
-        [f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"],
+        [inp.policy_line(tree)],
     )
     return opt.give(options, gate, lines, ExitCode.PASSED if gate.passed else failed)
 
@@ -178,6 +178,7 @@ def _index(options: Options, store: Store | None) -> int:
         f" {count(len(one['blockers']), 'blocker')}"
         for one in listed
     ]
+    lines.append(inp.policy_line(tree))
     shown = {"indexes": listed, "policy": tree.rules.id, **tree.systems.document()}
     return opt.give(options, shown, lines)
 
@@ -196,7 +197,7 @@ def _status(options: Options) -> int:
     }
     lines = chain(
         *map(_tree_lines, indexes),
-        [f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"],
+        [inp.policy_line(tree)],
     )
     return opt.give(options, shown, lines)
 

@@ -142,6 +142,11 @@ def tree_of(options: Options, *, must_exist: bool = True) -> Tree:
     return Tree(options.data, rules_of(options))
 
 
+def policy_line(tree: Tree) -> str:
+    """The rules behind the letters that a command prints: a letter says nothing without them."""
+    return f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"
+
+
 def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
     """The namespaces and selections of those names; all of the tree where none is named."""
     known = [(kind, name) for kind in OWNERS for name in tree.names(kind)]

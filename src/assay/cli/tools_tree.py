@@ -119,7 +119,8 @@ def _record(options: Options) -> int:
         inp.keep(store, tree, [owner_of(entry["area"], names)])
     notes = [*built.result.notes, *built.result.warnings] if built else []
     lines = [f"{entry['aggregateGrade'] or status}  {path}", *(f"  {note}" for note in notes)]
-    return opt.give(options, {"path": path, "entry": entry, "notes": notes}, lines)
+    shown = {"path": path, "entry": entry, "notes": notes, "policy": tree.rules.id}
+    return opt.give(options, shown, [*lines, inp.policy_line(tree)])
 
 
 def _regrade(options: Options, store: Store | None) -> int:
@@ -151,6 +152,7 @@ def _regrade(options: Options, store: Store | None) -> int:
         lines.append(
             f"{due} due: answer them and run `assay tools record ... --trigger {options.trigger}`"
         )
+    lines.append(inp.policy_line(tree))
     failed = due or any(outcome.action == "blocked" for outcome in outcomes)
     return opt.give(
         options,
