@@ -240,6 +240,17 @@ def test_a_word_for_a_failure_makes_its_row_missing_evidence(
         assert [run["status"] for run in mapped(path, other)] == ["success"] * 3
 
 
+def test_a_column_that_may_be_the_verdict_is_named_with_its_mapping(tmp_path: Path) -> None:
+    path = table(tmp_path / "results.csv", "id,my_score,ok\na,0.9,yes\nb,0.4,no\n")
+    note = "rows with 'no' in 'ok' count as errors, without scores; if it is the verdict, map it:"
+    for text, noted in ((None, True), ("passed=ok", False), ("error:ok=ok", False)):
+        wanted = Wanted(mapping=None if text is None else parse_map([text]))
+        _, tally = imported("table", path, wanted=wanted)
+        assert (f"{note} passed=ok" in tally.notes) is noted
+    other = table(tmp_path / "other.csv", "id,score,error\na,0.9,\n")
+    assert not any("if it is the verdict" in one for one in imported("table", other)[1].notes)
+
+
 @pytest.mark.parametrize("word", ["ok", "Success", "pass", "passed", "-", "None", "0", "no", "f"])
 def test_a_column_for_failures_may_state_that_all_went_well(tmp_path: Path, word: str) -> None:
     text = f"id,score,error,failed,skipped\na,1,{word},{word},{word}\nb,1,{word},yes,{word}\n"

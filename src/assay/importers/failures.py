@@ -36,7 +36,7 @@ _HTTP_OK = re.compile(r"20[0-6](?:\.0)?(?: [a-z -]+)?")
 """What an `error_code` is after a request that went well."""
 _HTTP_FAILURE = re.compile(r"(?:http\S* )?[45]\d\d(?:\W.*)?", re.DOTALL)
 _UNIT = re.compile(r" ?(?:%|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)$")
-_YES = ("ok", "valid", "verdict", "complete", "completed", "finished")
+YES = ("ok", "valid", "verdict", "complete", "completed", "finished")
 """Endings of the names of columns in which `no` or 0 reports a failure."""
 
 
@@ -81,7 +81,7 @@ def _is_failure(column: str, word: str) -> bool:
     failed = re.sub(r"[ -]+", "_", word) in _FAILURES or status_of(word) not in (None, "success")
     if name.endswith(("status", "code")):
         return failed or _HTTP_FAILURE.fullmatch(word) is not None
-    return failed or (word in _NOT_OK and name.endswith(_YES))
+    return failed or (word in _NOT_OK and name.endswith(YES))
 
 
 def _is_number(word: str) -> bool:

@@ -26,10 +26,10 @@ from assay.importers.column_map import (
     completed,
     guess,
 )
-from assay.importers.failures import NOTHING, reports_failure, status_of
+from assay.importers.failures import NOTHING, YES, reports_failure, status_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.metric_names import may_be_less
+from assay.importers.metric_names import may_be_less, plain_name
 from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
@@ -326,6 +326,13 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
             "the verdict is a gate and adds no points; to count it in the score too, map it:"
             f" passed={verdict},score:passed={verdict}"
         )
+    for key, name in mapping.items():
+        guessed_error = key.startswith(ERROR) and key not in given and "passed" not in mapping
+        if guessed_error and plain_name(name).endswith(YES):
+            tally.note(
+                f"rows with 'no' in {name!r} count as errors, without scores; if it is the verdict,"
+                f" map it: passed={name}"
+            )
     if not mapping.keys() & {"id", "input"}:
         tally.note(
             "no column is mapped to id or input, so samples are numbered by row, and a comparison"
