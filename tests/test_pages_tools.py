@@ -178,7 +178,7 @@ def test_the_page_of_a_tool_shows_its_schema_with_each_finding_next_to_what_it_i
     text = desk.client.get("/schemas/desk%2Ftools?tool=get_data", headers=HTML).text
     (parameter,) = table_of(text, "Parameters")[1:]
     assert parameter[:3] == ["x", "no type", "no"]
-    assert "'x' has no description.Fix: Say what it means" in parameter[4]
+    assert "'x' has no description.Fix: Describe its meaning" in parameter[4]
     assert "'x' has no type.Fix: Add type, or enum." in parameter[4]
     whole = table_of(text, "Findings about the tool as a whole")[1:]
     assert [row[1:3] for row in whole] == [["✗ error", "'y' is not a parameter."]]
