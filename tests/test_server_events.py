@@ -17,9 +17,12 @@ import pytest
 import uvicorn
 
 import assay.views.event_schema as published
+from assay.files.json_files import Document
+from assay.records.reading import read_run
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
+from assay.views.events import replay
 from documents import FAMILIES, run
 from examples import each
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
@@ -205,6 +208,19 @@ def test_the_ledger_keeps_everything_a_run_log_must_have(api: Api) -> None:
     ended = next(data for _, kind, data in events if kind == "step_end")
     assert ended["step"]["model"] == "m-1"
     assert ended["tool_calls"][0]["name"] == "search"
+
+
+def test_a_call_that_names_no_known_step_is_in_the_last_event_of_the_workflow() -> None:
+    calls = [
+        {"step": step, "name": f"call-{n}", "arguments": {}, "valid": True}
+        for n, step in enumerate(("plan", "ghost", None))
+    ]
+    evidence = run(steps=[{"name": "plan", "status": "success"}], tool_calls=calls)
+    sent = b"".join(replay(read_run(Document(evidence, "run")), None, None)).decode()
+    events = {kind: data for _, kind, data in frames(sent)}
+    assert not [fault for data in events.values() for fault in VALID.iter_errors(data)]
+    assert [one["name"] for one in events["step_end"]["tool_calls"]] == ["call-0"]
+    assert [one["name"] for one in events["workflow_end"]["tool_calls"]] == ["call-1", "call-2"]
 
 
 def test_a_client_that_names_the_last_event_it_saw_gets_the_rest(api: Api) -> None:

@@ -18,7 +18,7 @@ MEANINGS = {
     "workflow_start": "The workflow starts on a sample.",
     "step_start": "A step starts.",
     "step_end": "A step has ended; its measurements and tool calls are included.",
-    "workflow_end": "The workflow has ended. It is not graded yet.",
+    "workflow_end": "The workflow has ended. It is not graded yet. Calls of no step are included.",
     "evaluation_start": "Grading starts, by this profile and policy.",
     "evaluation_complete": "The whole grade, and the digest it is stored under. The stream ends.",
     "error": "The run could not be graded. The stream ends, and nothing has passed.",
@@ -57,7 +57,9 @@ def inlined(kind: type) -> dict[str, Any]:
     return found
 
 
-def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
+def _event(
+    kind: str, properties: dict[str, Any], optional: dict[str, Any] | None = None
+) -> dict[str, Any]:
     head = {
         "schema": {"const": EVENT_SCHEMA},
         "event": {"const": kind},
@@ -70,7 +72,7 @@ def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
     every = {**head, **properties}
     return {
         "type": "object",
-        "properties": every,
+        "properties": {**every, **(optional or {})},
         "required": sorted(every),
         "additionalProperties": False,
     }
@@ -82,21 +84,22 @@ _STEP = {
     "required": ["name", "status", "index"],
 }
 
+_CALLS = {"type": "array", "items": inlined(ToolCall)}
+
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": EVENT_SCHEMA,
     "oneOf": [
         _event("workflow_start", {"workflow": inlined(Workflow), "dataset": inlined(Dataset)}),
         _event("step_start", {"step": _STEP_HEAD}),
-        _event(
-            "step_end", {"step": _STEP, "tool_calls": {"type": "array", "items": inlined(ToolCall)}}
-        ),
+        _event("step_end", {"step": _STEP, "tool_calls": _CALLS}),
         _event(
             "workflow_end",
             {
                 "status": {"enum": ["success", "failed", "error", "cancelled", "timeout"]},
                 **dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"), _NUMBER_OR_NULL),
             },
+            {"tool_calls": _CALLS},
         ),
         _event("evaluation_start", {"policy": {"type": "string"}, "profile": _TEXT_OR_NULL}),
         _event(

@@ -108,7 +108,9 @@ def _story(
         shown = {**plain(step), "name": step.name, "status": step.status}
         yield "step_start", None, step_head(shown, index)
         yield "step_end", None, step_fields(shown, index, calls.pop(step.name, []))
-    yield "workflow_end", run.finished_at, end_fields(run)
+    of_no_step = [call for listed in calls.values() for call in listed]
+    more = {"tool_calls": of_no_step} if of_no_step else {}
+    yield "workflow_end", run.finished_at, {**end_fields(run), **more}
     if grade is None or digest is None:
         fields = {
             "message": "this run has no grade in the ledger.",
