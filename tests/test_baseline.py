@@ -232,7 +232,10 @@ def test_old_runs_in_a_file_or_stored_now_are_warned_of(assay: Any, tmp_path: Pa
         write(tmp_path / f"{name}.jsonl", runs)
     for now, is_old in (("2026-03-01T00:00:00Z", False), ("2026-11-15T00:00:00Z", True)):
         done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "--now", now)
-        said = "309.0 days old; release@1 allows 90. A stored baseline of that age is refused."
+        said = (
+            "old.jsonl is 309.0 days old; release@1 allows 90."
+            " A stored baseline of that age is refused."
+        )
         assert done.code == 0
         assert (said in done.err) is is_old
         done = assay("baseline", "set", "prod", "old.jsonl", "--now", now)
