@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
 
-from assay.server.pages.frame import FILES, STATIC
+from assay.server.pages.layout import FILES, STATIC
 from assay.views import blocks, palette, pieces, render
 
 SHEET = (render.TEMPLATES / "pages.css").read_text("utf-8")

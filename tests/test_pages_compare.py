@@ -25,8 +25,8 @@ from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
+from assay.server.graded_by import with_additions
 from assay.server.pages import compare, compare_decision
-from assay.server.state import with_additions
 from serving import Api, serving
 from stocked import commands, faq, write
 from test_pages import HTML, SCRIPT, Markup

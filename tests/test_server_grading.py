@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.server.grading import BasedGrader, make
+from assay.pipeline.grading import Grader
+from assay.server.grading import make
 from documents import FAMILIES, run
 
-GRADER = BasedGrader(Shelf(), policy="workflow@1", profile=None, rubric=None)
+GRADER = Grader(Shelf(), policy="workflow@1", profile=None, rubric=None)
 STRANGE = st.sampled_from(
     [
         "0",

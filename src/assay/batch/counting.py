@@ -20,6 +20,7 @@ INVALID = "invalid_evidence"
 MOST_LISTS = 1000
 """The number of different lists that are read; rarer ones don't change which gates fail most."""
 EXAMPLES = 3
+_LISTS = ("failed_gates", "failed_floors", "missing")
 _VALUES = ("raw", "score", "mark")
 """The column of rejected rows with what was written, in any family."""
 _NOT_SHOWN = ("code", "reason", "weight", *_VALUES)
@@ -60,12 +61,8 @@ def count_output(
     attached = engine.attach(list(outputs))
     view, names = identifier(attached), dict(engine.columns(attached))
     letter = "grade" if "grade" in names else "NULL"
-    lists = {
-        name: _named(engine, view, name, names[name])
-        if name in names and "failed_gates" in names
-        else {}
-        for name in ("failed_gates", "failed_floors", "missing")
-    }
+    listed = _LISTS if "failed_gates" in names else ()
+    lists = {name: _named(engine, view, name, names[name]) for name in listed if name in names}
     groups = ask(
         engine,
         f"SELECT CAST({letter} AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN),"
@@ -84,9 +81,9 @@ def count_output(
         faults=sum(int(faults or 0) for *_, faults in groups),
         grades=dict(sorted(grades.items())),
         reasons=_by_count(reasons),
-        gates=lists["failed_gates"],
-        floors=lists["failed_floors"],
-        missing=lists["missing"],
+        gates=lists.get("failed_gates", {}),
+        floors=lists.get("failed_floors", {}),
+        missing=lists.get("missing", {}),
         rejects=_rejected(engine, rejects),
     )
 
@@ -121,7 +118,7 @@ def _named(engine: BatchEngine, view: str, column: str, type: str) -> dict[str, 
         f"SELECT {column}, COUNT(*) AS n FROM {view} WHERE {given}"
         f" GROUP BY {column} ORDER BY n DESC, {column} LIMIT {MOST_LISTS}",
     )
-    counted: Counter[str] = Counter()
+    counted = Counter[str]()
     try:
         for names, count in lists:
             for name in json.loads(names) if isinstance(names, str) else names:

@@ -16,7 +16,8 @@ from assay.pipeline.grading import Graded
 from assay.records.decision import Decision
 from assay.views.blocks import Part, section
 from assay.views.documents import plain
-from assay.views.report_evidence import evidence_block, kept_evidence, kept_row
+from assay.views.report_evidence import evidence_block, kept_evidence
+from assay.views.report_rows import kept_row
 from assay.views.worst_samples import WorstSample, keep_worst, worst_samples
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, Options, arg, flag, repeated
-from assay.cli.judge_claims import pairs_of
+from assay.cli.judge_pairwise import pairs_of
 from assay.cli.judge_specs import specs_of
 from assay.errors import InputError, UsageError, count, printable
 from assay.files.atomic import write_file

@@ -38,7 +38,7 @@ class Verb:
 
 _JUDGE = {
     "rubric": ("judge_rubric", "score texts against the criteria of a rubric"),
-    "pairwise": ("judge_claims", "compare two answers to each task, in both orders"),
+    "pairwise": ("judge_pairwise", "compare two answers to each task, in both orders"),
     "claims": ("judge_claims", "decide whether the retrieved context supports each claim of a run"),
     "passages": (
         "judge_claims",

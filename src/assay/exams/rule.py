@@ -9,6 +9,7 @@ exam is not taken for a fault of the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
@@ -66,10 +67,8 @@ def parsed(response: Any, latency_ms: Any = None) -> Response:
         return Response(response, response, latency_ms)
     tree = None
     if isinstance(response, str) and response.lstrip()[:1] == "{":
-        try:
+        with suppress(ValueError):
             tree = parse_json(response.encode("utf-8", "surrogatepass"))
-        except ValueError:
-            tree = None
     return Response(response, tree if isinstance(tree, dict) else None, latency_ms)
 
 

@@ -133,18 +133,8 @@ def _card(result: Mapping[str, Any], run_id: Any, digests: Mapping[str, Any]) ->
 
 
 _KEPT = (
-    "name",
-    "raw_score",
-    "formula_id",
-    "weight",
-    "params",
-    "role",
-    "layer",
-    "n",
-    "label",
-    "missing",
-    "source",
-    "disagreement",
+    *("name", "raw_score", "formula_id", "weight", "params", "role", "layer", "n", "label"),
+    *("missing", "source", "disagreement"),
 )
 
 

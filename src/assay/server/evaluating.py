@@ -14,10 +14,12 @@ from typing import Any
 from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
+from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
-from assay.server.grading import BasedGrader, DraftedGrade, make
+from assay.server.graded_by import grader_of
+from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
-from assay.server.state import Services, grader_of
+from assay.server.state import Services
 from assay.server.streams import Key
 from assay.store import events as stored_events
 from assay.store.database_errors import is_away
@@ -124,7 +126,7 @@ def internal_error(error: Exception) -> AssayError:
     return AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")
 
 
-def _graded(tree: dict[str, Any], grader: BasedGrader, author: str | None) -> DraftedGrade:
+def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> DraftedGrade:
     """The grade. An unexpected error is reported too, so a run that can't be graded isn't retried
     forever.
     """

@@ -23,7 +23,8 @@ from assay.running.workflow import read_workflow
 from assay.server.background import Background, is_dead, own_name
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
-from assay.server.state import Services, check_rules, grader_of, rules_digest
+from assay.server.graded_by import check_rules, grader_of, rules_digest
+from assay.server.state import Services
 from assay.store import jobs
 from assay.store.drafts import Draft
 from assay.store.events import EXECUTING, QUEUED

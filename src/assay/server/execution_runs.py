@@ -15,9 +15,10 @@ from assay.canon import encode
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document, parse_json
 from assay.server.evaluating import evaluate, problem_events, unfinished
+from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
-from assay.server.state import Services, grader_of
+from assay.server.state import Services
 from assay.store import events as stored_events
 from assay.store import executions
 from assay.store.events import CANCELLED, DONE, EVALUATING, EXECUTING, FAILED, QUEUED, RunUpdate

@@ -64,7 +64,7 @@ class StoredGrade(NamedTuple):
 
 def make(
     document: Document,
-    grader: BasedGrader,
+    grader: Grader,
     *,
     author: str | None,
     reason: str | None = None,
@@ -86,7 +86,7 @@ def make(
 def make_again(
     card: Item,
     run: Item | None,
-    grader: BasedGrader,
+    grader: Grader,
     *,
     author: str | None,
     reason: str,
@@ -105,7 +105,7 @@ def make_again(
 
 
 def _made(
-    grader: BasedGrader,
+    grader: Grader,
     evidence: Any,
     card: Any,
     payload: dict[str, Any],
@@ -114,7 +114,7 @@ def _made(
     reason: str | None,
     links: Sequence[Link],
 ) -> DraftedGrade:
-    basis = grader.basis
+    basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
     drafts = graded_drafts(
         evidence, card, payload, author=author, reason=reason, links=(*basis.links, *links)
     )

@@ -18,9 +18,10 @@ from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
 from assay.server.background import Background, is_dead, own_name
 from assay.server.evaluating import end_silent, internal_error, take_up
+from assay.server.graded_by import check_rules, grader_of, library_digest
 from assay.server.grading import make, make_again
 from assay.server.problems import Problem
-from assay.server.state import Services, check_rules, grader_of, library_digest
+from assay.server.state import Services
 from assay.store import jobs as stored_jobs
 from assay.store import queue
 from assay.store.database_errors import is_away

@@ -1,14 +1,11 @@
 """Posted evidence, graded and stored: one document, a list of runs (all or none), or a stream of
-lines (the good ones). A request with an idempotency key is answered once.
+lines (the good ones).
 """
 
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import Awaitable, Callable
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 from starlette.requests import Request
@@ -16,13 +13,12 @@ from starlette.responses import Response
 
 from assay.errors import AssayError, count
 from assay.files.json_files import Unread, parse_line
+from assay.pipeline.grading import Grader
 from assay.server import bodies
 from assay.server.auth import Principal
-from assay.server.bodies import JSON, header
-from assay.server.grading import BasedGrader, DraftedGrade, make
+from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem, problem_of
 from assay.server.state import Services
-from assay.store.access import StoredAnswer, find_answer, keep_answer
 
 BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
 """The fields of each grade in the answer to a stream of lines."""
@@ -36,7 +32,7 @@ async def post_one(
     request: Request,
     services: Services,
     principal: Principal,
-    grader: BasedGrader,
+    grader: Grader,
     tree: Any,
     *,
     kind: str,
@@ -58,7 +54,7 @@ async def post_one(
 
 
 def _made(
-    tree: Any, grader: BasedGrader, principal: Principal, kind: str, *, at: str = ""
+    tree: Any, grader: Grader, principal: Principal, kind: str, *, at: str = ""
 ) -> DraftedGrade:
     if isinstance(tree, dict) and tree.get("schema") not in (None, kind):
         raise Problem(
@@ -72,11 +68,7 @@ def _made(
 
 
 async def post_list(
-    request: Request,
-    services: Services,
-    principal: Principal,
-    grader: BasedGrader,
-    trees: list[Any],
+    request: Request, services: Services, principal: Principal, grader: Grader, trees: list[Any]
 ) -> Response:
     """Grade and store a list of runs, all of them or none."""
     if not trees:
@@ -126,7 +118,7 @@ async def post_list(
 
 
 async def post_lines(
-    request: Request, services: Services, principal: Principal, grader: BasedGrader
+    request: Request, services: Services, principal: Principal, grader: Grader
 ) -> Response:
     """Grade and store a stream of lines, block by block as it arrives. Valid lines are kept; if any
     is invalid, the answer is a 422 that lists the faults.
@@ -220,65 +212,3 @@ async def post_lines(
     return bodies.answer(
         request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
     )
-
-
-# --- idempotency keys
-
-
-MAX_KEY = 200
-
-
-async def answered_once(
-    request: Request,
-    services: Services,
-    principal: Principal,
-    data: bytes,
-    work: Callable[[], Awaitable[Response]],
-) -> Response:
-    """Do the work, or return the stored answer for the key: the same key with the same request gets
-    the same answer, even from another server or after a restart.
-
-    A record is identified by its digest, so even without a key nothing is stored twice. Errors are
-    not stored, so a fixed request can succeed.
-    """
-    key = header(request, "idempotency-key")
-    if key is None:
-        return await work()
-    if not 0 < len(key) <= MAX_KEY or not key.isascii() or not key.isprintable():
-        raise Problem(
-            422,
-            "an idempotency key is up to 200 printable ASCII characters.",
-            where="Idempotency-Key",
-        )
-    request_digest = sha256(
-        f"{request.method} {request.url.path}?{request.url.query}\n".encode() + data
-    ).hexdigest()
-    database = services.ledger.database
-    known = await asyncio.to_thread(find_answer, database, principal.project, key)
-    if known is None:
-        response = await work()
-        if response.status_code >= 300:
-            return response
-        plain = (
-            zlib.decompress(bytes(response.body), 31)
-            if response.headers.get("content-encoding") == "gzip"
-            else bytes(response.body)
-        )
-        first = StoredAnswer(
-            request_digest, response.status_code, response.headers.get("location"), plain
-        )
-        known = await asyncio.to_thread(keep_answer, database, principal.project, key, first)
-        if known is first:
-            return response
-    if known.request != request_digest:
-        raise Problem(
-            409,
-            "this idempotency key was used for another request.",
-            where="Idempotency-Key",
-            fix="Use a new key for each new request.",
-        )
-    headers = {
-        "Idempotency-Replayed": "true",
-        **({"Location": known.location} if known.location else {}),
-    }
-    return Response(known.body, known.status, headers=headers, media_type=JSON)

@@ -18,9 +18,10 @@ from assay.files.json_files import Document, parse_json
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.server.background import Background, is_dead, own_name
+from assay.server.graded_by import grader_of
 from assay.server.grading import make
 from assay.server.problems import Problem
-from assay.server.state import Services, grader_of
+from assay.server.state import Services
 from assay.store import queue
 from assay.store import traces as stored
 from assay.store.database_errors import is_away

@@ -12,17 +12,15 @@ import os
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import msgspec
 from msgspec import Struct
 
-from assay.canon import encode_any
 from assay.files.json_files import Document, StoredInput
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
 from assay.registry import Registry, is_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from assay.records.grade import Payload
     from assay.records.summary import ValueInterval
@@ -183,83 +181,3 @@ FORMATS = {
 def format_of(path: str) -> Format:
     """The format that a file's extension picks."""
     return EXPORTERS[FORMATS[os.path.splitext(path)[1]]].make()
-
-
-# --- formats that wait
-
-
-class Spooled(Format):
-    """A format whose file can only be written once all results are known: they wait on disk. A
-    piece is one JSON document on a line, and the file takes memory for one result at a time.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: IO[bytes] | None = None
-
-    def row(self, result: Payload, source: ResultSource) -> Any:
-        """What is kept of one result; None for nothing."""
-        raise NotImplementedError
-
-    def write_all(self, stream: IO[bytes], counts: dict[str, Any]) -> None:
-        """Write the file. `rows` has what was kept."""
-        raise NotImplementedError
-
-    def piece_of(self, result: Payload, source: ResultSource) -> bytes:
-        """One result on one line."""
-        row = self.row(result, source)
-        return b"" if row is None else encode_any(row) + b"\n"
-
-    def onto(self, stream: IO[bytes]) -> IO[bytes]:
-        """Pieces wait."""
-        from tempfile import TemporaryFile  # only where a format waits
-
-        self._waiting = TemporaryFile()  # noqa: SIM115  `close` closes it
-        return self._waiting
-
-    def rows(self) -> Iterator[Any]:
-        """What was kept, in its order; again with every call."""
-        if self._waiting is not None:
-            self._waiting.seek(0)
-            yield from map(msgspec.json.decode, self._waiting)
-
-    def finish(
-        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
-    ) -> None:
-        """Write the file."""
-        self.write_all(stream, {**counts, "unread": faults})
-
-    def close(self) -> None:
-        """Drop what waits."""
-        if self._waiting is not None:
-            self._waiting.close()
-
-
-# --- texts
-
-
-class EvidenceText(NamedTuple):
-    """The three texts of a run; None if there is none."""
-
-    input: str | None = None
-    output: str | None = None
-    target: str | None = None
-
-
-def evidence_text(run: Run | None) -> EvidenceText:
-    """The texts of a run."""
-    if run is None:
-        return EvidenceText()
-    return EvidenceText(*map(as_text, (run.inputs, run.outputs, run.expected)))
-
-
-def as_text(value: Any) -> str | None:
-    """A value as text: the one text of a single field as it is, anything else as JSON.
-
-    >>> as_text({"answer": "42"}), as_text({"a": 1, "b": 2}), as_text({})
-    ('42', '{"a":1,"b":2}', None)
-    """
-    if isinstance(value, dict) and len(value) == 1:
-        value = next(iter(value.values()))
-    if value is None or value == {}:
-        return None
-    return value if isinstance(value, str) else encode_any(value).decode()

@@ -41,17 +41,8 @@ from assay.views.grade import grade_charts
 from assay.views.grade_line import bar_sentence, is_passed, passed_text
 from assay.views.pieces import clip, letter, listed, number, phrase, shown, verdict
 from assay.views.render import report
-from assay.views.report_evidence import (
-    Result,
-    drawn_evidence,
-    evidence_hint,
-    kept_evidence,
-    kept_row,
-    read_evidence,
-    read_row,
-    row_of,
-    workflow_name,
-)
+from assay.views.report_evidence import drawn_evidence, evidence_hint, kept_evidence, read_evidence
+from assay.views.report_rows import Result, kept_row, read_row, row_of, workflow_name
 from assay.views.report_samples import (
     Layout,
     SampleTable,

@@ -16,7 +16,8 @@ from assay.errors import UsageError
 from assay.files.json_files import MAX_LINE
 from assay.installing import import_extra
 from assay.records.grade import Payload
-from assay.views.exporters import Exporter, ResultSource, Spooled
+from assay.views.exporters import Exporter, ResultSource
+from assay.views.spooled import Spooled
 
 COLUMNS = {
     "run_id": "VARCHAR",

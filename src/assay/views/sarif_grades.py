@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from assay.canon import encode_any
 from assay.errors import count, printable
 from assay.registry import home_value, is_path
-from assay.views.exporters import Exporter, ResultSource, Spooled
+from assay.views.exporters import Exporter, ResultSource
 from assay.views.grade_line import as_line, bar_text, gate_text, score_text
 from assay.views.sarif import (
     FINGERPRINT,
@@ -26,6 +26,7 @@ from assay.views.sarif import (
     fingerprint,
     tool,
 )
+from assay.views.spooled import Spooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

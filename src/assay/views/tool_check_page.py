@@ -20,7 +20,8 @@ from assay.views.pieces import (
     verdict,
     words,
 )
-from assay.views.tool_legibility import NOT_A_GRADE, finding_table
+from assay.views.tool_findings import finding_table
+from assay.views.tool_legibility import NOT_A_GRADE
 from assay.views.tool_page import MAX_HISTORY, StoredCheck, check_record, legibility
 from assay.views.tool_rows import ToolRow, counted
 

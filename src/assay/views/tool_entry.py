@@ -37,7 +37,7 @@ from assay.views.pieces import (
     verdict,
     words,
 )
-from assay.views.tool_legibility import finding_of, finding_table
+from assay.views.tool_findings import finding_of, finding_table
 
 FAMILY = "tool schemas"
 MAX_ROWS = 200

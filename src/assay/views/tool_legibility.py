@@ -1,17 +1,15 @@
 """Legibility scores as blocks: one page, a Markdown table, lines for a terminal, and a badge.
 
 No letter is ever shown: the score is not the grade of the scoring protocol, and every form states
-that. Tools and findings are untrusted text. Pages are bounded; the worst comes first. Findings of
-tool schemas are shown in words here too: what is wrong, and the fix.
+that. Tools and findings are untrusted text. Pages are bounded; the worst comes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from assay.errors import count
-from assay.records.tool_finding import LEVELS, SchemaFinding
+from assay.records.tool_finding import LEVELS
 from assay.records.tool_legibility import (
     SYSTEM,
     LegibilityReport,
@@ -32,7 +30,8 @@ from assay.views.blocks import (
 )
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
 from assay.views.markdown_view import view
-from assay.views.pieces import absent, clip, code, coded, line, link, number, phrase, small, verdict
+from assay.views.pieces import absent, clip, code, link, number, verdict
+from assay.views.tool_findings import finding_table
 
 NOT_A_GRADE = (
     "A legibility score from fixed rules, not a grade: it shows whether a model can read and call"
@@ -240,85 +239,3 @@ def _tool_row(tool: ToolLegibility) -> list[str]:
         number(tool.tokens, digits=0),
         _lost(tool) if tool.costs or tool.unassessed else absent("nothing"),
     ]
-
-
-# --- findings
-
-
-MAX_FINDINGS = 500
-_SIGNS = {"error": "fails", "warning": "stale", "note": "none"}
-
-
-def finding_of(found: Mapping[str, Any]) -> SchemaFinding:
-    """A finding of a report, also of another program's."""
-    line_number = found.get("line")
-    return SchemaFinding(
-        **{key: str(found.get(key) or "") for key in ("rule", "level", "path", "message", "fix")},
-        line=line_number if isinstance(line_number, int) else None,
-    )
-
-
-def level(word: str) -> str:
-    """The level of a finding as a verdict."""
-    return verdict(_SIGNS.get(word, "fails"), word)
-
-
-def finding_words(finding: SchemaFinding, *, alone: bool = False) -> str:
-    """One finding in a cell or a list: the level, what is wrong, and the fix below it. `alone` says
-    that it is not next to what it is about, so that it names it.
-    """
-    about = finding.path.rpartition(".")[2]
-    named = about and not finding.message.startswith("'")
-    text = f"{about}: {finding.message}" if alone and named else _sentence(finding.message)
-    return phrase(
-        level(finding.level),
-        " ",
-        coded(clip(text, 600)),
-        line(small("Fix: ", coded(clip(finding.fix, 600)))),
-    )
-
-
-def cell(findings: Sequence[SchemaFinding], absent_as: str = "") -> str:
-    """Findings below each other in a cell."""
-    return phrase(*(line(finding_words(one)) for one in findings)) if findings else absent_as
-
-
-def finding_table(
-    caption: str,
-    findings: Sequence[SchemaFinding],
-    costs: Sequence[RuleCost] = (),
-    *,
-    most: int = MAX_FINDINGS,
-) -> Table:
-    """Findings with their fixes, the gravest first."""
-    points = {cost.rule: cost.points for cost in costs}
-    columns = [
-        Column("Where"),
-        Column("Level"),
-        Column("What is wrong", "wide"),
-        Column("Fix", "wide"),
-        Column("Rule"),
-        *([Column("Points", "n")] if costs else []),
-    ]
-    rows = [
-        [
-            _where(one),
-            level(one.level),
-            clip(_sentence(one.message), 600),
-            coded(clip(one.fix, 600)),
-            code(one.rule),
-            *([f"−{points[one.rule]}" if one.rule in points else "0"] if costs else []),
-        ]
-        for one in findings[:most]
-    ]
-    return Table(caption, columns, rows, absent="No findings.", kind="stack")
-
-
-def _where(finding: SchemaFinding) -> str:
-    at = f" (line {finding.line})" if finding.line is not None else ""
-    return clip(f"{finding.path or 'the whole schema'}{at}", 200)
-
-
-def _sentence(text: str) -> str:
-    """A message as a sentence: it follows a path in other places."""
-    return f"{text[:1].upper()}{text[1:]}"

@@ -41,7 +41,7 @@ from assay.views.pieces import (
     words,
 )
 from assay.views.tool_entry import graded, stamped
-from assay.views.tool_legibility import finding_words
+from assay.views.tool_findings import finding_words
 from assay.views.tool_page import StoredCheck, legibility
 from assay.views.tool_rows import DEFAULT_SORT, STATES, ToolQuery, ToolRow, chosen_rows, counted
 

@@ -46,7 +46,8 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.tool_entry import HISTORY, graded, history_row, provenance
-from assay.views.tool_legibility import NOT_A_GRADE, cell, finding_table, finding_words
+from assay.views.tool_findings import cell, finding_table, finding_words
+from assay.views.tool_legibility import NOT_A_GRADE
 from assay.views.tool_rows import ToolRow, counted
 
 MAX_HISTORY = 20

@@ -25,7 +25,9 @@ from assay.server.pages import (
     label,
     label_item,
     label_override,
+    label_rater,
     library,
+    live,
     login,
     overview,
     results,
@@ -34,7 +36,7 @@ from assay.server.pages import (
     runs,
     schemas,
 )
-from assay.server.pages.frame import PageRoute, mark, refused
+from assay.server.pages.routing import PageRoute, mark, refused
 
 PAGES = (
     overview,
@@ -43,12 +45,14 @@ PAGES = (
     running,
     attachments,
     runs,
+    live,
     run,
     compare,
     decisions,
     exams,
     judges,
     label,
+    label_rater,
     label_override,
     label_item,
     schemas,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.frame import PageRoute
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.views.media import PICTURES, read_media, sniffed

@@ -19,9 +19,9 @@ from assay.server.auth import READ, Principal
 from assay.server.bodies import header
 from assay.server.pages.decisions import decision_chart
 from assay.server.pages.exams import exam_chart
-from assay.server.pages.frame import PageRoute
 from assay.server.pages.judges import judge_chart
 from assay.server.pages.overview import workflow_chart
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.views import drawing

@@ -37,7 +37,8 @@ from assay.server.pages.compared_sides import (
     rows_of_side,
 )
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.frame import SENT, PageRoute, page
+from assay.server.pages.layout import page
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.server.state import SERVICES, Services

@@ -11,7 +11,8 @@ from assay.archive.evaluation_choice import EvaluationChoice
 from assay.archive.evaluation_deciding import ReleaseSide, choose_for
 from assay.errors import AssayError
 from assay.release.policy import ReleaseRules, make_release_rules
-from assay.server.state import Services, shelf_name, with_additions
+from assay.server.graded_by import with_additions
+from assay.server.state import Services, check_name
 
 _BARS = {
     "margin": "margin {:g} points",
@@ -37,7 +38,7 @@ def rules_for(services: Services, policy: str) -> PageRules:
     """The project's rules, or those of another policy if one is named."""
     own = services.settings.release
     project = _page_rules(services, own.policy)
-    chosen = _page_rules(services, shelf_name(policy)) if policy else project
+    chosen = _page_rules(services, check_name(policy)) if policy else project
     if own.config is not None and chosen.rules.digest != project.rules.digest:
         return chosen._replace(project=project.text)
     is_set = own.policy != "release" or any(value is not None for value in own.bars)

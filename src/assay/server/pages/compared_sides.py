@@ -15,9 +15,10 @@ from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.regraded import regraded
 from assay.server import lookup
+from assay.server.graded_by import grader_by
 from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
-from assay.server.state import Services, grader_by
+from assay.server.state import Services
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version

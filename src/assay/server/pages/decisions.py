@@ -24,7 +24,9 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
-from assay.server.pages.frame import Cursor, PageRoute, Text, block, listed, page, ways
+from assay.server.pages.layout import block, page
+from assay.server.pages.paging import Cursor, Text, listed, ways
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.decided import SIDES, SideWorkflows, sides_of
 from assay.store.drafts import Item

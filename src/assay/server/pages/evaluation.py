@@ -17,7 +17,8 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.compared_sides import BASELINE
 from assay.server.pages.decisions import read_brief
-from assay.server.pages.frame import PageRoute, page
+from assay.server.pages.layout import page
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.views.evaluation_page import (
     Reference,

@@ -8,7 +8,9 @@ from starlette.responses import Response
 from assay.archive.evaluations import read_brief
 from assay.errors import count
 from assay.server.auth import READ, Principal
-from assay.server.pages.frame import Cursor, PageRoute, Text, listed, page, ways
+from assay.server.pages.layout import page
+from assay.server.pages.paging import Cursor, Text, listed, ways
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.listing import tags_with
 from assay.store.names import seen

@@ -28,7 +28,9 @@ from assay.records.exam import ExamResult, LostMark
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.exam_history import SameExam, StoredExam, baseline_of, history_of
-from assay.server.pages.frame import Cursor, PageRoute, Text, listed, page, ways
+from assay.server.pages.layout import page
+from assay.server.pages.paging import Cursor, Text, listed, ways
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Filters, Table

@@ -9,7 +9,8 @@ from functools import cache
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.server.pages.frame import FILES, PageRoute, static
+from assay.server.pages.layout import FILES, static
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -18,8 +18,10 @@ from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import judge_parts as parts
-from assay.server.pages.frame import Cursor, PageRoute, listed, page, ways
 from assay.server.pages.judge_parts import StoredCard
+from assay.server.pages.layout import page
+from assay.server.pages.paging import Cursor, listed, ways
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section

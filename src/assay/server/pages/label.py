@@ -18,9 +18,10 @@ from assay.records.label import LabelSet
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.frame import SENT, PageRoute, page
+from assay.server.pages.layout import page
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem, problem_of
-from assay.server.state import SERVICES, Services, shelf_name
+from assay.server.state import SERVICES, Services, check_name
 from assay.views.blocks import Empty, Field, Note, Paragraph, Part
 from assay.views.labels import DRAWN, sets_table
 from assay.views.pieces import sentence
@@ -123,7 +124,7 @@ def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> Label
         raise Problem(422, f"{n[:40]!r} is not a number of items.", where="n")
     rubric = fields.get("rubric", "")
     if rubric:
-        shelf_name(rubric)
+        check_name(rubric)
     evaluation = lookup.evaluation(services, project, fields.get("evaluation", ""))
     other = lookup.evaluation(services, project, fields["pairs"]) if fields.get("pairs") else None
     draw = SetRequest(

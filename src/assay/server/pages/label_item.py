@@ -1,12 +1,9 @@
 """One item of a label set at a time: what was asked and answered, and the form for the rater's own
-verdict. Also who labels, and the results of a set's labels.
+verdict. Also the results of a set's labels.
 
 The page shows no score, no grade, no version and no other rater's label. It hides the names of a
 pair, and each rater gets a different order. Every form stores its label, so a reload or the end of
 a session loses at most what is being typed, which the page's script keeps too.
-
-The rater is the owner of a token, or a person who typed a name on this machine. A typed name and a
-token with the same name are different raters, so nobody can pose as the token's owner.
 """
 
 from __future__ import annotations
@@ -14,21 +11,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
-from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.label_results import results_of
-from assay.archive.label_saving import saving, set_label
+from assay.archive.label_saving import set_label
 from assay.archive.label_sets import find_set, order_for, side_order
 from assay.archive.labels import current, labels_of_set
 from assay.errors import UsageError
-from assay.records.label import MAX_RATER, HumanLabel, LabelItem, Rater
-from assay.server.auth import READ, WRITE, Principal, cookie_name
+from assay.records.label import LabelItem, Rater
+from assay.server.auth import READ, WRITE, Principal
 from assay.server.lookup import absent
-from assay.server.pages.frame import SENT, PageRoute, page
-from assay.server.pages.login import local
+from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
+from assay.server.pages.layout import page
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import digest_bytes
@@ -40,74 +37,6 @@ from assay.views.labels import StoredLabel, StoredSet, drawn_from, results_view
 from assay.views.pieces import link, listed, moment, phrase
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-# --- who labels
-
-
-def _cookie(request: Request) -> str:
-    return cookie_name(request).replace("token", "rater")
-
-
-def rater_of(request: Request, principal: Principal) -> Rater | None:
-    """Who labels; None if no name has been given yet."""
-    if principal.token:
-        name = principal.name or f"token {principal.token}"
-        return Rater(name=name, by="token", id=principal.token)
-    name = _tidy(unquote(request.cookies.get(_cookie(request), "")))
-    return Rater(name=name, by="stated") if name else None
-
-
-def ask_name(request: Request) -> Response:
-    """The form for the name of a person without a token; it leads back to this page."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return page(
-        request,
-        "Who is labelling?",
-        nav="/label",
-        lead="Your verdicts are stored under this name.",
-        template="label_rater.html",
-        to=f"{request.url.path}{query}",
-    )
-
-
-async def save_label(services: Services, principal: Principal, label: HumanLabel) -> None:
-    """Store a label, unless the rater has already given the same one."""
-    drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
-    if drafts:
-        drafts = [one._replace(author=principal.author) for one in drafts]
-        await services.writer.put(principal.project, drafts)
-
-
-def sentence(error: UsageError) -> str:
-    """An error as a sentence on a form."""
-    return f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
-
-
-def _tidy(name: str) -> str:
-    kept = " ".join("".join(char if char.isprintable() else " " for char in name).split())
-    return kept[:MAX_RATER]
-
-
-@router.post("/label/rater")
-async def name_rater(
-    request: Request, sent: Mapping[str, str] = SENT, principal: Principal = WRITE
-) -> Response:
-    """Store the name of a person without a token in a cookie of their browser."""
-    if principal.token:
-        raise Problem(409, "your token carries your name.", fix="Labels are stored under it.")
-    name = _tidy(sent.get("name", ""))
-    if not name:
-        raise Problem(422, "a name is missing.", where="name", fix="Go back and type yours.")
-    response = RedirectResponse(local(sent.get("next")), 303)
-    response.set_cookie(
-        _cookie(request), quote(name), httponly=True, samesite="strict", path="/", max_age=31536000
-    )
-    return response
-
-
-# --- one item
-
-
 NAV = "/label"
 SIDES = {"ab": {"first": "a", "second": "b"}, "ba": {"first": "b", "second": "a"}}
 """Which answers of a pair are the first and the second on the page."""

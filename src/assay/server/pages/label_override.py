@@ -18,8 +18,9 @@ from assay.archive.labels import RunLabels, labels_of_run
 from assay.errors import AssayError, UsageError
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.pages.frame import SENT, PageRoute, page
-from assay.server.pages.label_item import ask_name, rater_of, save_label, sentence
+from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
+from assay.server.pages.layout import page
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item

@@ -16,7 +16,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import AssayError, Fault, InputError, count
+from assay.errors import AssayError, Fault, InputError, ShelfError, count
 from assay.files.json_files import Document, parsed
 from assay.formulas import FORMULAS
 from assay.grading.policy import Policy, make_rules
@@ -29,10 +29,11 @@ from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import shelf_parts
-from assay.server.pages.frame import SENT, PageRoute, page
+from assay.server.pages.layout import page
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.pages.sample import sample_for
 from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
-from assay.server.state import SERVICES, Services, on_shelf
+from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.views.blocks import (
     Column,
     Details,
@@ -67,6 +68,14 @@ MAX_SAMPLE = 200_000
 
 def _singular(kind: str) -> str:
     return "policy" if kind == "policies" else kind[:-1]
+
+
+def _loaded(services: Services, kind: str, name: str) -> tuple[ShelfFile, Any]:
+    try:
+        check_name(name)
+        return services.shelf.find(kind, name), services.shelf.load(kind, name)
+    except ShelfError as error:
+        raise on_shelf(error) from None
 
 
 @router.get("/library")
@@ -149,7 +158,7 @@ def show_item(
         return _sheet(request, services, kind, name)
     if kind not in KINDS:
         raise lookup.absent("kind of library item", kind)
-    entry, loaded = on_shelf(services, kind, name)
+    entry, loaded = _loaded(services, kind, name)
     return _item(request, services, principal.project, entry, loaded)
 
 
@@ -274,7 +283,7 @@ async def try_item(
     """Score and grade the run in the form. Nothing is stored."""
     if kind not in KINDS:
         raise lookup.absent("kind of library item", kind)
-    entry, loaded = on_shelf(services, kind, name)
+    entry, loaded = _loaded(services, kind, name)
     if not isinstance(loaded, Profile | Rubric | Policy):
         raise lookup.absent("item that can be tried on a run", name)
     data = sent.get("run", "").replace("\r\n", "\n")

@@ -21,7 +21,8 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.alarms import alarms_of, alarms_of_workflows, attention
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.frame import PageRoute, page
+from assay.server.pages.layout import page
+from assay.server.pages.routing import PageRoute
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.state import SERVICES, Services

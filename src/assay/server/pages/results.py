@@ -12,8 +12,10 @@ from starlette.responses import Response
 from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.frame import Cursor, PageRoute, block, listed, page, ways
+from assay.server.pages.layout import block, page
 from assay.server.pages.lineage import PAGE_OF
+from assay.server.pages.paging import Cursor, listed, ways
+from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.store.results import verb_of

@@ -15,9 +15,10 @@ from assay.archive.replay import replay
 from assay.errors import AssayError, count
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
-from assay.server.pages.frame import SENT, PageRoute, page
 from assay.server.pages.label_override import people_table
+from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.pages.sample_context import SampleContext, around, elsewhere, opened, placed
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services

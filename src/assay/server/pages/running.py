@@ -3,16 +3,11 @@ and jobs. With the `write` scope, evaluations and runs can be cancelled here.
 
 The section refreshes every few seconds, and the whole page when something begins or ends, so that a
 finished evaluation appears on its card.
-
-One run that is posted live has a page too, step by step: a small script follows the event stream,
-and without it there is a link to reload the page. Only the last `MAX_STEPS` steps are shown: a run
-may have a hundred thousand events.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
@@ -25,32 +20,28 @@ from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.background import is_dead
 from assay.server.evaluating import end_unfinished
-from assay.server.pages.frame import SENT, PageRoute, page
-from assay.server.pages.run_rows import sample_of, workflow_of
+from assay.server.pages.layout import page
+from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes import executions as execution_routes
 from assay.server.state import SERVICES, Services
 from assay.stats.intervals import wilson
 from assay.store import events, executions, jobs, recent
-from assay.store.events import StoredEvent
 from assay.store.facets import key
 from assay.store.jobs import Job
 from assay.store.queue import now_ms
 from assay.store.recent import LiveBrief
-from assay.views.blocks import Column, Facts, Group, Paragraph, Part, Polled, Table, section
+from assay.views.blocks import Part, Polled, Table, section
 from assay.views.pieces import (
     absent,
     address,
     clip,
-    letter,
     link,
     meter,
     moment,
     number,
     phrase,
-    points,
     post,
-    shown,
     small,
     verdict,
 )
@@ -221,123 +212,4 @@ def _job(job: Job) -> list[str]:
         "",
         moment(job.created_at),
         "",
-    ]
-
-
-# --- one run that is posted live
-
-
-EVENTS = 1000
-MAX_STEPS = 300
-STATES = {
-    "queued": "Queued",
-    "running": "Running",
-    "executing": "Running on this server",
-    "evaluating": "Finished; being graded",
-    "done": "Finished and graded",
-    "failed": "Failed with an error; it has no grade",
-    "cancelled": "Cancelled",
-}
-STEPS = (
-    Column("Step"),
-    Column("Agent"),
-    Column("Status"),
-    Column("Duration, ms", "n"),
-    Column("Tool calls", "n"),
-    Column("Error", "wide"),
-)
-
-
-@router.get("/runs/{run_id:path}/live")
-async def live_run(
-    request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
-) -> Response:
-    """What has happened so far, and what is happening now."""
-    database = services.ledger.database
-    live = await asyncio.to_thread(events.find, database, principal.project, key(run_id))
-    if live is None:
-        item = await asyncio.to_thread(lookup.run, services, principal.project, run_id)
-        return RedirectResponse(address("runs", item.digest), 303)  # it was not posted live
-    newest = await asyncio.to_thread(
-        events.after,
-        database,
-        principal.project,
-        live.run_id,
-        max(0, live.events - EVENTS),
-        limit=EVENTS,
-    )
-    head = parse_json(live.head)
-    steps = section(
-        "Steps",
-        _steps(newest),
-        id="steps",
-        hint=f"The last {MAX_STEPS} steps are shown." if live.events > EVENTS else "",
-    )
-    evaluation = section("Evaluation", *_graded(newest), id="evaluation")
-    return page(
-        request,
-        f"Run {run_id}",
-        steps,
-        evaluation,
-        nav="/runs",
-        lead="Recorded live; finished." if live.over else "Live",
-        scripts=[] if live.over else ["live.js"],
-        template="live.html",
-        over=live.over,
-        state=verdict(live.state, STATES.get(live.state, live.state)),
-        workflow=workflow_of(head),
-        dataset=sample_of(head),
-        events=live.events,
-        stream=address("api", "v1", "runs", run_id, "events"),
-        seen=newest[-1].position if newest else live.events,
-        again=address("runs", run_id, "live"),
-    )
-
-
-def _steps(newest: Sequence[StoredEvent]) -> Part:
-    """A row for each step, in the form that the script adds them."""
-    rows: dict[tuple[Any, Any], list[str]] = {}
-    for event in newest:
-        if event.kind == "workflow_start":  # started again: earlier events don't count
-            rows = {}
-        elif event.kind in ("step_start", "step_end"):
-            body = parse_json(event.body)
-            step = body["step"]
-            rows[step.get("index"), step.get("name")] = _step(
-                step, body.get("tool_calls") or (), ended=event.kind == "step_end"
-            )
-    return Table("Steps", STEPS, list(rows.values())[-MAX_STEPS:], keep=True)
-
-
-def _step(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str]:
-    name, agent = clip(step.get("name")), clip(step.get("agent"), absent_as="none")
-    if not ended:
-        return [name, agent, verdict("running"), "", "", ""]
-    invalid = sum(call.get("valid") is False for call in calls)
-    called = f"{len(calls)}" + (f", {invalid} invalid" if invalid else "")
-    return [
-        name,
-        agent,
-        verdict(step.get("status")),
-        shown(step.get("duration_ms"), "not reported"),
-        called,
-        clip(step.get("error"), absent_as="none"),
-    ]
-
-
-def _graded(newest: Sequence[StoredEvent]) -> list[Part]:
-    last = newest[-1] if newest else None
-    if last is None or last.kind not in ("evaluation_start", "evaluation_complete", "error"):
-        return [Paragraph("Available when the run finishes.", "absent")]
-    body = parse_json(last.body)
-    if last.kind == "evaluation_start":
-        return [Paragraph(verdict("evaluating", "Being graded …"))]
-    if last.kind == "error":
-        return [Paragraph(verdict("fail", shown(body.get("message"), "no reason given")))]
-    sentence = shown(next(iter(body.get("explanation") or ()), None), "No reason given.")
-    mark = letter(body.get("grade"), body.get("policy"), large=True)
-    return [
-        Group([mark, Paragraph(sentence, "verdict")], "top"),
-        Facts([("Score", points(body.get("weighted_score"))), ("Ended", moment(body.get("at")))]),
-        Paragraph(link("The whole grade", address("runs", str(body.get("digest"))))),
     ]

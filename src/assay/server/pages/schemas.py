@@ -19,7 +19,9 @@ from assay.records.tool_entry import GradeReport, GradingEntry, StoredIndex
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import tool_records as records
-from assay.server.pages.frame import PageRoute, Text, page
+from assay.server.pages.layout import page
+from assay.server.pages.paging import Text
+from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item

@@ -23,6 +23,7 @@ from assay.archive.evaluation_choice import (
 )
 from assay.archive.evaluation_deciding import regraded_notes
 from assay.archive.evaluations import StoredEvaluation, need_evaluation, versions_of
+from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
     KeptSide,
     baseline_draft,
@@ -40,6 +41,7 @@ from assay.pipeline.deciding import (
     kept_baseline,
     regraded_note,
 )
+from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
 from assay.release.baseline import age_warning, check_name, moment_of
@@ -48,18 +50,12 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import BASELINE, WRITE, Principal
+from assay.server.graded_by import check_same, grader_by, with_additions, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
-from assay.server.state import (
-    SERVICES,
-    Services,
-    check_same,
-    grader_by,
-    shelf_name,
-    with_additions,
-    with_configured,
-)
+from assay.server.state import SERVICES, Services
+from assay.server.state import check_name as on_shelf
 from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
@@ -182,7 +178,7 @@ def _rules(services: Services, policy: str | None) -> ReleaseRules:
     if policy is None:
         return project
     if own.config is None:
-        named = services.shelf.policy_of("release", shelf_name(policy))
+        named = services.shelf.policy_of("release", on_shelf(policy))
         return make_release_rules(named, own.bars)
     check_same(services, "release policy", policy, own.policy, field="policy")
     return project
@@ -239,9 +235,10 @@ def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
 
 
 def _side(
-    evidence: Evidence, author: str, grader: BasedGrader, drafts: dict[bytes, Draft], name: str
+    evidence: Evidence, author: str, grader: Grader, drafts: dict[bytes, Draft], name: str
 ) -> KeptSide:
     """One side, and the drafts of what it depends on."""
+    basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
 
     def take(group: list[Draft]) -> None:
         drafts.update((one.digest, one) for one in group)
@@ -251,7 +248,7 @@ def _side(
         grader,
         take,
         name=name,
-        basis=grader.basis,
+        basis=basis,
         author=author,
         stored=evidence.stored,
     )
@@ -270,9 +267,7 @@ def read_evidence(
     `judged` has the versions that it is compared with.
     """
     if isinstance(side, list):
-        _check_size(len(side), name)
-        trees = enumerate(side)
-        return Evidence([bodies.document(one, at=f"{name}[{place}]") for place, one in trees], {})
+        return _inline(side, name)
     if (keys := sum(value is not None for value in astuple(side))) != 1:
         raise Problem(422, f"must have one key, not {keys}. Expected: {SIDE}.", where=name)
     evaluation: StoredEvaluation | None = None
@@ -315,6 +310,13 @@ def _check_size(n: int, name: str) -> None:
             where=name,
             fix="Narrow the filter, or decide with `assay gate`.",
         )
+
+
+def _inline(documents: list[Any], name: str) -> Evidence:
+    _check_size(len(documents), name)
+    return Evidence(
+        [bodies.document(tree, at=f"{name}[{index}]") for index, tree in enumerate(documents)], {}
+    )
 
 
 def _filtered(services: Services, project: str, filters: dict[str, Any], name: str) -> list[str]:

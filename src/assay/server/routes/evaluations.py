@@ -19,10 +19,11 @@ from assay.files.json_files import Document
 from assay.scoring.profile import load_profile
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
+from assay.server.graded_by import grader_of, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
-from assay.server.state import SERVICES, Services, grader_of, with_configured
+from assay.server.state import SERVICES, Services
 from assay.store.drafts import Draft, Item
 
 router = APIRouter(prefix="/api/v1/evaluations", tags=["evaluations"], responses=openapi.EVERY)

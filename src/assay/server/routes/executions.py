@@ -34,9 +34,10 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
+from assay.server.graded_by import grader_of, rules_digest
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
-from assay.server.state import SERVICES, Services, grader_of, rules_digest
+from assay.server.state import SERVICES, Services
 from assay.store import executions as stored
 from assay.store import jobs
 from assay.store.events import DONE, FAILED, QUEUED

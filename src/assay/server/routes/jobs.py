@@ -11,9 +11,10 @@ from starlette.responses import Response
 from assay.canon import encode
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
+from assay.server.graded_by import grader_of, library_digest
 from assay.server.problems import Problem
 from assay.server.requests import JobRequest
-from assay.server.state import SERVICES, Services, grader_of, library_digest
+from assay.server.state import SERVICES, Services
 from assay.store import jobs as stored_jobs
 from assay.store.reading import FILTERS
 

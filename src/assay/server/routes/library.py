@@ -12,13 +12,13 @@ import msgspec
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from assay.errors import InputError
+from assay.errors import InputError, ShelfError
 from assay.files.json_files import read_json
 from assay.pipeline.documents import DOCUMENTS
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
-from assay.server.state import SERVICES, Services, on_shelf
+from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.store.names import seen
 
 router = APIRouter(prefix="/api/v1", tags=["library"], responses=openapi.EVERY)
@@ -54,7 +54,10 @@ def get_shelf(
     services: Services = SERVICES,
 ) -> Response:
     """By its name (its newest version) or by `name@version`."""
-    _, loaded = on_shelf(services, kind.value, name)
+    try:
+        loaded = services.shelf.load(kind.value, check_name(name))
+    except ShelfError as error:
+        raise on_shelf(error) from None
     return bodies.answer(
         request,
         {

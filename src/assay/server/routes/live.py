@@ -21,9 +21,10 @@ from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.evaluating import evaluate, stopped
+from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
-from assay.server.state import SERVICES, Services, grader_of
+from assay.server.state import SERVICES, Services
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
 from assay.store.events import Event, RunUpdate

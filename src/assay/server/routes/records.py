@@ -20,10 +20,11 @@ from assay.judging.card import check_card
 from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, JUDGE, READ, WRITE, Principal
-from assay.server.posted_runs import answered_once, post_one
+from assay.server.idempotency import answered_once
+from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
-from assay.server.state import SERVICES, Services, shelf_name
+from assay.server.state import SERVICES, Services, check_name
 from assay.store.drafts import Draft, draft
 
 router = APIRouter(prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
@@ -96,10 +97,10 @@ async def grade_an_exam(
         exam = make_exam(
             [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
         )
-        rules = ExamRules(services.shelf.policy_of("exam", shelf_name(body.policy)))
+        rules = ExamRules(services.shelf.policy_of("exam", check_name(body.policy)))
         marking = Marking(
             services.shelf.rubric_of(
-                "exam", shelf_name(body.rubric or exam.rubric or rules.policy.default_rubric)
+                "exam", check_name(body.rubric or exam.rubric or rules.policy.default_rubric)
             )
         )
         lines = [
