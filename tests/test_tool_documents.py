@@ -283,7 +283,7 @@ def test_a_folder_of_schemas_is_read_without_opening_an_env_file(
     (folder / ".env.json").write_text('{"tools": {}}')
     (folder / "linked.json").symlink_to(".env")
     for path in folder.iterdir():
-        os.utime(path, (0, 2_000_000_000))  # so that whoever reads it leaves a later time of access
+        os.utime(path, (0, 2_000_000_000))  # so that reading it leaves a later time of access
     done = assay("tools", "validate", folder, "--json")
     assert [Path(item["path"]).name for item in done.json()["skipped"]] == [
         ".env.json",
