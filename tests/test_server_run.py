@@ -16,6 +16,7 @@ import pytest
 
 import assay.views.event_schema as published
 from assay.archive.release_settings import ReleaseSettings
+from assay.cli.main import run as command
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
 from assay.store import executions as stored
@@ -610,6 +611,10 @@ def test_the_scorers_of_assay_yaml_see_the_runs_that_a_server_executes(
         assert (sorted(raws), len({grade["profile"] for grade in grades})) == ([0.5, 1, 1], 1)
         polite = sorted(grade["hard_gates"]["polite"]["status"] for grade in grades)
         assert polite == ["fail", "pass", "pass"]
+        runs = [json.loads(api.services.ledger.get(one["digest"]).body) for one in made["runs"]]
+        assert api.post("/evaluations", {"name": "posted", "runs": runs}).status_code == 201
+        for name in (made["name"], "posted"):  # the ledger has the profile, which no shelf has
+            assert command(["ledger", "replay", name, "--db", url]) == 0
         waiting = ask(api, asked("wait go"))
         (tmp_path / "checks.py").write_text("def brief(outputs):\n    return 1\n")
     (tmp_path / "workflows" / "review" / "go").touch()

@@ -23,7 +23,7 @@ from assay.running.workflow import read_workflow
 from assay.server.background import Background, is_dead, own_name
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
-from assay.server.graded_by import check_rules, grader_of, rules_digest
+from assay.server.graded_by import check_rules, grader_of, own_profile, rules_digest
 from assay.server.state import Services
 from assay.store import jobs
 from assay.store.drafts import Draft
@@ -318,6 +318,7 @@ def _evaluation_draft(services: Services, job: Job, placed: Sequence[Placed]) ->
             "dataset": accepted["dataset"]["digest"],
             "policy": services.settings.policy,
             **services.settings.release.graded_by,
+            **own_profile(services),
             **{name: accepted[name] for name in ("repeat", "timeout_s", "retries")},
         },
         started=started,

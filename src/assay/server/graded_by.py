@@ -44,6 +44,17 @@ def _rules(services: Services, named: Mapping[str, str | None]) -> dict[str, Any
     return rules
 
 
+def own_profile(services: Services) -> dict[str, Any]:
+    """The profile with what the scorers of assay.yaml add, as an evaluation keeps it to be replayed
+    and compared: no shelf has it.
+    """
+    own = services.settings.release
+    if own.extended is None:
+        return {}
+    profile = services.shelf.load("profiles", own.extended)
+    return {"own_profile": {"profile": profile, "rubric": own.rubric}}
+
+
 def library_digest(services: Services, named: Mapping[str, str | None]) -> str:
     """All that may grade a run under what a request names, as one digest: the chosen profile,
     rubric and policy, and the library that runs choose from.
