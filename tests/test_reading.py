@@ -401,6 +401,16 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
     )
 
 
+@pytest.mark.req("F-049")
+def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine) -> None:
+    found = read(
+        engine,
+        "export const handlers = () => ({ run: (f) => [eval(f), (0, eval)('1'), new Function(f),"
+        " Function('2')(), f instanceof Function, f.eval(3)] })\nexport const main = {}",
+    )
+    assert [module.name for module in found.modules] == ["2", "Function", "eval", "f"]
+
+
 @each(
     ("text", "named"),
     [

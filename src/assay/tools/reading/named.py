@@ -21,15 +21,24 @@ def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
     for node in found.get("dynamic", []):
         yield _called(node, "dynamic import")
     for node in found.get("require", []):
-        if text(node) == "require":
+        if text(node) in ("require", "eval") or (text(node) == "Function" and _is_called(node)):
             yield from _required(node)
     for node in found.get("builtin", []):
         yield from _required(node)
 
 
+def _is_called(node: Node) -> bool:
+    """`Function(x)` and `new Function(x)`, which run a text, but not `f instanceof Function`."""
+    above = node.parent
+    return above is not None and node in (
+        above.child_by_field_name("function"),
+        above.child_by_field_name("constructor"),
+    )
+
+
 def _required(node: Node) -> Iterator[Module]:
     """`require(x)`, `require.resolve(x)`, `process.getBuiltinModule(x)`; the bare name too, which
-    could be called under another name.
+    could be called under another name. A text that is run as code can ask for any module.
     """
     above = node.parent
     if above is None or (

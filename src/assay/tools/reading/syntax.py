@@ -46,7 +46,7 @@ _QUERY = """
 (import_statement source: (string)) @import
 (export_statement source: (string)) @reexport
 (call_expression function: (import)) @dynamic
-((identifier) @require (#match? @require "^require$|\\\\\\\\"))
+((identifier) @require (#match? @require "^(require|eval|Function)$|\\\\\\\\"))
 ((shorthand_property_identifier) @require (#eq? @require "require"))
 ((property_identifier) @builtin (#eq? @builtin "getBuiltinModule"))
 (return_statement) @return
