@@ -1162,7 +1162,7 @@ def test_the_service_stands_in_for_the_workflow_and_the_trace_for_the_sample() -
     )
     assert run["workflow"] == {"id": "svc", "version": "3"}
     assert run["dataset"]["sample_id"] == T
-    assert "stands for it" in run["metadata"]["otel"]["sample_id"]
+    assert "the trace id is used" in run["metadata"]["otel"]["sample_id"]
 
 
 @each(
@@ -1183,7 +1183,7 @@ def test_what_nobody_says_is_an_error_that_names_the_option(
 ) -> None:
     with pytest.raises(InputError) as caught:
         run_of([agent(1, resource=resource)], wanted)
-    assert option in caught.value.fix
+    assert f"`assay import {option} ID@VERSION`" in caught.value.fix  # `grade` lacks the option
 
 
 def test_spans_that_disagree_on_their_sample_are_refused() -> None:

@@ -739,7 +739,12 @@ def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures
 
     for decide_on in (decided, functools.partial(unpaired, **changes)):
         for ours, lacks, sure, why in (
-            (rows(True, False), rows(None, True), rows(False, True), "for 1 severe gate"),
+            (
+                rows(True, False),
+                rows(None, True),
+                rows(False, True),
+                "the baseline has 0 for certain and lacks evidence for 1 severe gate",
+            ),
             (
                 rows(raws=(5, 2)),
                 rows(raws=(None,)),

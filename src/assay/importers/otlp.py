@@ -89,8 +89,8 @@ def run_of(spans: Sequence[Span], wanted: Wanted, *, refused: int = 0) -> dict[s
     stated = {**_service(spans), **wanted.stated(), **_stated(spans, where)}
     for key, what in NEEDED.items():
         if key not in stated:
-            option = f"--{key.partition('.')[0]} ID@VERSION"
-            fix = f"Give {option}, or set {PREFIX}{key} on the spans or their resource."
+            option = f"`assay import --{key.partition('.')[0]} ID@VERSION`"
+            fix = f"Use {option}, or set {PREFIX}{key} on the spans or their resource."
             raise InputError("SCO-011", f"nothing states {what}.", where=where, fix=fix)
     parts = evidence(spans, refused=refused)
     if "sample_id" not in stated:

@@ -213,6 +213,7 @@ def _severe(severe: CertainFailures, sizes: tuple[int, int], rules: ReleaseRules
     if rise <= Fraction(rules.severe_increase, n):
         return ""
     return (
-        f"the candidate has {count(severe.candidate, 'severe failure')}, the baseline for certain"
-        f" {severe.baseline}; it lacks evidence for {count(severe.undetermined, 'severe gate')}"
+        f"the candidate has {count(severe.candidate, 'severe failure')}, the baseline has"
+        f" {severe.baseline} for certain and lacks evidence for"
+        f" {count(severe.undetermined, 'severe gate')}"
     )
