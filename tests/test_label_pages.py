@@ -262,7 +262,7 @@ def test_a_set_is_drawn_by_the_form_and_a_slip_is_said_next_to_it(api: Api) -> N
         ({"evaluation": "nope"}, "here is no evaluation"),
         ({"evaluation": "nightly", "n": "many"}, "not a number"),
         ({"evaluation": "nightly", "n": "0"}, "1 to 2,000"),
-        ({"evaluation": "nightly", "rubric": "../x.yaml"}, "not a name on the shelf"),
+        ({"evaluation": "nightly", "rubric": "../x.yaml"}, "not a name in the library"),
         ({"evaluation": "nightly", "rubric": "nope"}, "no rubric is named"),
         ({"evaluation": "nightly", "pairs": "nightly"}, "same answer: 4"),
     ):

@@ -324,7 +324,8 @@ def test_tokens_of_one_name_are_two_raters_and_all_typed_names_are_one(ledger: L
     two = say(ledger, made, alike[1], [0, 1])
     assert (len(two.labels), two.superseded, two.independent) == (4, 0, 2)
     assert "anna (token t2)" in str(results_view(two))
-    assert order_for(made, alike[0]) != order_for(made, alike[1])
+    tokens = [Rater(name="anna", by="token", id=f"t{n}") for n in range(9)]
+    assert len({tuple(one.run for one in order_for(made, token)) for token in tokens}) > 1
     three = drawn(ledger, 4, seed=7)
     typed = [Rater(name=name, by="stated") for name in ("alice", "bob", "carol")]
     for rater in typed:
