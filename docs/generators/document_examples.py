@@ -248,4 +248,5 @@ def scrubbed(text: str) -> str:
     text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", NOW, text)
     text = re.sub(r"\b(ev|ls)-[0-9a-f]{12}\b", r"\g<1>-0123456789ab", text)
     text = re.sub(r"sha256:[0-9a-f]{64}", f"sha256:{'0123456789abcdef' * 4}", text)
+    text = re.sub(r"\b[1-9]\d*\.\d days old", "120.0 days old", text)
     return re.sub(r'("(?:latency_ms|duration_ms|p50_ms|size)": ?)[0-9.]+', r"\g<1>120", text)
