@@ -34,7 +34,18 @@ from test_tools_cli import (
     swarm,
     whole,
 )
-from test_tools_protocol import Run, consume, forked, listing, put, schema, scores, tool, words
+from test_tools_protocol import (
+    ABOUT_BEES,
+    Run,
+    consume,
+    forked,
+    listing,
+    put,
+    schema,
+    scores,
+    tool,
+    words,
+)
 
 AFTER = "2026-05-18T05:00:00Z"
 
@@ -552,6 +563,48 @@ def test_once_a_veto_is_lifted_the_schema_passes_under_every_name(
     record(quick, tmp_path, envelope("single-test"), *frames, "--tool", "getWeight", now=AFTER)
     record(quick, tmp_path, envelope("tools-aggregate-schema"), *frames, now=AFTER)
     assert quick("tools", "gate", "beewatch.scales", "beewatch.frames").code == 0
+
+
+@pytest.mark.req("F-050")
+def test_a_veto_follows_the_bytes_also_after_the_schema_was_repaired(
+    quick: Run, tmp_path: Path
+) -> None:
+    """The repaired schema lifts the veto of its name, not that of the bytes that were vetoed."""
+    grow(quick, tmp_path)
+    again, vetoed = ("--trigger", "scheduled"), (tmp_path / "scales.json").read_bytes()
+    veto = envelope("tools-aggregate-schema", categoricalVeto=VETO)
+    record(quick, tmp_path, veto, *HIVE, *again, now=LATER)
+    put(tmp_path / "scales.json", schema(description=f"{ABOUT_BEES} It sells nothing."))
+    quick("tools", "import", "scales.json", "--now", "2026-05-18T05:01:00Z")
+
+    def grade(place: tuple[str, ...], now: str, *trigger: str) -> None:
+        whole = envelope("tools-aggregate-schema", 5, timestamp=now)
+        assert record(quick, tmp_path, whole, *place, *trigger, now=now).code == 0
+        one, where = envelope("single-test", 5, timestamp=now), (*place, "--tool", "getWeight")
+        assert record(quick, tmp_path, one, *where, *trigger, now=now).code == 0
+
+    grade(HIVE, "2026-05-18T05:02:00Z", *again)
+    assert quick("tools", "gate", "beewatch.scales").code == 0
+    (tmp_path / "frames.json").write_bytes(vetoed)
+    quick("tools", "import", "frames.json", "--now", "2026-05-18T05:03:00Z")
+    grade((*HIVE[:3], "frames"), "2026-05-18T05:04:00Z")
+    done = quick("tools", "gate", "beewatch.frames", "--json")
+    assert (done.code, rule(done, "beewatch.frames", "no_veto")) == (
+        1,
+        (False, "an earlier version of scales, the same schema, is rejected"),
+    )
+    # under its first name too: `record` lifts the veto of a person, the file protocol doesn't
+    (tmp_path / "scales.json").write_bytes(vetoed)
+    put(tmp_path / "s.json", scores())
+    tree = ("--data", "grading-data")
+    refused = consume(quick, "scales.json", "s.json", *tree, now="2026-05-18T05:05:00Z")
+    assert (refused.code, "is rejected (illegal-content)" in words(refused)) == (3, True)
+    quick("tools", "import", "scales.json", "--now", "2026-05-18T05:06:00Z")
+    done = quick("tools", "gate", "beewatch.scales", "--json")
+    assert rule(done, "beewatch.scales", "no_veto")[0] is False
+    grade(HIVE, "2026-05-18T05:07:00Z", *again)
+    done = quick("tools", "gate", "beewatch.scales", "beewatch.frames")
+    assert done.code == 0, words(done)
 
 
 @pytest.mark.req("F-011")

@@ -318,7 +318,7 @@ def test_a_score_that_its_own_http_status_denies_is_a_fault_also_when_it_is_read
         entry["gradings"] = [seen]
         return consistency_faults(entry, RULES, None)
 
-    for score in ("pass", 5, Decimal("1.1")):
+    for score in ("pass", 5, Decimal("1.1"), "n/a"):
         (fault,) = faults(score, status)
         assert f"HTTP {status} is scored {score}" in fault
         assert faults(score, 200) == []

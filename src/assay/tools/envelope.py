@@ -61,7 +61,7 @@ def terms_score(status: object) -> str:
 def http_fault(answer: GradedAnswer) -> str | None:
     """How a stored answer contradicts the HTTP status in its own evidence; None if it doesn't."""
     status = answer.evidence.get("httpStatus") if isinstance(answer.evidence, dict) else None
-    if str(status) in ("None", "200") or answer.score in ("fail", "stale", "n/a", 1):
+    if str(status) in ("None", "200") or answer.score in ("fail", "stale", 1):
         return None
     return f"{answer.question_id}: HTTP {status} is scored {answer.score}, and only 200 passes."
 

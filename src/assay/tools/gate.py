@@ -310,21 +310,26 @@ def rejected_context(index: NamespaceIndex, schema: str | None) -> list[str]:
 
 
 def _vetoed_twins(index: NamespaceIndex, schema: str) -> list[str]:
-    """The rejected schemas with the same content, also those that only the index remembers: another
-    name lifts no veto.
+    """The rejected schemas with the same content, also those that only the index remembers: neither
+    another name nor the repair of the first one lifts a veto.
     """
     snapshot = index.schemas[schema].snapshot
+    hashed = snapshot.hash if snapshot else "none"
     entries = index.summary.get(ENTRIES) or {}
-    remembered = {
-        key.partition("/")[0]
-        for key, entry in entries.items()
-        if snapshot and key.rpartition("/")[2].startswith(snapshot.hash) and entry.get("veto")
-    }
-    return [
-        f"{name}, the same schema,"
-        for name in sorted(remembered - {schema})
-        if name not in index.schemas or index.schemas[name].status == NODE_REJECTED
-    ]
+    found = {}
+    for key, entry in sorted(entries.items()):
+        name, (node, _, own) = key.partition("/")[0], key.rpartition("/")
+        if name == schema or not own.startswith(hashed) or not entry.get("veto"):
+            continue
+        here = index.schemas.get(name)
+        if here is None or here.status == NODE_REJECTED:
+            found[name] = f"{name}, the same schema,"
+        elif not any(
+            later > key and later.startswith(f"{node}/{hashed}") and not one.get("veto")
+            for later, one in entries.items()
+        ):  # no later grading of this content: what lifted the veto was another version
+            found.setdefault(name, f"an earlier version of {name}, the same schema,")
+    return [found[name] for name in sorted(found)]
 
 
 def namespace_gate(

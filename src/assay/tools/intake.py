@@ -205,8 +205,8 @@ def check_open(tree: Tree, schema: ToolSchema, checks: Sequence[VetoCheck]) -> N
     determined = {
         check.id for check in checks if schema.kind != "mcp" and check.outcome in (CLEAN, VETO)
     }
-    node = tree.node(AREA, {"namespace": schema.namespace, "schema": schema.base})
-    for entry in node.vetoes:
+    names = {"namespace": schema.namespace, "schema": schema.base}
+    for entry in tree.node(AREA, names, live=hash8(schema.main)).vetoes:
         veto = entry.categorical_veto
         assert veto is not None
         if veto.grader_identity != GRADER or veto.triggered_by not in determined:

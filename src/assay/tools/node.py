@@ -217,6 +217,7 @@ def judge(
     known: set[str] = set()
     current = entries[0]
     open_vetoes: dict[str, tuple[StoredEntry, GradingEntry]] = {}
+    repaired: dict[str, tuple[StoredEntry, GradingEntry]] = {}
     for item, entry in entries:
         fault = _sequence_fault(entry, known, current[1] if known else None)
         if fault is not None:
@@ -224,13 +225,20 @@ def judge(
         known.add(entry.grading_id)
         if entry.grading_mode == PARTIAL:
             continue
-        vetoed = open_vetoes.get(entry.supersedes or "")
+        lifted = entry.supersedes or ""
+        vetoed = open_vetoes.get(lifted) or repaired.get(lifted)
         if vetoed is not None and _is_new(entry, vetoed[1]):
             # each veto is lifted by a grading that names it, and by nothing else
-            del open_vetoes[vetoed[1].grading_id]
+            open_vetoes.pop(lifted, None)
+            repaired.pop(lifted, None)
+            if entry.schema_hash != vetoed[1].schema_hash:
+                repaired[lifted] = vetoed
         if entry.aggregate_grade == REJECTED:
             open_vetoes[entry.grading_id] = (item, entry)
         current = list(open_vetoes.values())[-1] if open_vetoes else (item, entry)
+    for own, vetoed in repaired.items():
+        if vetoed[1].schema_hash == live_hash:  # what was vetoed is back, not its repair
+            open_vetoes[own] = current = vetoed
     item, entry = current
     node = Node(
         PENDING,

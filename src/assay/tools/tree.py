@@ -224,12 +224,14 @@ class Tree:
         """The grading files of a namespace or selection, relative to its folder."""
         return list(entry_paths(self.home(kind, name)))
 
-    def node(self, area: str, names: Mapping[str, str]) -> Node:
-        """What a node is, bound to what the tree holds now."""
+    def node(self, area: str, names: Mapping[str, str], *, live: str | None = None) -> Node:
+        """What a node is, bound to what the tree holds now, or to the hash of what it is about to
+        hold.
+        """
         home, stored = self.node_home(area, names), self.stored(area, names)
         return judge(
             stored,
-            self.live_hash(area, names),
+            live or self.live_hash(area, names),
             self.rules,
             lost=Memory(self.home(*owner_of(area, names))).take(home, stored),
             catalogue=self.catalogue(),
