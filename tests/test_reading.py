@@ -386,13 +386,13 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
         Module("https://esm.sh/y/z", "2", "import", 3, True),
         Module("./local.mjs", None, "export from", 4, False),
         Module("../up.mjs", None, "export from", 5, False),
-        Module("'a' + n", None, "dynamic import", 6, True),
+        Module("'a' + n", None, "dynamic import", 6, True, True),
         Module("child_process", None, "dynamic import", 6, True),
         Module("net", None, "dynamic import", 6, True),
         Module("dns", None, "require", 7, True),
         Module("http", None, "require", 7, True),
         Module("os", None, "require", 7, True),
-        Module("require", None, "require", 7, True),
+        Module("require", None, "require", 7, True, True),
         Module("vm", None, "require", 7, True),
         Module("ethers", "6.1.0", "requiredLibraries", None, True),
         Module("zod", "3", "requiredLibraries", None, True),
@@ -409,6 +409,7 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
         " Function('2')(), f instanceof Function, f.eval(3)] })\nexport const main = {}",
     )
     assert [module.name for module in found.modules] == ["2", "Function", "eval", "f"]
+    assert all(module.computed for module in found.modules)
 
 
 @each(

@@ -107,6 +107,17 @@ def test_the_modules_are_listed_whatever_comes_of_them(lists: ModuleLists, name:
 
 
 @pytest.mark.req("F-049")
+def test_a_module_that_only_a_run_would_show_is_undetermined_and_a_bad_one_next_to_it_a_veto() -> (
+    None
+):
+    computed = Module("'left' + pad", None, "dynamic import", 7, True, True)
+    found = check_modules(schema_of(modules=(module("ethers"), computed)), BAD)
+    assert (found.outcome, "'left' + pad (line 7)" in found.reason) == (UNDETERMINED, True)
+    bad = module(next(iter(BAD.bad or ())))
+    assert check_modules(schema_of(modules=(bad, computed)), BAD).outcome == VETO
+
+
+@pytest.mark.req("F-049")
 def test_without_a_list_of_bad_modules_a_schema_that_asks_for_any_is_undetermined() -> None:
     assert (
         check_modules(schema_of(modules=(module("ethers"),)), ModuleLists(None)).outcome

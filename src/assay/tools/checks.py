@@ -178,6 +178,14 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
             f"asks for a module that is known to be bad ({named})",
             {**evidence, "hits": hits},
         )
+    computed = [f"{module.name} (line {module.line})" for module in outside if module.computed]
+    if computed:
+        return VetoCheck(
+            "malicious-module",
+            UNDETERMINED,
+            f"only a run would show which module is asked for: {'; '.join(computed)}",
+            evidence,
+        )
     reporting = sorted(
         {module.name for module in outside if package_name(module.name) in lists.telemetry}
     )

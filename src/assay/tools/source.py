@@ -44,6 +44,8 @@ class Module(NamedTuple):
     line: int | None
     external: bool
     """False for a file of the schema's own folder tree (`./`, `../`)."""
+    computed: bool = False
+    """Whether only a run would show which module it is; the name is the code then."""
 
 
 class NotData(NamedTuple):

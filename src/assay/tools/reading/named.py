@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
-    """The modules that nodes of the query in `syntax` ask for; a computed name as written."""
+    """The modules that nodes of the query in `syntax` ask for; a computed name as written. A text
+    that is run as code can ask for any module.
+    """
     for node in found.get("import", []):
         yield _ask(string(node.child_by_field_name("source")), "import", node)
     for node in found.get("reexport", []):
@@ -21,8 +23,10 @@ def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
     for node in found.get("dynamic", []):
         yield _called(node, "dynamic import")
     for node in found.get("require", []):
-        if text(node) in ("require", "eval") or (text(node) == "Function" and _is_called(node)):
+        if text(node) == "require":
             yield from _required(node)
+        elif text(node) == "eval" or (text(node) == "Function" and _is_called(node)):
+            yield from (one._replace(computed=True) for one in _required(node))
     for node in found.get("builtin", []):
         yield from _required(node)
 
@@ -38,7 +42,7 @@ def _is_called(node: Node) -> bool:
 
 def _required(node: Node) -> Iterator[Module]:
     """`require(x)`, `require.resolve(x)`, `process.getBuiltinModule(x)`; the bare name too, which
-    could be called under another name. A text that is run as code can ask for any module.
+    could be called under another name.
     """
     above = node.parent
     if above is None or (
@@ -55,7 +59,7 @@ def _required(node: Node) -> Iterator[Module]:
     ):
         yield _called(call, "require")
     else:
-        yield Module(text(node), None, "require", place(node)[0], True)
+        yield _computed(node, "require", node)
 
 
 def _called(call: Node, source: str) -> Module:
@@ -65,16 +69,16 @@ def _called(call: Node, source: str) -> Module:
         None,
     )
     if first is None:
-        return Module(text(call)[:MAX_NAME], None, source, place(call)[0], True)
+        return _computed(call, source, call)
     is_fixed = first.type == "string" or (
         first.type == "template_string"
         and all(one.type != "template_substitution" for one in first.named_children)
     )
-    return (
-        _ask(string(first), source, call)
-        if is_fixed
-        else Module(text(first)[:MAX_NAME], None, source, place(call)[0], True)
-    )
+    return _ask(string(first), source, call) if is_fixed else _computed(first, source, call)
+
+
+def _computed(code: Node, source: str, node: Node) -> Module:
+    return Module(text(code)[:MAX_NAME], None, source, place(node)[0], True, True)
 
 
 def _ask(specifier: str, source: str, node: Node) -> Module:
