@@ -24,7 +24,7 @@ def _score(options: Options) -> int:
     results: list[dict[str, Any]] = []
     unstable = 0
     for source, target in _jobs(options.prompts, options.output):
-        scored = score_prompts(
+        scores = score_prompts(
             read_json(source, lone_surrogates=True).tree,
             judge,
             rules,
@@ -35,15 +35,15 @@ def _score(options: Options) -> int:
             program_version=__version__,
             where=source,
         )
-        write_file(target, document_bytes(scored.document, where=source))
-        results.append({"path": target, "scores": scored.document})
-        for item in scored.spreads:
-            if item.warning:
+        write_file(target, document_bytes(scores, where=source))
+        results.append({"path": target, "scores": scores})
+        for item in scores.get("repeats", ()):
+            if not item["reproducible"]:
                 unstable += 1
                 opt.warn(
-                    f"{scored.document['schemaIdSlug']} {item.dimension}:"
-                    f" {options.repeat} scores are {float(item.spread):g} apart, more than"
-                    f" {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}"
+                    f"{scores['schemaIdSlug']} {item['dimension']}:"
+                    f" {options.repeat} scores are {float(item['spread']):g} apart, more than"
+                    f" {float(rules.reproducible_within):g}: {', '.join(map(str, item['scores']))}"
                 )
     return opt.give(options, {"results": results, "unstable": unstable}, _lines(options, results))
 

@@ -14,7 +14,7 @@ import os
 import tempfile
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from assay import exact
 from assay.canon import time_text
@@ -147,22 +147,6 @@ def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
     }
 
 
-class ScoreSpread(NamedTuple):
-    """How far repeated scores of one dimension lie apart."""
-
-    dimension: str
-    scores: tuple[Any, ...]
-    spread: Fraction
-    warning: bool
-
-
-class Scored(NamedTuple):
-    """`scores.json`, and how well it repeats."""
-
-    document: dict[str, Any]
-    spreads: tuple[ScoreSpread, ...]
-
-
 def score_prompts(
     prompts: dict[str, Any],
     judge: PromptJudge,
@@ -174,12 +158,12 @@ def score_prompts(
     harness_version: str | None = None,
     program_version: str = "",
     where: str = "",
-) -> Scored:
-    """Score each prompt in its order. The first reply is the score; repeats only show how far it
-    can be trusted.
+) -> dict[str, Any]:
+    """`scores.json`: each prompt scored in its order. The first reply is the score; repeats only
+    show how far it can be trusted.
     """
     document = check_prompts(prompts, where)
-    scores, spreads = [], []
+    scores, repeats = [], []
     for prompt in document["prompts"]:
         replies = [
             read_reply(
@@ -190,13 +174,13 @@ def score_prompts(
         scores.append(replies[0])
         values = [Fraction(*exact.ratio(reply["score"])) for reply in replies]
         apart = max(values) - min(values)
-        spreads.append(
-            ScoreSpread(
-                prompt["dimension"],
-                tuple(reply["score"] for reply in replies),
-                apart,
-                apart > rules.reproducible_within,
-            )
+        repeats.append(
+            {
+                "dimension": prompt["dimension"],
+                "scores": [reply["score"] for reply in replies],
+                "spread": shown(apart),
+                "reproducible": apart <= rules.reproducible_within,
+            }
         )
     made: dict[str, Any] = {
         "schemaIdSlug": document["schemaIdSlug"],
@@ -217,13 +201,5 @@ def score_prompts(
         "promptsSha256": prompts_digest(document),
     }
     if repeat > 1:
-        made["repeats"] = [
-            {
-                "dimension": item.dimension,
-                "scores": list(item.scores),
-                "spread": shown(item.spread),
-                "reproducible": not item.warning,
-            }
-            for item in spreads
-        ]
-    return Scored(made, tuple(spreads))
+        made["repeats"] = repeats
+    return made
