@@ -157,47 +157,38 @@ def read_form(tree: dict[str, Any]) -> GradingEntry | None:
     if tree.get("blocked") is True and "form" not in tree:
         # as newer versions of the specification write it
         tree = {"notes": [], **tree, "form": EXTENDED_FORM}
-    tree = upgrade(tree)[0]
+    tree = upgrade(tree)
     return convert(tree, GradingEntry) if schema_valid(tree) else None
 
 
-def upgrade(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """An entry as the reference program writes it, in the published form as far as it goes, and
-    what was changed. One of the published form stays as it is.
+def upgrade(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry as the reference program writes it, in the published form as far as it goes. One of
+    the published form stays as it is.
     """
     if schema_valid(entry):
-        return entry, []
-    made, notes = dict(entry), []
+        return entry
+    made = dict(entry)
     grader, created = made.pop("grader", None), made.pop("createdAt", None)
     known = published_schema("grading-entry")["properties"]
     if "aggregateGrade" not in made and "grade" in made:
         made["aggregateGrade"] = made["grade"]
-        notes.append("`grade` was read as aggregateGrade")
-    for key in [key for key in made if key not in known and not _marks_veto(key, made[key])]:
-        notes.append(f"`{key}` was dropped: the published form has no such key")
-        del made[key]
-    for key, why in (
-        ("persona", "it names no lens"),
-        ("regradingTrigger", "it names no superseded entry"),
-    ):
+    made = {key: value for key, value in made.items() if key in known or _marks_veto(key, value)}
+    for key in ("persona", "regradingTrigger"):  # they name no lens and no superseded entry
         if isinstance(made.get(key), str):
-            notes.append(f"{key} {made.pop(key)!r} was dropped: {why}")
+            del made[key]
     answers = made.get("gradings")
     made["gradings"] = [
-        _upgraded(answer, grader, created, notes)
+        _upgraded(answer, grader, created)
         for answer in (answers if isinstance(answers, list) else [])
         if isinstance(answer, dict)
     ]
     veto = made.setdefault("categoricalVeto", None)
     if isinstance(veto, dict) and isinstance(veto.get("evidence"), dict):
         made["categoricalVeto"] = {**veto, "evidence": evidence_text(veto["evidence"])}
-        notes.append("the evidence of the veto was an object; it is its text now")
-    return made, notes
+    return made
 
 
-def _upgraded(
-    answer: dict[str, Any], grader: object, created: object, notes: list[str]
-) -> dict[str, Any]:
+def _upgraded(answer: dict[str, Any], grader: object, created: object) -> dict[str, Any]:
     changed = dict(answer)
     when = changed.pop("recordedAt", created)
     if when is not None:
@@ -212,9 +203,6 @@ def _upgraded(
         changed["questionId"] = f"Q-{changed['dimension']}"
     if changed.get("score") == "n/a" and "naReason" not in changed:
         changed["naReason"] = NA_REASONS[0]
-        notes.append(
-            f"{changed.get('questionId')}: n/a without a reason was read as {NA_REASONS[0]}"
-        )
     known = published_schema("grading-entry")["properties"]["gradings"]["items"]["properties"]
     return {key: value for key, value in changed.items() if key in known or _marks_veto(key, value)}
 

@@ -166,7 +166,7 @@ def entry_of(item: Item) -> GradingEntry:
     except msgspec.ValidationError:
         pass
     try:
-        return convert(upgrade(item.tree())[0], GradingEntry)
+        return convert(upgrade(item.tree()), GradingEntry)
     except (AssayError, ValueError, TypeError):
         return read(item, GradingEntry)  # for its error
 
