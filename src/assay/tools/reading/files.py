@@ -28,23 +28,17 @@ _BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
 
 
-class NoSchema(Exception):
+class NoSchema(InputError):
     """The file is readable and holds something else."""
 
-    def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.fix = fix
 
-
-def read_schema(path: str, *, engine: Engine | None = None) -> ToolSchema:
-    """The tool schema in one file. Without an engine, one is started for a module and ended again.
+def read_schema(path: str) -> ToolSchema:
+    """The tool schema in one file.
 
     Raises InputError: `FMC-00n` for what the file holds, `FIL-00n` where it cannot be opened or
     isn't JSON or YAML.
     """
-    return schema_of(path, source_of(path), engine=engine)
+    return schema_of(path, source_of(path))
 
 
 def source_of(path: str) -> bytes:
@@ -53,16 +47,6 @@ def source_of(path: str) -> bytes:
         return file_bytes(path, os.path.realpath(path))
     except ValueError:  # a NUL or a lone surrogate: no system has such a name
         raise InputError("FIL-001", "cannot be the name of a file.", where=path) from None
-
-
-def schema_of(path: str, source: bytes, *, engine: Engine | None = None) -> ToolSchema:
-    """The tool schema that the bytes of a file hold. Nothing is opened: the path says what the file
-    is called, and in which folders it lies.
-    """
-    try:
-        return schema_in(path, source, engine)
-    except NoSchema as error:
-        raise InputError(error.code, error.message, where=path, fix=error.fix) from None
 
 
 def from_tools_list(
@@ -136,8 +120,11 @@ def from_tools_list(
 # --- one file
 
 
-def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
-    """The tool schema that the bytes of a file hold; raises NoSchema where they hold another."""
+def schema_of(path: str, source: bytes, engine: Engine | None = None) -> ToolSchema:
+    """The tool schema that the bytes of a file hold; raises NoSchema where they hold another.
+    Nothing is opened: the path says what the file is called, and in which folders it lies. Without
+    an engine, one is started for a module and ended again.
+    """
     base, extension = os.path.splitext(os.path.basename(path))
     extension = extension.lower()
     if extension in MODULES:
@@ -152,7 +139,14 @@ def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
         )
     tree = _json(source, path) if extension == ".json" else parse_yaml(source, path).tree
     declaration = None
-    if isinstance(tree, list) and len(tree) > 1 and _is_declaration(tree[0]):
+    # `reading.declared` puts a declaration before the pages. An answer of a server is an object, so
+    # no server declares itself.
+    if (
+        isinstance(tree, list)
+        and len(tree) > 1
+        and isinstance(tree[0], dict)
+        and tree[0].keys() == {"declaration"}
+    ):
         declaration, tree = tree[0]["declaration"], tree[1:]
     pages = _pages(tree, path)
     if pages is not None:
@@ -173,7 +167,7 @@ def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
             source=source,
             declaration=declaration,
         )
-    main = _plain(_main_of(tree), path)
+    main = _plain(_main_of(tree, path), path)
     return ToolSchema(
         "flowmcp",
         os.path.abspath(path),
@@ -193,7 +187,9 @@ def _from_module(path: str, base: str, source: bytes, engine: Engine | None) -> 
     found = engine.read(source, file=path)
     if isinstance(found, NoExport):
         others = f", only {', '.join(found.exports)}" if found.exports else ""
-        raise NoSchema("FMC-002", f"exports neither `main` nor `schema`{others}.", EXPORT)
+        raise NoSchema(
+            "FMC-002", f"exports neither `main` nor `schema`{others}.", where=path, fix=EXPORT
+        )
     namespace = _namespace(found.main, path)
     where = os.path.abspath(path)
     return ToolSchema(
@@ -271,7 +267,7 @@ def _plain(tree: Any, path: str) -> Any:
         ) from None
 
 
-def _main_of(tree: Any) -> Any:
+def _main_of(tree: Any, path: str) -> Any:
     for candidate in (
         tree,
         *((tree.get("main"), tree.get("schema")) if isinstance(tree, dict) else ()),
@@ -281,15 +277,9 @@ def _main_of(tree: Any) -> Any:
     raise NoSchema(
         "FMC-008",
         "has no `tools`, so it is not a tool schema.",
-        "A FlowMCP schema has `tools` as an object, a `tools/list` answer as a list.",
+        where=path,
+        fix="A FlowMCP schema has `tools` as an object, a `tools/list` answer as a list.",
     )
-
-
-def _is_declaration(part: Any) -> bool:
-    """Whether a part of a list is a declaration, as `reading.declared` puts it before the pages. An
-    answer of a server is an object, so no server declares itself.
-    """
-    return isinstance(part, dict) and part.keys() == {"declaration"}
 
 
 def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from assay.errors import InputError
 from assay.tools.reading import limits
 from assay.tools.reading.engine import Engine
-from assay.tools.reading.files import DATA, EXPORT, MODULES, NoSchema, file_bytes, schema_in
+from assay.tools.reading.files import DATA, EXPORT, MODULES, NoSchema, file_bytes, schema_of
 from assay.tools.source import ToolSchema
 
 SKIPPED_FOLDERS = frozenset(("node_modules", "_gradings"))
@@ -49,15 +49,13 @@ class Folder(NamedTuple):
     skipped: tuple[Skipped, ...]
 
 
-def read_folder(path: str, *, engine: Engine | None = None) -> Folder:
+def read_folder(path: str) -> Folder:
     """Every tool schema in a folder and the folders below it. Raises InputError if there is none,
     or where the engine is not installed.
     """
     found = _walk(path)
-    if engine is not None:
+    with Engine() as engine:
         return _read_all(path, found, engine)
-    with Engine() as own:
-        return _read_all(path, found, own)
 
 
 _Found = tuple[str, str] | InputError | Skipped
@@ -73,7 +71,7 @@ def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
             continue
         file, real = one
         try:
-            schemas.append(schema_in(file, file_bytes(file, real), engine))
+            schemas.append(schema_of(file, file_bytes(file, real), engine))
         except NoSchema as error:
             skipped.append(Skipped(file, error.message))
         except InputError as error:
@@ -201,13 +199,8 @@ def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
         )
     if is_folder:
         return Skipped(entry.path, "is a link to a folder of this tree.")
-    if any(_is_env(os.path.basename(path)) for path in (entry.path, real)):
+    names = [os.path.basename(path).lower() for path in (entry.path, real)]
+    # it may hold secrets; a module is code, whatever its name
+    if any(name.startswith(".env") and not name.endswith(MODULES) for name in names):
         return Skipped(entry.path, "is an .env file, which is never read.")
     return entry.path, real
-
-
-def _is_env(name: str) -> bool:
-    """Whether a file holds the settings of an environment, which may be secrets. A module is code,
-    whatever its name.
-    """
-    return name.lower().startswith(".env") and not name.lower().endswith(MODULES)
