@@ -40,6 +40,7 @@ from assay.tools.selection import (
     check_ready,
     check_selection,
     cross_references,
+    frozen_bytes,
     make_lock,
     namespaces_of,
     size_cap,
@@ -470,7 +471,7 @@ def test_a_lock_freezes_each_member_with_its_version_hash_and_status(tmp_path: P
             "gradingStatus": "stable",
             "override": None,
         }
-    assert tree.frozen("defi") is not None
+    assert frozen_bytes(tree.home("selections", "defi")) is not None
 
 
 @pytest.mark.req("F-098", "F-103", "F-096")
@@ -496,7 +497,7 @@ def test_the_lock_is_kept_byte_for_byte_whatever_changes_and_however_another_pro
     ).replace("defi", "d\\u0065fi")
     head = {key: value for key, value in document.items() if key != "lockSnapshot"}
     path.write_text(json.dumps({"lockSnapshot": "HERE", **head}).replace('"HERE"', strange))
-    frozen = tree.frozen("defi")
+    frozen = frozen_bytes(tree.home("selections", "defi"))
     assert frozen == strange.encode()
     put(tree, 3)
     import_one(tree, schema_of("alpha", text="changed"), [], now=at(4))
@@ -858,7 +859,7 @@ def test_an_exported_selection_has_its_plain_name_and_its_lock(tmp_path: Path) -
     written = export(tree, "selections", "defi", str(tmp_path / "out"))
     assert os.path.basename(written[0]) == "index.json"
     assert read(tmp_path / "out" / "selection.json") == selection_of(7)
-    frozen = tree.frozen("defi")
+    frozen = frozen_bytes(tree.home("selections", "defi"))
     assert frozen is not None
     assert frozen in (tmp_path / "out" / "index.json").read_bytes()
     assert len(list((tmp_path / "out" / "_gradings").iterdir())) == 1

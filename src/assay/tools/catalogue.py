@@ -32,7 +32,7 @@ from assay.tools.answers import (
     check_weight,
     dimension_of,
 )
-from assay.tools.names import AREAS, DETERMINISTIC, FULL, area_of
+from assay.tools.names import DETERMINISTIC, FULL, area_of
 from assay.tools.policy import SchemaRules, at_least
 
 Catalogue = Mapping[str, Mapping[str, Any]]
@@ -150,12 +150,8 @@ def questions_of(catalogue: Catalogue, area: str) -> list[str]:
     return [
         question
         for question, known in catalogue.items()
-        if known.get("area", _area_in(question)) == area
+        if known.get("area", area if question.startswith(f"Q-{area}-") else None) == area
     ]
-
-
-def _area_in(question: str) -> str | None:
-    return next((area for area in AREAS if question.startswith(f"Q-{area}-")), None)
 
 
 def dimension(question: str, catalogue: Catalogue) -> str | None:

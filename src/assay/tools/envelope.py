@@ -160,17 +160,17 @@ def _complete(
         and not area.persona
     ):
         whole["selectionContext"] = {"groupId": area.name, "personaIds": [NEUTRAL]}
-    elif area.persona and _is_neutral(whole["selectionContext"]):
+    elif (
+        area.persona
+        and isinstance(whole["selectionContext"], dict)
+        and whole["selectionContext"].get("personaIds") == [NEUTRAL]
+    ):
         raise InputError(
             "GRD-005",
             f"{question} answers for the persona {NEUTRAL}, and {area.name} is bound to a persona.",
             fix=f"Name one of {', '.join(BASE_PERSONAS)} in selectionContext.personaIds.",
         )
     return {key: value for key, value in whole.items() if value is not None}
-
-
-def _is_neutral(context: object) -> bool:
-    return isinstance(context, dict) and context.get("personaIds") == [NEUTRAL]
 
 
 # --- the envelope

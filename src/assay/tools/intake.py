@@ -38,7 +38,7 @@ from assay.tools.names import (
     segment,
     stamp,
 )
-from assay.tools.selection import check_selection
+from assay.tools.selection import check_selection, frozen_bytes
 from assay.tools.source import ToolSchema
 from assay.tools.tree import Tree, next_moment
 from assay.tools.veto import CLEAN, VETO
@@ -312,7 +312,7 @@ def export(tree: Tree, kind: str, name: str, target: str) -> list[str]:
         )
     index = tree.rebuild(kind, name)
     of_namespace = isinstance(index, NamespaceIndex)
-    lock = None if of_namespace else tree.frozen(name)
+    lock = None if of_namespace else frozen_bytes(home)
     files = {INDEX: index_bytes(strict(document(index)), lock)}
     sources = (
         [(schema, schema) for schema in index.schemas]

@@ -187,12 +187,9 @@ def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
             found.add("required-unknown", f"{place}.required", f"{name!r} is not a parameter.")
     for name, where, field in fields_of(tool):
         _check_field(name, where, field, found)
-    for pair in alike.pairs(list(known)):
-        found.add(
-            "parameter-names-alike",
-            known[pair.second],
-            f"{pair.first!r} and {pair.second!r} are alike.",
-        )
+    for first, second in alike.pairs(list(known)):
+        message = f"{first!r} and {second!r} are alike."
+        found.add("parameter-names-alike", known[second], message)
     contradictions.check(tool.schema, place, found)
 
 
@@ -272,10 +269,8 @@ def _check_names(tools: list[ShownTool], found: SchemaFindings) -> None:
                 tool.path,
                 f"{tool.name[:80]!r} is refused by model interfaces.",
             )
-    for pair in alike.pairs(list(paths)):
-        found.add(
-            "tool-names-alike", paths[pair.second], f"{pair.first!r} and {pair.second!r} are alike."
-        )
+    for first, second in alike.pairs(list(paths)):
+        found.add("tool-names-alike", paths[second], f"{first!r} and {second!r} are alike.")
 
 
 def _check_cost(schema: ToolSchema, tools: list[ShownTool], found: SchemaFindings) -> None:

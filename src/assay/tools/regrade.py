@@ -122,17 +122,17 @@ def regrade(
     """
     why = Trigger(trigger, issue, requested_by)
     _linked(why, "-", now)  # refuses an incomplete trigger before anything is read
-    wanted = set(areas)
     outcomes = []
     with tree.locked(kind, owner):
         try:
             for place in list(places(tree, kind, owner)):
-                if place.area in wanted:
-                    try:
-                        outcomes.append(_regrade_node(tree, place, why, now, changes))
-                    except InputError as error:
-                        # one node that cannot be graded again does not keep the others from it
-                        outcomes.append(RegradeOutcome(place, "blocked", f"{error} [{error.code}]"))
+                if place.area not in areas:
+                    continue
+                try:
+                    outcomes.append(_regrade_node(tree, place, why, now, changes))
+                except InputError as error:
+                    # one node that cannot be graded again does not keep the others from it
+                    outcomes.append(RegradeOutcome(place, "blocked", f"{error} [{error.code}]"))
         finally:
             tree.rebuild(kind, owner)
     return outcomes

@@ -317,15 +317,12 @@ class Tree:
     ) -> NamespaceIndex | SelectionIndex:
         """Rebuild the index of a namespace or selection, and write it if it changed."""
         index = self.index(kind, name, known=known)
-        lock = self.frozen(name) if kind == "selections" else None
-        write_index(os.path.join(self.home(kind, name), INDEX), index, lock)
+        home = self.home(kind, name)
+        lock = frozen_bytes(home) if kind == "selections" else None
+        write_index(os.path.join(home, INDEX), index, lock)
         return index
 
     # --- the lock of a selection
-
-    def frozen(self, selection: str) -> bytes | None:
-        """The frozen lock of a selection as the bytes that its index carries over."""
-        return frozen_bytes(self.home("selections", selection))
 
     def lock_of(self, selection: str) -> SelectionLock | None:
         """The lock of a selection to rely on."""

@@ -6,19 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 MIN_LENGTH = 5
 """Shorter names differ by one character for good reasons: lat and lot."""
-
-
-class AlikeNames(NamedTuple):
-    """Two names that are alike, in their order."""
-
-    first: str
-    second: str
-    same: bool
-    """True if only case and separators tell them apart."""
 
 
 def fold(name: str) -> str:
@@ -30,23 +20,20 @@ def fold(name: str) -> str:
     return re.sub(r"[_\-. ]", "", name).casefold()
 
 
-def pairs(names: Sequence[str]) -> list[AlikeNames]:
-    """The alike pairs among some names; each name is compared only with names that differ by one
-    character, so the cost grows linearly.
+def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """The alike pairs among some names, in their order; each name is compared only with names that
+    differ by one character, so the cost grows linearly.
 
-    >>> [
-    ...     (pair.first, pair.second, pair.same)
-    ...     for pair in pairs(["listItem", "list_item", "listItems", "getPage1", "getPage2"])
-    ... ]
-    [('listItem', 'list_item', True), ('listItem', 'listItems', False)]
+    >>> pairs(["listItem", "list_item", "listItems", "getPage1", "getPage2"])
+    [('listItem', 'list_item'), ('listItem', 'listItems')]
     """
     first: dict[str, str] = {}
-    found: list[AlikeNames] = []
+    found = []
     for name in names:
         folded = fold(name)
         if folded in first:
             if first[folded] != name:
-                found.append(AlikeNames(first[folded], name, same=True))
+                found.append((first[folded], name))
         else:
             first[folded] = name
     for folded, name in first.items():
@@ -56,6 +43,6 @@ def pairs(names: Sequence[str]) -> list[AlikeNames]:
             shorter = folded[:index] + folded[index + 1 :]
             # A digit more is a number, not a slip: getPage1 and getPage10 are meant to differ.
             if shorter in first and not folded[index].isdigit():
-                found.append(AlikeNames(first[shorter], name, same=False))
+                found.append((first[shorter], name))
                 break
     return found
