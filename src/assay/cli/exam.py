@@ -26,7 +26,7 @@ from assay.cli.ledger import stored
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, ShelfError, UsageError
-from assay.exams.ablation import break_step, cascade_document
+from assay.exams.ablation import break_step
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
 from assay.exams.document import CheckedExam, check_result, exam_result, pass_line, read_result
@@ -213,9 +213,7 @@ def _pass_score(given: float | None, exam: Exam) -> Any:
 def _cascades(
     exam: Exam, answers: Answers, marking: Marking, rules: ExamRules, steps: list[str]
 ) -> list[dict[str, Any]]:
-    return [
-        cascade_document(break_step(exam, answers.by_item, marking, step), rules) for step in steps
-    ]
+    return [break_step(exam, answers.by_item, marking, step, rules) for step in steps]
 
 
 def _html(result: ExamResult, lost: list[LostMark]) -> bytes:

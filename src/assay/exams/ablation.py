@@ -7,11 +7,11 @@ the axis, the exam's score and the gate in turn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.exams.diagnosis import diagnose
 from assay.exams.gate import opens
-from assay.exams.marking import MarkedExam, Marking, grade_exam
+from assay.exams.marking import Marking, grade_exam
 from assay.exams.normal import STEPS
 from assay.exams.patterns import find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
@@ -24,60 +24,45 @@ if TYPE_CHECKING:
     from assay.exams.exam import Exam
 
 
-class Flip(NamedTuple):
-    """A mark that changed although the answer did not."""
-
-    item: str
-    axis: str
-    expected: list[str]
-    got: str | None
-
-
-class Cascade(NamedTuple):
-    """An exam before and after a step was left out."""
-
-    step: str
-    before: MarkedExam
-    after: MarkedExam
-    false_negatives: tuple[Flip, ...]
-    false_positives: tuple[Flip, ...]
-
-
-def break_step(exam: Exam, answers: Mapping[str, Answer], marking: Marking, step: str) -> Cascade:
-    """Mark the answers with all steps and with one left out."""
+def break_step(
+    exam: Exam, answers: Mapping[str, Answer], marking: Marking, step: str, rules: ExamRules
+) -> dict[str, Any]:
+    """The answers marked with all steps and with one left out, as JSON: every mark that changed
+    although the answer did not, and what follows.
+    """
     before, after = (
         grade_exam(exam, answers, marking),
         grade_exam(exam, answers, marking.without(step)),
     )
-    fell: list[Flip] = []
-    rose: list[Flip] = []
+    n = len(before.marked)
+    fell: list[dict[str, Any]] = []
+    rose: list[dict[str, Any]] = []
     for old, new in zip(before.marked, after.marked, strict=True):
         for axis in marking.text_axes:
             bit = marking.bit[axis]
             if (old.bits ^ new.bits) & bit:
-                expected, got = marking.expected(old.item, axis), marking.got(old, axis)
-                (fell if old.bits & bit else rose).append(Flip(old.item.id, axis, expected, got))
-    return Cascade(step, before, after, tuple(fell), tuple(rose))
-
-
-def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
-    """The cascade as JSON."""
-    before, after = cascade.before, cascade.after
-    n = len(before.marked)
+                (fell if old.bits & bit else rose).append(
+                    {
+                        "item": old.item.id,
+                        "axis": axis,
+                        "expected": marking.expected(old.item, axis),
+                        "got": shortened(marking.got(old, axis)),
+                    }
+                )
     return {
-        "step": cascade.step,
-        "title": STEPS[cascade.step].title,
+        "step": step,
+        "title": STEPS[step].title,
         "score": {
             "before": shown(before.score),
             "after": shown(after.score),
             "lost": shown(before.score - after.score),
         },
-        "items_hit": len({flip.item for flip in cascade.false_negatives}),
-        "false_negatives": [_flip(flip) for flip in cascade.false_negatives],
-        "false_positives": [_flip(flip) for flip in cascade.false_positives],
+        "items_hit": len({flip["item"] for flip in fell}),
+        "false_negatives": fell,
+        "false_positives": rose,
         "axes": {
             axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)}
-            for axis in before.marking.axes
+            for axis in marking.axes
         },
         "hard_gate": {
             "before": opens(before.score, rules),
@@ -86,11 +71,7 @@ def cascade_document(cascade: Cascade, rules: ExamRules) -> dict[str, Any]:
         },
         "patterns": find_patterns(after, rules),
         "diagnosis": diagnose(after, rules),
-        "rubric": before.marking.id,
+        "rubric": marking.id,
         "policy": rules.id,
-        **Systems(before.marking.scoring_system, rules.grading_system).document(),
+        **Systems(marking.scoring_system, rules.grading_system).document(),
     }
-
-
-def _flip(flip: Flip) -> dict[str, Any]:
-    return {**flip._asdict(), "got": shortened(flip.got)}

@@ -302,18 +302,24 @@ def _verify(
     rise = regression.score - baseline.score
     if rise <= rules.verify_rise_above:
         return None
-    tested = self_test(regression.marking)
+    cases, failures = len(regression.marking.rubric.self_test), self_test(regression.marking)
     result = (
-        "the rubric passes its own test"
-        if tested.passed
-        else f"the rubric fails {len(tested.failures)} of the {tested.cases} cases it contains"
+        f"the rubric fails {len(failures)} of the {cases} cases it contains"
+        if failures
+        else "the rubric passes its own test"
     )
     reasons.append(
         f"verify_rubric: a rise of {text(rise)} is more than {text(rules.verify_rise_above)};"
         f" {result}"
     )
     return RubricCheck(
-        rise=shown(rise), limit=rules.policy.verify_rise_above, self_test=tested.document()
+        rise=shown(rise),
+        limit=rules.policy.verify_rise_above,
+        self_test={
+            "passed": not failures,
+            "cases": cases,
+            "failures": [failure._asdict() for failure in failures],
+        },
     )
 
 

@@ -145,7 +145,7 @@ def _regression(
         axis_drops=drops,
         max_lost=lost,
         verify_above=floor(rules.verify_rise_above * whole),
-        rubric_passes=self_test(marking).passed,
+        rubric_passes=not self_test(marking),
         warn_below=ceil(rules.soft_score * Fraction(whole)),
         schema_axis=None if schema is None else places[schema],
         schema_failures=rules.policy.soft.schema_failures,
