@@ -95,9 +95,9 @@ def _review(options: Options) -> int:
         )
     due = due_items(exam, state, on=day, where=options.schedule, with_new=options.new)
     answers = common.answers_of(options, exam, only=due.names) if due.names else Answers({})
-    held = hold_review(due, answers.by_item, marking, rules, on=day, state=state)
-    moved = pretty(sm2.sm2_document(held.cards, marking, rules))
-    found = review_document(held, marking, rules, on=day, schedule=moved)
+    graded, cards = hold_review(due, answers.by_item, marking, rules, on=day, state=state)
+    moved = pretty(sm2.sm2_document(cards, marking, rules))
+    found = review_document(graded, cards, due, state, marking, rules, on=day, schedule=moved)
     if due.names:
         if read_json(options.schedule).source != document.source:
             raise UsageError(
@@ -107,7 +107,7 @@ def _review(options: Options) -> int:
             )
         write_file(options.schedule, moved)
     for text in (
-        *(held.graded.notes if held.graded is not None else ()),
+        *(graded.notes if graded is not None else ()),
         *(fault.text() for fault in answers.faults),
     ):
         opt.note(text)

@@ -72,10 +72,7 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def expectations(self) -> dict[str, Any]:
         """What is expected, by axis."""
-        expect = self.expect
-        if expect is UNSET:
-            return expectations_of(UNSET, self.wanted, self.gloss_contains)
-        return expect
+        return expectations_of(self.expect, self.wanted, self.gloss_contains)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -213,15 +210,10 @@ def read_exam(paths: Iterable[str]) -> Exam:
     return make_exam([read_document(path) for path in paths])
 
 
-class FilesRead(NamedTuple):
-    """The files of one exam that have the right shape, with every fault of all of them."""
-
-    files: list[tuple[ExamFile, Document]]
-    faults: list[Fault]
-
-
-def read_files(documents: Iterable[Document]) -> FilesRead:
-    """Read the files of one exam, without refusing any."""
+def read_files(
+    documents: Iterable[Document],
+) -> tuple[list[tuple[ExamFile, Document]], list[Fault]]:
+    """The files of one exam that have the right shape, and every fault of all of them."""
     files: list[tuple[ExamFile, Document]] = []
     faults: list[Fault] = []
     seen: dict[str, tuple[Document, Path]] = {}
@@ -235,7 +227,7 @@ def read_files(documents: Iterable[Document]) -> FilesRead:
             continue
         faults += file_faults(file, document, seen)
         files.append((file, document))
-    return FilesRead(files, [*faults, *(_disagreements(files) if whole and files else ())])
+    return files, [*faults, *(_disagreements(files) if whole and files else ())]
 
 
 def exam_of(files: list[tuple[ExamFile, Document]]) -> Exam:

@@ -7,7 +7,7 @@ with one entry for each axis that compares. Both are read here as one mapping.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import UNSET
 
@@ -19,18 +19,10 @@ SHORT = {"correctness": "expected_contains", "spanish_gloss": "gloss_contains"}
 """The keys in which items of the verb exam say what they expect, by axis."""
 
 
-class ItemFault(NamedTuple):
-    """A fault of one item: where in it, what, and what to do."""
-
-    path: Path
-    message: str
-    fix: str = ""
-
-
 def expectations_of(expect: Any, wanted: Any, gloss: Any) -> dict[str, Any]:
     """An item's expectations by axis, however they are written."""
-    if expect is not UNSET and expect is not None:
-        return dict(expect)
+    if isinstance(expect, dict):
+        return expect
     found = {"correctness": wanted, "spanish_gloss": gloss}
     if wanted and gloss:
         return found
@@ -46,8 +38,10 @@ def wanted_by(axis: str, rule: MarkingRule, expectations: Mapping[str, Any]) -> 
 
 def item_faults(
     item: ExpectingItem, rules: Mapping[str, MarkingRule], setting: MarkingSetting
-) -> Iterator[ItemFault]:
-    """What is wrong with an item's expectations under these rules."""
+) -> Iterator[tuple[Path, str, str]]:
+    """What is wrong with an item's expectations under these rules: where in it, what, and what to
+    do.
+    """
     given = item.expectations
     used = set()
     for axis, rule in rules.items():
@@ -57,18 +51,16 @@ def item_faults(
         used.add(key)
         want = wanted_by(axis, rule, given)
         if want is UNSET:
-            yield ItemFault(
-                _path(item, key, given), f"says nothing for the axis '{axis}' ({rule.kind})."
-            )
+            message = f"says nothing for the axis '{axis}' ({rule.kind})."
+            yield _path(item, key, given), message, ""
             continue
         for message in rule.faults(want, item, setting):
-            yield ItemFault(_path(item, key, given), message)
+            yield _path(item, key, given), message, ""
     for key in given:
         if key not in used:
-            near = near_miss(key, used)
-            yield ItemFault(
+            yield (
                 _path(item, key, given),
-                f"no axis of the rubric expects '{key}'.{near}",
+                f"no axis of the rubric expects '{key}'.{near_miss(key, used)}",
                 f"The rubric expects {', '.join(sorted(used)) or 'nothing'}.",
             )
 

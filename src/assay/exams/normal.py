@@ -8,6 +8,7 @@ Spanish it gives what `str.casefold` gives.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -92,10 +93,6 @@ class Normaliser:
         return Normaliser(step for step in self.names if step != name)
 
 
-def _substring(text: str, entry: str) -> bool:
-    return entry in text
-
-
 def _word(text: str, entry: str) -> bool:
     return entry in text and _as_word(entry).search(text) is not None
 
@@ -106,14 +103,10 @@ def _as_word(entry: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(entry)}(?!\w)")
 
 
-def _exact(text: str, entry: str) -> bool:
-    return text == entry
-
-
 MATCHES: dict[str, Callable[[str, str], bool]] = {
-    "substring": _substring,
+    "substring": operator.contains,
     "word": _word,
-    "exact": _exact,
+    "exact": operator.eq,
 }
 """How an expected entry is looked for. `substring` is the letter of the rubric: 'ate' is then found
 in 'eaten', which `assay exam lint` points out.

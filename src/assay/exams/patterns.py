@@ -195,17 +195,9 @@ _FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
 }
 
 
-def _no_accents(text: str) -> str:
-    return "".join(char for char in normalize("NFD", text) if not combining(char))
-
-
-def _no_punctuation(text: str) -> str:
-    return "".join(char for char in text if char.isalnum() or char.isspace())
-
-
 _LOOSER: dict[str, Callable[[str], str]] = {
-    "accents": _no_accents,
-    "punctuation": _no_punctuation,
+    "accents": lambda text: "".join(char for char in normalize("NFD", text) if not combining(char)),
+    "punctuation": lambda text: "".join(char for char in text if char.isalnum() or char.isspace()),
     "spacing": lambda text: " ".join(text.split()),
     "look-alikes": lambda text: normalize("NFKC", text),
 }

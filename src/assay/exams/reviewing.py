@@ -37,15 +37,6 @@ class DueItems(NamedTuple):
     """Items of the exam without a card."""
 
 
-class Review(NamedTuple):
-    """The due items, graded, and every card of the schedule after it."""
-
-    graded: MarkedExam | None
-    cards: list[Card]
-    before: Mapping[str, Card]
-    due: DueItems
-
-
 def due_items(
     exam: Exam, state: Mapping[str, Card], *, on: date, where: str, with_new: bool = False
 ) -> DueItems:
@@ -79,30 +70,40 @@ def hold_review(
     *,
     on: date,
     state: Mapping[str, Card],
-) -> Review:
-    """Grade what is due and move its cards; the other cards stay as they are."""
+) -> tuple[MarkedExam | None, list[Card]]:
+    """Grade what is due and move its cards; the other cards stay as they are. None is graded where
+    nothing is due.
+    """
     check_qualities(marking, rules)
     cards = dict(state)
     if not due.names:
-        return Review(None, list(cards.values()), state, due)
+        return None, list(cards.values())
     graded = grade_exam(due.exam, answers, marking)
     sm2 = rules.policy.sm2
     for one in graded.marked:
         quality = quality_of(one.bits, marking, sm2)
         name = one.item.id
         cards[name] = review(name, quality, sm2, on=on, before=state.get(name))
-    return Review(graded, list(cards.values()), state, due)
+    return graded, list(cards.values())
 
 
 def review_document(
-    held: Review, marking: Marking, rules: ExamRules, *, on: date, schedule: bytes
+    graded: MarkedExam | None,
+    cards: list[Card],
+    due: DueItems,
+    state: Mapping[str, Card],
+    marking: Marking,
+    rules: ExamRules,
+    *,
+    on: date,
+    schedule: bytes,
 ) -> dict[str, Any]:
     """A review as JSON: what was due, how each item did, and where its card moved."""
-    graded, after = held.graded, {card.item: card for card in held.cards}
+    after = {card.item: card for card in cards}
     rows = []
     for one in graded.marked if graded is not None else ():
         name = one.item.id
-        before = held.before.get(name)
+        before = state.get(name)
         rows.append(
             {
                 "item": name,
@@ -117,11 +118,11 @@ def review_document(
             }
         )
     missing = graded.missing if graded is not None else {}
-    coming = min((card.due for card in held.cards), default=None)
+    coming = min((card.due for card in cards), default=None)
     return {
         "schema": REVIEW_SCHEMA,
         "date": on.isoformat(),
-        "due": list(held.due.names),
+        "due": list(due.names),
         "items": rows,
         "missing": list(missing),
         "missing_reasons": missing,
@@ -131,8 +132,8 @@ def review_document(
             "passed": sum(row["passed"] for row in rows),
             "failed": sum(not row["passed"] for row in rows),
             "missing": len(missing),
-            "not_due": len(held.cards) - len(rows),
-            "new": len([name for name in held.due.new if name not in held.due.names]),
+            "not_due": len(cards) - len(rows),
+            "new": len([name for name in due.new if name not in due.names]),
         },
         "next_due": coming.isoformat() if coming is not None else None,
         "schedule_digest": digest(schedule.decode()),
