@@ -78,6 +78,13 @@ def test_a_cell_gives_the_ids_of_relevant_passages(text: str, ids: list[str]) ->
     assert prepared({"relevant_ids": text}, **own).expected == {"relevant_ids": text}
 
 
+def test_an_empty_text_is_no_list_with_an_empty_entry() -> None:
+    assert prepared({"expected": {"answer": "x", "tools": ""}}).expected == {
+        "answer": "x",
+        "tools": "",
+    }
+
+
 def test_a_cell_that_is_no_list_is_refused() -> None:
     with pytest.raises(InputError, match=r"samples\[0\]: `expected.relevant_ids` is not JSON"):
         prepared({"expected.relevant_ids": "[d1.md]"})

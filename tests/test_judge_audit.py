@@ -568,6 +568,14 @@ def test_of_several_cards_the_worst_of_those_with_the_newest_answers_counts() ->
     assert not may(new_bad, good)
     assert not may(new_bad, new_good), "of one day the worst, whatever the hour"
     assert not may(new_good, new_bad)
+    # 23:30 in New York is the next day in UTC, the day of the good one
+    zoned = good_card(
+        now=later,
+        audit__usage__answered_at="2026-11-15T23:30:00-05:00",
+        calibration__answered_at="2026-11-15T23:30:00-05:00",
+        **DISAGREES,
+    )
+    assert not may(zoned, new_good)
     again = good_card(
         now=datetime(2026, 11, 17, tzinfo=UTC),
         audit__usage__answered_at=TIME,

@@ -279,6 +279,7 @@ def test_a_folder_of_schemas_is_read_without_opening_an_env_file(
     (folder / "a.json").write_text(
         json.dumps({"namespace": "air", "description": "d", "tools": {}})
     )
+    (folder / ".envoy.json").write_bytes((folder / "a.json").read_bytes())
     (folder / ".env").write_text("AIR_API_KEY=s3cr3t-value\n")
     (folder / ".env.json").write_text('{"tools": {}}')
     (folder / "linked.json").symlink_to(".env")
@@ -292,9 +293,9 @@ def test_a_folder_of_schemas_is_read_without_opening_an_env_file(
     assert [item["schemaId"] for item in done.json()["files"]] == ["air/a"]
     assert "s3cr3t" not in done.out + done.err
     accessed = {path.name for path in folder.iterdir() if path.stat().st_atime}
-    assert accessed <= {"a.json"}
+    assert accessed <= {"a.json", ".envoy.json"}
     if not accessed:
-        pytest.skip("this file system keeps no times of access")
+        pytest.skip("this file system doesn't record access times")
 
 
 @pytest.mark.req("F-128")

@@ -781,7 +781,7 @@ def test_neither_a_slip_nor_a_blocker_loses_a_veto_an_answer_or_a_hash(
 ) -> None:
     put(tmp_path / "scales.json", schema())
     quick("tools", "import", "scales.json", "--now", IMPORTED)
-    foreign = {"session": "s-1", "gradingMode": "full", "schemas": []}
+    foreign = {"session": "s-1", "gradingMode": "full", "schemas": [], "blockers": []}
     given = envelope("single-test", **foreign)
     done = record(quick, tmp_path, {**given, **change}, *WEIGHT)
     assert (done.code, f"[{code}]" in done.err) == (3, True), words(done)

@@ -204,11 +204,17 @@ def _parts(card: JudgeCard) -> tuple[tuple[str, int], tuple[str, int]]:
     return (
         ("", 0)
         if audit is None
-        else (str(audited or answered_at_of(card) or card.made_at)[:10], audit.n or 0),
+        else (_day(audited or answered_at_of(card) or card.made_at), audit.n or 0),
         ("", 0)
         if calibration is None
-        else ((calibration.answered_at or card.made_at)[:10], calibration.n_labelled),
+        else (_day(calibration.answered_at or card.made_at), calibration.n_labelled),
     )
+
+
+def _day(time: Any) -> str:
+    """The day in UTC; of a text that names no moment, the day as written."""
+    moment = time_of(time)
+    return str(time if moment is None else moment.date())[:10]
 
 
 def admitted(

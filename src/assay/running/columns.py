@@ -108,7 +108,7 @@ def with_lists(expected: Any, *, known: Collection[str], where: str, place: str)
     lists: dict[str, Any] = {}
     for name in _LISTS:
         value = expected.get(name)
-        if name in known or not isinstance(value, str):
+        if name in known or not isinstance(value, str) or is_absent(value):
             continue
         try:
             lists[name] = parse_json(value.encode()) if value.lstrip().startswith("[") else [value]

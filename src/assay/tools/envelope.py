@@ -230,7 +230,8 @@ def check_envelope(envelope: Mapping[str, Any], systems: Systems) -> None:
     """Refuse an envelope with a misspelt key, a wrong count, wrong hints, or scores of another
     version.
     """
-    refuse_slips(envelope, _BINDING, "the envelope")
+    given = [key for key, value in envelope.items() if value not in (None, [], {}, "")]
+    refuse_slips(given, _BINDING, "the envelope")
     iteration = envelope.get("iteration", 0)
     if (
         not isinstance(iteration, int | None)

@@ -113,7 +113,7 @@ def _selection_faults(document: dict[str, Any]) -> Iterator[tuple[str, str, str]
     ):
         yield "SEL-S4", "personaIds", "must name at least one persona."
     elif all(name in TECHNICAL_PERSONAS for name in personas):
-        reason = f"{', '.join(personas)} reviews technique and stands for no user."
+        reason = f"{', '.join(personas)} reviews technique and doesn't represent a user."
         yield "SEL-S4", "personaIds", reason
     members = member_ids(document)
     if not members:

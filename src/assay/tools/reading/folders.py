@@ -7,6 +7,7 @@ named, nothing is dropped silently. Links that lead out of the folder are never 
 from __future__ import annotations
 
 import os
+import re
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from assay.tools.reading.engine import Engine
 from assay.tools.reading.files import DATA, EXPORT, MODULES, NoSchema, file_bytes, schema_of
 from assay.tools.source import ToolSchema
 
+_ENV = re.compile(r"\.env(?:rc)?(?![a-z])")
+"""`.env`, `.env.local`, `.env2` and `.envrc`, but not `.envoy.json`."""
 SKIPPED_FOLDERS = frozenset(("node_modules", "_gradings"))
 SKIPPED_FILES = frozenset(
     (
@@ -201,6 +204,6 @@ def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
         return Skipped(entry.path, "is a link to a folder of this tree.")
     names = [os.path.basename(path).lower() for path in (entry.path, real)]
     # it may hold secrets; a module is code, whatever its name
-    if any(name.startswith(".env") and not name.endswith(MODULES) for name in names):
+    if any(_ENV.match(name) and not name.endswith(MODULES) for name in names):
         return Skipped(entry.path, "is an .env file, which is never read.")
     return entry.path, real
