@@ -298,9 +298,16 @@ def test_a_job_under_another_policy_writes_new_grades_linked_to_the_old(
             assert newest["policy"] == policy
             events = api.services.ledger.each("event", project="default")
             assert [one.tree()["schema"] for one in events] == ["assay.links/1"] * times
-        assert verify(api.services.ledger).clean
         with open_ledger(ledger_url) as ledger:
             assert replayable(ledger, "r-0").digest == before[0]["grade_digest"]
+        for policy in ("strict@2", "workflow@1", "strict@2", "strict@2"):
+            again = api.post(f"/runs?policy={policy}", runs(2))  # as a job, so also a post
+            assert (again.status_code, again.json()["results"][0]["new"]) == (200, False)
+            newest = api.get(f"/runs/{before[0]['digest']}/grade").json()
+            assert newest["policy"] == policy
+        events = list(api.services.ledger.each("event", project="default"))
+        assert len(events) == 6, "the second post of the same rules has nothing to put on top"
+        assert verify(api.services.ledger).clean
 
 
 def _finished(api: Api, address: str, state: str = "done") -> Any:

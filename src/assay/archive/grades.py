@@ -15,7 +15,7 @@ from assay.files.json_files import Document
 from assay.pipeline.grading import Graded
 from assay.records.digests import run_digest
 from assay.records.reading import read_run
-from assay.store.drafts import Draft, Item, Link, draft, graded_drafts
+from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, draft, graded_drafts
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 from assay.store.listing import GradeOf, evidence_of, grades_of
 
@@ -176,6 +176,28 @@ def newest_own(
         ):
             return grade
     return ledger.get(names[0], project=project)
+
+
+def on_top(
+    ledger: Ledger, evidence: str, grade: str, grades: Sequence[GradeOf], *, project: str
+) -> list[Link]:
+    """The link that puts a stored grade before newer ones of its evidence, because earlier rules
+    apply again; none where it is the newest.
+    """
+    if not grades or grades[-1].digest == grade:
+        return []
+    last = newest_own(ledger, evidence, grades, project=project)
+    return [] if last is None or last.digest == grade else [Link("supersedes", last.digest, grade)]
+
+
+def links_draft(
+    links: Sequence[Link], *, author: str | None, reason: str | None = None, **cause: str
+) -> Draft:
+    """The event that adds links between stored records. `cause` says what added them: without it,
+    the same links would not be stored a second time.
+    """
+    event = {"schema": LINKS_SCHEMA, **cause, "links": [link._asdict() for link in links]}
+    return draft(event, kind="event", author=author, reason=reason, links=links)
 
 
 def grade_of_run(ledger: Ledger, run_id: str, *, project: str) -> Item | None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
-from assay.archive.grades import newest_own
+from assay.archive.grades import links_draft, on_top
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.contract import ContractEnding
@@ -25,7 +25,7 @@ from assay.server.state import Services
 from assay.store import jobs as stored_jobs
 from assay.store import queue
 from assay.store.database_errors import is_away
-from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, Page, draft
+from assay.store.drafts import Draft, Item, Link, Page
 from assay.store.jobs import Job
 from assay.store.listing import grades_of, runs_behind
 
@@ -199,16 +199,12 @@ class JobWorker:
             if any(one.digest == graded.grade.name for one in known):
                 progress["unchanged"] += 1
                 own = behind.get(item.digest, item).digest
-                last = newest_own(ledger, own, known, project=job.project)
-                if last is not None and last.digest != graded.grade.name:
-                    again.append(Link("supersedes", last.digest, graded.grade.name))
+                again += on_top(ledger, own, graded.grade.name, known, project=job.project)
                 continue
             drafts += graded.drafts
             progress["written"] += 1
         if again:  # earlier rules apply again, so their grades supersede the newer ones
-            listed = [link._asdict() for link in again]
-            event = {"schema": LINKS_SCHEMA, "job": job.id, "links": listed}
-            drafts.append(draft(event, kind="event", author=job.author, reason=why, links=again))
+            drafts.append(links_draft(again, author=job.author, reason=why, job=job.id))
         return drafts
 
     def _runs(self, project: str, items: tuple[Item, ...]) -> dict[str, Item]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from fastapi import Depends, Request
 
 from assay.archive.evaluation_choice import OWN
-from assay.archive.grades import basis_of
+from assay.archive.grades import basis_of, links_draft, on_top
 from assay.canon import digest
 from assay.errors import ShelfError
 from assay.files.json_files import read_json
@@ -34,7 +34,9 @@ from assay.server.settings import ServerSettings
 from assay.server.streams import Hub
 from assay.server.workers import library_of
 from assay.server.writer import Writer
+from assay.store.drafts import Link
 from assay.store.ledger import Ledger, open_ledger
+from assay.store.listing import grades_of
 from assay.views.documents import pretty
 from assay.views.exporting import configured
 
@@ -169,7 +171,26 @@ class Services:
             self.metrics.letter(grade.payload["grade"])
             if kept[-1].grade.new:
                 self.exporter.graded(grade)
+        known = [one for one in kept if not one.grade.new]
+        if known and (links := await asyncio.to_thread(self._on_top, project, known)):
+            author, now = known[0].made.grade.author, datetime.now(UTC).isoformat()
+            await self.writer.put(project, [links_draft(links, author=author, posted=now)])
         return kept
+
+    def _on_top(self, project: str, stored: Sequence[StoredGrade]) -> list[Link]:
+        """What puts grades that were stored before on top of newer ones, as a job would."""
+        before = grades_of(self.ledger.database, project, [one.evidence.digest for one in stored])
+        return [
+            link
+            for one in stored
+            for link in on_top(
+                self.ledger,
+                one.evidence.digest,
+                one.grade.digest,
+                before.get(one.evidence.digest, []),
+                project=project,
+            )
+        ]
 
     def _stored_cards(self, project: str) -> list[dict[str, Any]]:
         # all of them: otherwise many new cards of old answers would hide one that the judge failed
