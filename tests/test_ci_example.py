@@ -239,3 +239,46 @@ def test_the_example_repository_gates_its_pull_requests(
     for script in scripts.values():
         shell(script, same, env)
     check(same, "promote")
+
+
+def test_the_job_that_init_writes_gates_against_the_baseline_of_the_target_branch(
+    work: Path, tmp_path: Path, assay: Any
+) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed: apt-get install git")
+    main = tmp_path / "own-bot"
+    main.mkdir()
+    (main / "bot.py").write_text("def answer(question):\n    return question.upper()\n")
+    rows = "".join(f"say w{n},SAY W{n}\n" for n in range(30))
+    (main / "questions.csv").write_text(f"question,expected\n{rows}")
+    assert assay("init", str(main)).code == 0
+    steps = yaml.safe_load((main / ".github/workflows/assay.yml").read_text())["jobs"]["assay"]
+    gate = steps["steps"][-1]
+    assert list(gate["env"]) == ["TARGET"]
+    env = {
+        **environment(main),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "TARGET": "main",
+        "HOME": str(tmp_path),
+        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }  # fmt: skip
+    commit = "git add --all && git commit --quiet --message change"
+    shell(f"git init --quiet --initial-branch main && {commit}", main, env)
+
+    def passes(change: str) -> bool:
+        clone = tmp_path / "clone"
+        shutil.rmtree(clone, ignore_errors=True)
+        shell(f"git clone --quiet {main} {clone}\ncd {clone}\n{change}\n{commit}", tmp_path, env)
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", gate["run"]]
+        done = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stderr
+        return done.returncode == 0
+
+    one_wrong = 'sed -i \'s/.upper()/.upper().replace("W7", "")/\' bot.py'
+    assert not passes(one_wrong), "without a baseline every sample must pass"
+    shell(f"{one_wrong}\nassay run --name v1 || test $? -eq 1", main, env)
+    shell(f"assay baseline set production v1\n{commit}", main, env)
+    assert passes("echo '# faster' >>bot.py"), "as good as the baseline, which fails on a sample"
+    worse = "sed -i 's/.upper()/.lower()[:5]/' bot.py\ngit rm -rq .assay/baselines"
+    assert not passes(worse), "the baseline of the target branch counts"
+    assert "## Assay: reject" in (tmp_path / "summary").read_text()

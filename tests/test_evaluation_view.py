@@ -13,7 +13,7 @@ from assay.files.json_files import Document
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
-from assay.views.evaluation import evaluation_view
+from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.markdown_view import view
 from assay.views.worst_samples import WorstSample, keep_worst, sample_facts
 from cards import graded
@@ -121,8 +121,13 @@ def test_a_long_answer_is_cut() -> None:
     assert len(view("evaluation", evaluation_view(evaluation, worst=worst))) < 3000
 
 
-def test_missed_floors_are_counted_next_to_gates() -> None:
-    evaluation, worst = evaluated(failed("r"))
-    text = view("evaluation", evaluation_view(evaluation, worst=worst, floors={"lexical": 1}))
+def test_missed_floors_are_counted_and_a_missing_score_has_its_reason() -> None:
+    runs = [failed("r"), failed("s", scores={}, claims=None), failed("t", scores={}, claims=None)]
+    reasons = RunReasons()
+    for number, one in enumerate(map(graded, runs)):
+        reasons.add(one.payload() if number % 2 else one.grade)
+    evaluation, worst = evaluated(*runs)
+    text = view("evaluation", evaluation_view(evaluation, worst=worst, reasons=reasons))
     assert "Criterion below its floor" in text
-    assert "lexical" in text
+    assert reasons.floors["faithfulness"] == 2
+    assert "safety | 2 | 3 | the run has no score 'safety'" in text.replace("`", "")

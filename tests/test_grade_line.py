@@ -119,17 +119,29 @@ def test_half_a_surrogate_pair_in_a_run_id_is_refused_before_a_line_is_made(
     assert done.code == 3
 
 
-def test_the_smallest_change_says_if_the_run_would_still_not_pass() -> None:
+def test_the_smallest_change_says_what_the_run_needs_to_pass() -> None:
     low = change_text(plain(graded(scorecard({"norm": 0.5})).payload()))
     assert low.startswith("Smallest change for a D: c0 from 0.5 to ")
-    assert low.endswith(" It would still not pass, because the passing score is 70.")
+    assert low.endswith(" To pass, it needs at least: a score of 70.")
     floors = scorecard(
         {"norm": 0.6, "critical_floor": {"norm": 0.7}}, {"norm": 0.85}, {"norm": 0.85}
     )
     held = change_text(plain(graded(floors).payload()))
-    assert "would still miss its floor of 0.7" in held or "c0 from" in held, held
+    assert "c0 from 0.6 to 0.7" in held
+    assert "To pass" not in held, "then it passes"
     close = change_text(plain(graded(scorecard({"norm": 0.69})).payload()))
     assert "Smallest change for a C" in close
-    assert "still not pass" not in close, "with a C it would pass"
+    assert "To pass" not in close, "with a C it would pass"
     passed = change_text(plain(graded(scorecard({"norm": 0.75})).payload()))
-    assert "still not pass" not in passed
+    assert "To pass" not in passed
+
+
+def test_a_failed_gate_or_two_floors_leave_no_doubt_what_the_run_needs_to_pass() -> None:
+    low = {"norm": 0.2, "critical_floor": {"norm": 0.7}}
+    shut = scorecard(low, {"norm": 0.9}, hard_gates={"clean": False})
+    words = change_text(plain(graded(shut).payload()))
+    assert words.endswith(" still get an F. To pass, it needs at least: c0 at 0.7, a score of 70.")
+    both = change_text(plain(graded(scorecard(low, low)).payload()))
+    assert both.endswith("). To pass, it needs at least: c0 at 0.7, c1 at 0.7, a score of 70.")
+    only = change_text(plain(graded(scorecard({"norm": 0.9}, hard_gates={"g": False})).payload()))
+    assert only.endswith("this run would get an A.")

@@ -104,3 +104,27 @@ def test_options_are_repeated_only_where_they_were_given() -> None:
     assert command("grade", "x", options=options, carry=GRADED_BY) == (
         "assay grade x --judge-card 'a b'"
     )
+
+
+def test_the_first_pass_leads_to_a_baseline_and_the_next_run_to_the_gate(
+    assay: Any, tmp_path: Path
+) -> None:
+    assay("init", "--example", "agent")
+    shown = assay("library", "show", "profiles", "tool-use-measured@1").out
+    (tmp_path / "own.yaml").write_text(shown.replace("profile: tool-use-measured", "profile: ours"))
+    rules = ("--profile", "own.yaml", "--policy", "workflow@1")
+    run = ("run", "--name", "v1", "--no-store", "--work", "w1", *rules)
+    chosen = "--grading-policy workflow@1 --profile own.yaml"
+    wanted = f"assay baseline set production w1/runs.jsonl {chosen}"
+    assert wanted in commands_in(assay(*run).out)
+    assert wanted in commands_in(assay("grade", "w1/runs.jsonl", *rules).out)
+    failing = assay("grade", "w1/runs.jsonl", "--profile", "rag")
+    assert (failing.code, "baseline set" in failing.out) == (1, False), "it did not pass"
+    piped = assay("grade", "-", *rules, stdin=(tmp_path / "w1/runs.jsonl").read_text())
+    assert (piped.code, "baseline set" in piped.out) == (0, False), "a pipe can't be read again"
+    assert assay(*shlex.split(wanted)[1:]).code == 0
+    second = assay("run", "next", "--name", "v2", "--no-store", "--work", "w2", *rules)
+    (gate,) = (one for one in commands_in(second.out) if "gate" in one)
+    assert gate == f"assay gate w2/runs.jsonl --baseline production {chosen}"
+    done = assay(*shlex.split(gate)[1:])
+    assert (done.code, "REJECT" in done.out) == (1, True), done.err

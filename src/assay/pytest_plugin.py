@@ -1,4 +1,4 @@
-"""Grades inside a test suite: `assert grade.passed, grade.reason`.
+"""Grades inside a test suite: `assert assay.grade(run)`.
 
 The fixture `assay` grades runs, scorecards and files; the marker `assay` gives a test its defaults.
 Everything that was graded is reported at the end, also what failed without failing its test, and

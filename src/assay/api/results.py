@@ -9,7 +9,7 @@ from assay.canon import canonical
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
 from assay.views.documents import pretty
-from assay.views.evaluation import evaluation_view
+from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.text import text_view
 from assay.views.worst_samples import WorstSample, keep_worst
 
@@ -125,10 +125,13 @@ class EvaluationOutcome(Displayed):
 
             return summary_view(block_of(self.graded))
         worst: list[WorstSample] = []
+        reasons = RunReasons()
         for one in self.graded:
             keep_worst(worst, one.payload(), one.run)
+            reasons.add(one.grade)
         used = f"Graded by {self.evaluation.settings['profile']}."
-        return evaluation_view(self.evaluation, worst=worst, notes=[used, *self.notes])
+        notes = [used, *self.notes]
+        return evaluation_view(self.evaluation, worst=worst, notes=notes, reasons=reasons)
 
 
 def block_of(graded: Sequence[Graded]) -> SummaryBlock:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,7 +23,7 @@ from assay.records.evidence import Run
 from assay.records.reading import KINDS, read_run
 from assay.registry import near_miss
 from assay.views.documents import names_of, plain
-from assay.views.evaluation import evaluation_view
+from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.grade_text import explanation
 from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, with_texts
 
@@ -154,10 +153,10 @@ def _evidence(stored: StoredInput, run_id: str) -> Any:
 def _whole(options: Options, stored: StoredInput) -> int:
     evaluation = stored.evaluation.evaluation
     worst: list[WorstSample] = []
-    floors: Counter[str] = Counter()
+    reasons = RunReasons()
     for result in _grades(stored):
         keep_worst(worst, result, None)
-        floors.update(result.get("floor_failures") or ())
+        reasons.add(result)
     wanted = {one.run_id for one in worst}
     runs: dict[str, Run] = {}
     for document in read_documents(stored) if wanted else ():
@@ -183,7 +182,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
                 with_texts(one, runs[one.run_id]) if one.run_id in runs else one for one in worst
             ],
             notes=notes,
-            floors=floors,
+            reasons=reasons,
             commands=commands,
         )
     )

@@ -29,6 +29,31 @@ def command(*words: str, options: Options | None = None, carry: Iterable[str] = 
     return printable(shlex.join(["assay", *words, *carried]))
 
 
+def release_step(options: Options, *runs: str, passed: bool) -> tuple[str, str] | None:
+    """The command that comes next on the way to a release, and what it does: compare runs with the
+    baseline or, if there is none and they passed, store them as the baseline.
+    """
+    from assay.cli.ledger import baselines_folder  # only after a result
+    from assay.release.baseline import names
+
+    policy = given(options, "--policy")[1:]
+    chosen = ("--grading-policy", *policy) if policy else ()
+    carry = [name for name in GRADED_BY if name != "--policy"]
+    known = names(baselines_folder())
+    name = "production" if "production" in known or not known else known[0]
+    configured = None if options.config is None else options.config.spec.baseline
+    if configured and configured not in known:  # it may be in a ledger, or nowhere yet
+        return None
+    if known:
+        against = () if configured else ("--baseline", name)
+        words = command("gate", *runs, *against, *chosen, options=options, carry=carry)
+        return words, "may it replace the baseline?"
+    if not passed:
+        return None
+    words = command("baseline", "set", name, *runs, *chosen, options=options, carry=carry)
+    return words, "what the next version is compared with"
+
+
 def given(options: Options, name: str) -> list[str]:
     """An option of the frame as it was given; nothing if it has its default, or its value from
     assay.yaml, which the command that is printed reads too.

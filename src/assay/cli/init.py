@@ -281,7 +281,23 @@ jobs:
       - uses: actions/setup-python@v5
         with: {{python-version: "3.11"}}
       - run: {install}
-      - run: {command}       # the exit code is the gate: only 0 opens it
+"""
+
+_CI_TOOLS = "      - run: assay tools check       # the exit code is the gate: only 0 opens it\n"
+
+_CI_RUN = """\
+      - name: Gate                 # only exit code 0 passes
+        env: {TARGET: "${{ github.base_ref || github.event.repository.default_branch }}"}
+        run: |
+          rm -rf .assay            # the baseline comes from the target branch
+          git fetch --quiet --depth=1 origin "$TARGET"
+          if [ -z "$(git ls-tree FETCH_HEAD .assay/baselines/production.json)" ]; then
+            assay run --step-summary    # no `assay baseline set production` yet: all must pass
+          else
+            git checkout --quiet FETCH_HEAD -- .assay/baselines
+            assay run --name candidate || test $? -eq 1    # samples may fail: the gate decides
+            assay gate candidate --baseline production --step-summary
+          fi
 """
 
 
@@ -303,7 +319,7 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
         config = head + _TOOLS.format(why=subject.why, command=json.dumps(subject.target))
         return {
             "assay.yaml": config,
-            CI_FILE: _CI.format(install=install_command("mcp"), command="assay tools check"),
+            CI_FILE: _CI.format(install=install_command("mcp")) + _CI_TOOLS,
         }
     found = subject or _missing()
     made: dict[str, str] = {}
@@ -351,7 +367,7 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
         "assay.yaml": config,
         **made,
         **({} if data else {SAMPLES: "".join(f"{json.dumps(one)}\n" for one in samples)}),
-        CI_FILE: _CI.format(install=install, command="assay run --step-summary"),
+        CI_FILE: _CI.format(install=install) + _CI_RUN,
     }
 
 

@@ -24,7 +24,7 @@ from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing
 from assay.errors import NotEnoughEvidence, printable
 from assay.release.baseline import names as baseline_names
 from assay.views.documents import plain
-from assay.views.evaluation import evaluation_view
+from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.evaluations import evaluations_table
 from assay.views.grade_line import as_line, change_text, passed_word
 from assay.views.grade_text import explanation
@@ -127,9 +127,11 @@ def _graded_by(grade: Mapping[str, Any]) -> dict[str, Any]:
 
 def _explain_all(runs: GradedRuns, rows: PageRange) -> ToolAnswer:
     n = passed = 0
+    reasons = RunReasons()
     failing: list[tuple[float, str, dict[str, Any]]] = []
     for grade in runs.grades():
         n += 1
+        reasons.add(grade)
         if grade["passed"] is True:
             passed += 1
             continue
@@ -157,7 +159,7 @@ def _explain_all(runs: GradedRuns, rows: PageRange) -> ToolAnswer:
     head = (
         f"{runs.name}: {passed:,} of {n:,} runs passed"
         if runs.stored is None
-        else text_view(evaluation_view(runs.stored.evaluation, notes=notes))
+        else text_view(evaluation_view(runs.stored.evaluation, notes=notes, reasons=reasons))
     )
     lines = [
         printable(

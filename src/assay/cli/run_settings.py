@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import time_text
 from assay.cli import options as opt
-from assay.cli.hints import GRADED_BY, command
+from assay.cli.hints import GRADED_BY, command, release_step
 from assay.cli.ledger import ledger_options
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
@@ -268,6 +268,7 @@ def show_evaluation(
     """The evaluation, with its worst runs and what to do next."""
     from assay.cli import terminal
     from assay.views.evaluation import evaluation_view
+    from assay.views.evaluations import unchecked
 
     notes = []
     if doing.judging is not None and doing.judging.missing:
@@ -285,8 +286,11 @@ def show_evaluation(
     browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
     page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
     commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
+    passed = evaluation.totals.passed == evaluation.totals.n and not unchecked(evaluation)
+    if step := release_step(options, runs, passed=passed):
+        commands.append((step[0] + more, step[1]))
     view = evaluation_view(
-        evaluation, worst=doing.worst, notes=notes, floors=doing.floors, commands=commands
+        evaluation, worst=doing.worst, notes=notes, reasons=doing.reasons, commands=commands
     )
     terminal.show(view)
 

@@ -9,7 +9,6 @@ import os
 import sys
 import tempfile
 import threading
-from collections import Counter
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from types import TracebackType
@@ -28,6 +27,7 @@ from assay.running.post_run import after_of, idle_scorers, scorer_warnings
 from assay.running.runner import Runner, RunSettings, SampleWork
 from assay.views import events
 from assay.views.documents import encode
+from assay.views.evaluation import RunReasons
 from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class RunWork:
         """How judging went."""
         self.judged = 0
         self.worst: list[WorstSample] = []
-        self.floors: Counter[str] = Counter()
-        """Runs that miss each floor."""
+        self.reasons = RunReasons()
         self.passes: dict[str, dict[str, bool]] = {}
         """By sample and run, whether it passed."""
         self._events: EventFile | None = None
@@ -180,7 +179,7 @@ class RunWork:
             marks[grade.run_id] = grade.passed
             if self._events is not None:
                 self._events.judged(graded)
-            self.floors.update(grade.floor_failures)
+            self.reasons.add(grade)
             if not grade.passed:
                 keep_worst(self.worst, graded.payload(), graded.run)
         return b""

@@ -140,6 +140,12 @@ class Grade(Struct, frozen=True, kw_only=True):
         """Whether the run passed, so that `assert assay.grade(run)` fails where it did not."""
         return self.passed
 
+    def __repr__(self) -> str:
+        """What a failed `assert assay.grade(run)` shows: the verdict, and each rule that fired."""
+        verdict = "passed" if self.passed else "not passed"
+        head = f"{self.run_id}: {self.grade}, {self.weighted_score:.2f}, {verdict}"
+        return f"<Grade {'; '.join([head, *(one.text for one in self.findings if one.fired)])}>"
+
     @property
     def sample(self) -> str:
         """The sample of the run, within its dataset, which repeats share; the run's id if it names

@@ -4,14 +4,33 @@ the worst runs with question and answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.records.grade import Grade
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
 from assay.views.evaluations import import_notes, unchecked, versioned
+from assay.views.grade_line import as_line, unscored
 from assay.views.pieces import number, phrase, verdict
 from assay.views.worst_samples import WorstSample, worst_facts
+
+
+class RunReasons:
+    """What the grades of an evaluation show besides its totals: how many runs miss each floor, and
+    why a criterion has no score in the first run that lacks it.
+    """
+
+    def __init__(self) -> None:
+        self.floors: Counter[str] = Counter()
+        self.unscored: dict[str, str] = {}
+
+    def add(self, grade: Grade | Mapping[str, Any]) -> None:
+        """Count a grade."""
+        self.floors.update(as_line(grade).floor_failures)
+        self.unscored = unscored(grade) | self.unscored
 
 
 def evaluation_view(
@@ -19,11 +38,11 @@ def evaluation_view(
     *,
     worst: Sequence[WorstSample] = (),
     notes: Sequence[str] = (),
-    floors: Mapping[str, int] | None = None,
+    reasons: RunReasons | None = None,
     commands: Sequence[tuple[str, str]] = (),
 ) -> list[Part]:
-    """An evaluation with its worst runs. `notes` are sentences about it; `floors` counts the runs
-    that miss each floor; `commands` are what to run next and what each shows.
+    """An evaluation with its worst runs. `notes` are sentences about it; `commands` are
+    what to run next and what each shows.
     """
     totals = evaluation.totals
     subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
@@ -45,7 +64,7 @@ def evaluation_view(
                 ("mean score", number(totals.score.value, interval=totals.score)),
             ]
         ),
-        *_counts(totals, floors or {}),
+        *_counts(totals, reasons or RunReasons()),
         *([Paragraph("Worst runs:", "title")] if worst else []),
         *map(worst_facts, worst),
     ]
@@ -58,15 +77,17 @@ def evaluation_view(
     return parts
 
 
-def _counts(totals: EvaluationTotals, floors: Mapping[str, int]) -> list[Part]:
+def _counts(totals: EvaluationTotals, reasons: RunReasons) -> list[Part]:
     """What fails and what is missing, most often first; nothing if nothing does."""
     columns = ("Gate that fails", Column("Runs", "n"), Column("Of", "n"))
-    absent = ("Criterion without a score", Column("Runs", "n"), Column("Of", "n"))
+    absent = ("Criterion without a score", Column("Runs", "n"), Column("Of", "n"), "Why")
     below = ("Criterion below its floor", Column("Runs", "n"), Column("Of", "n"))
+    missing = _rows(totals.missing, totals.n)
+    missing = [[*row, reasons.unscored.get(row[0], "")] for row in missing]
     found = [
         Table("Gates that fail", columns, _rows(totals.gate_failures, totals.n)),
-        Table("Missed floors", below, _rows(floors, totals.n)),
-        Table("Missing scores", absent, _rows(totals.missing, totals.n)),
+        Table("Missed floors", below, _rows(reasons.floors, totals.n)),
+        Table("Missing scores", absent, missing),
     ]
     return [table for table in found if table.rows]
 

@@ -136,7 +136,7 @@ def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     if line.passed is True:
         return line
     if not line.hard_gate_failures:
-        return structs.replace(line, unscored=_unscored(grade))
+        return structs.replace(line, unscored=list(unscored(grade)))
     reasons = (
         grade.scorecard.gate_reasons.values()
         if isinstance(grade, Grade)
@@ -145,11 +145,17 @@ def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     return structs.replace(line, cause=next(filter(None, map(ended_by, reasons)), ""))
 
 
-def _unscored(grade: Grade | Mapping[str, Any]) -> list[str]:
+def unscored(grade: Grade | Mapping[str, Any]) -> dict[str, str]:
+    """The criteria without a score, with the reason for each."""
     if isinstance(grade, Grade):
-        return [item.criterion.name for item in grade.criteria if item.criterion.raw_score is None]
+        own = [item.criterion for item in grade.criteria]
+        return {one.name: one.missing or NO_REASON for one in own if one.raw_score is None}
     criteria = grade.get("criteria") or ()
-    return [str(item["name"]) for item in criteria if item.get("raw_score", 0) is None]
+    return {
+        str(item["name"]): str(item.get("missing") or NO_REASON)
+        for item in criteria
+        if item.get("raw_score", 0) is None
+    }
 
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:
@@ -182,27 +188,25 @@ def change_text(result: Mapping[str, Any]) -> str:
 
 
 def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
-    """A sentence of an explanation. One that names the smallest change to the next letter also says
-    if the run would still not pass then, and why.
+    """A sentence of an explanation. One that says what would move the letter also says what the run
+    needs to pass, if that is more.
     """
-    if not sentence.startswith("Smallest change") or result.get("passed") is True:
+    if result.get("passed") is True or not sentence.startswith(_CHANGES):
         return sentence
-    gain = (result.get("placement") or {}).get("smallest_gain") or {}
-    why = []
+    placed = sentence.startswith("Smallest change") and result.get("placement")
+    gain = (placed or {}).get("smallest_gain") or {}
+    needs, left = [], False
     for item in result.get("criteria") or ():
         floor = (item.get("critical_floor") or {}).get("norm")
-        moved = item.get("name") == gain.get("criterion")
-        norm = gain.get("needed_norm") if moved else item.get("norm")
-        if item.get("floor_failed") and floor is not None and norm is not None and norm < floor:
-            why.append(f"{item['name']} would still miss its floor of {floor}")
-    reached = next(
-        (band["min"] for band in result.get("bands") or () if band["grade"] == gain.get("grade")),
-        None,
-    )
-    needed = result.get("pass_threshold")
-    if reached is not None and needed is not None and reached < needed:
-        why.append(f"the passing score is {float(needed):g}")
-    return f"{sentence} It would still not pass, because {' and '.join(why)}." if why else sentence
+        if item.get("floor_failed") and floor is not None:
+            needs.append(f"{item['name']} at {floor}")
+            left |= item["name"] != gain.get("criterion") or gain["needed_norm"] < floor
+    score, threshold = result.get("weighted_score"), result.get("pass_threshold")
+    if score is not None and threshold is not None and score < threshold:
+        needs.append(f"a score of {float(threshold):g}")
+        edges = {band["grade"]: band["min"] for band in result.get("bands") or ()}
+        left |= edges.get(gain.get("grade"), score) < threshold
+    return f"{sentence} To pass, it needs at least: {', '.join(needs)}." if left else sentence
 
 
 # --- every cause
