@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.frame import load_command
+from assay.cli.verbs import VERBS
 from conftest import ROOT
 from examples import each
 from forking import parent
@@ -96,3 +98,52 @@ def test_no_document_or_source_names_a_package_index_or_a_path_of_one_machine() 
             assert "pypi" + ".org" not in text, name
             assert "--index" + "-url http" not in text, name
             assert "/ro" + "ot/" not in text, name
+
+
+@cache
+def _options(name: str) -> set[str]:
+    """What a command takes; `gate`, or `judge rubric`."""
+    actions = load_command(name).parser(name)._actions
+    return {"--debug", *(option for action in actions for option in action.option_strings)}
+
+
+def _wrong_in(command: str) -> str:
+    """The word of `assay VERB ...` that no command knows; empty if there is none."""
+    verb, *words = command.split()[1:] or [""]
+    if verb.startswith("-") or verb.isupper():
+        return "" if verb in ("--help", "--version", "VERB", "--debug") else verb
+    if verb not in VERBS:
+        return verb
+    if VERBS[verb].actions:
+        if not words or not words[0][0].islower():  # the verb alone, or `ACTION`
+            return ""
+        if words[0] not in VERBS[verb].actions:
+            return words[0]
+        verb = f"{verb} {words[0]}"
+    if verb == "config":  # takes another command
+        return _wrong_in(f"assay {' '.join(words)}") if words else ""
+    given = (word.strip("[]").partition("=")[0] for word in words)
+    return next(
+        (word for word in given if re.match("--?[a-z]", word) and word not in _options(verb)), ""
+    )
+
+
+def test_the_check_of_commands_sees_wrong_verbs_actions_and_options() -> None:
+    right = ("assay", "assay grade x -o y --now=T", "assay VERB --help", "assay tools ACTION")
+    assert [_wrong_in(command) for command in (*right, "assay config run --repeat 5")] == [""] * 5
+    wrong = ("assay rank x", "assay report sum x", "assay grade x [--engine E]")
+    assert [_wrong_in(command) for command in wrong] == ["rank", "sum", "--engine"]
+
+
+def test_every_command_on_a_page_exists_with_its_options() -> None:
+    """Those in sentences and in blocks that are not run; the others are run."""
+    unrun = re.compile(r"<!-- not run:.*?-->\s*```\w+[^\n]*\n(.*?)```", re.S)
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        if page.name == "CHANGELOG.md" or page.parent.name == "decisions":
+            continue  # about commands as they were
+        found = re.findall(r"`(assay\s[^`]+)`", _prose(page))
+        for block in unrun.findall(page.read_text("utf-8")):
+            found += re.findall(r"^(?:\$ )?(assay\s.*)$", block.replace("\\\n", " "), re.M)
+        for command in found:
+            wrong = _wrong_in(re.split(r"\s(?:\|+|&&|>|;|#)\s", command)[0])
+            assert not wrong, f"{page.name}: `{command}` has no '{wrong}'"
