@@ -167,3 +167,11 @@ def test_context_coverage_takes_the_ids_of_the_dataset_before_any_verdict() -> N
         {"expected_claims": judged, "retrieval": None},
     ):
         assert isinstance(taken("context_coverage", **changes), Undetermined)
+
+
+def test_an_evaluation_is_judged_by_its_name(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text(json.dumps(tree_of()))
+    assert assay("import", "runs.jsonl", "--name", "first").code == 0
+    endpoint = ("--model", "m-1", "--base-url", "http://127.0.0.1:9/v1")
+    done = assay("judge", "passages", "first", *endpoint, "--dry-run")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "Nothing was asked."), done.err

@@ -139,7 +139,10 @@ COMMANDS = {
                 "files",
                 metavar="FILE",
                 nargs="+",
-                help="runs (assay.run/1) with claims and retrieval, or an evaluation's name",
+                help=(
+                    "runs (assay.run/1) with claims and retrieval, or an evaluation's name or"
+                    " latest"
+                ),
             ).of_runs(),
             flag("--again", "also ask about claims that are already decided"),
             *common.JUDGE,
@@ -158,8 +161,11 @@ COMMANDS = {
                 "files",
                 metavar="FILE",
                 nargs="+",
-                help="runs (assay.run/1) with retrieval, and an expected answer for recall",
-            ),
+                help=(
+                    "runs (assay.run/1) with retrieval, and an expected answer for recall, or an"
+                    " evaluation's name or latest"
+                ),
+            ).of_runs(),
             flag("--again", "also ask about passages that are already decided"),
             *common.JUDGE,
             *STORE,
