@@ -47,6 +47,7 @@ def side(name: str, seed: int) -> Side:
             GATES,
             failed,
             frozenset(),
+            frozenset(),
             norms,
             STRATUM,
             None,
