@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from assay.release.attestation import Subject
     from assay.store.baselines import KeptBaseline
 
-LOOK = "also look in a ledger, for what the folder does not have"
+LOOK = "also look in a ledger, if the folder has no such baseline"
 _SHOWN = ("samples", "runs", "summary", "fingerprint")
 DIR = arg(
     "--dir",
     "--baselines",
     dest="dir",
     metavar="DIR",
-    help="where baselines are stored (default: .assay/baselines next to the default ledger)",
+    help="where stored baselines are (default: .assay/baselines next to the default ledger)",
 )
 
 
@@ -348,9 +348,8 @@ COMMANDS = {
                 metavar="FILE",
                 nargs="+",
                 help=(
-                    "runs, scorecards or grades, .json or .jsonl, or an evaluation's name or"
-                    " latest;"
-                    " or one graded exam"
+                    "runs, scorecards or grades (.json or .jsonl), another tool's result file, an"
+                    " evaluation's name or latest; or one graded exam"
                 ),
             ).of_runs(),
             *COMPARED_BY,
@@ -365,7 +364,7 @@ COMMANDS = {
             arg(
                 "name",
                 metavar="NAME",
-                help="its name, or NAME@N for an older one; of one in a ledger also its digest",
+                help="its name, NAME@N for an older one or, in a ledger, its digest",
             ),
             DIR,
             store_option(LOOK),
@@ -378,7 +377,7 @@ COMMANDS = {
         "assay baseline list",
         (
             DIR,
-            store_option("also list those of a ledger, behind those of the folder"),
+            store_option("also list those of a ledger, after those of the folder"),
             "--project",
         ),
     ),

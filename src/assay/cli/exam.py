@@ -279,7 +279,7 @@ ANSWERS: tuple[Argument | str, ...] = (
     repeated(
         "--header",
         "'NAME: VALUE'",
-        "with --url: a header to send; $NAME is taken from the environment",
+        "with --url: a header to send; $NAME in it is taken from the environment",
     ),
     arg(
         "--timeout",

@@ -8,7 +8,7 @@ import os
 
 from assay.cli import exam as common
 from assay.cli import options as opt
-from assay.cli.frame import Command, Options, arg, flag
+from assay.cli.frame import Command, Options, arg, flag, policy_option
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.exams import sm2
 from assay.exams.answers import Answers
@@ -37,8 +37,6 @@ def _lint(options: Options) -> int:
 
 def _recalibrate(options: Options) -> int:
     opt.outputs(options, *options.history)
-    if not options.rubric:
-        raise UsageError("CLI-001", "name the new rubric with --rubric.")
     rules, marking = common.rules_of(options), common.marking_of(options, options.rubric)
     written = (
         [os.path.join(options.write, os.path.basename(path)) for path in options.history]
@@ -153,7 +151,14 @@ COMMANDS = {
                     " be compared again"
                 ),
             ),
-            *common.rule_options("none: name it"),
+            arg(
+                "--rubric",
+                metavar="R",
+                required=True,
+                help="the new rubric, by name, name@version or YAML file",
+            ),
+            policy_option(common.MARKED_UNDER),
+            "--library",
         ),
         formats=(".json",),
     ),

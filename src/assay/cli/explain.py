@@ -267,8 +267,8 @@ COMMANDS = {
                 "file",
                 metavar="FILE",
                 help=(
-                    ".json, .jsonl, - for standard input, or a name from the ledger: an"
-                    " evaluation, latest, latest~1, a run's id"
+                    ".json, .jsonl, - for standard input, another tool's result file, or a name"
+                    " from the ledger: an evaluation, latest, latest~1, a run's id"
                 ),
             ).of_runs(),
             arg(

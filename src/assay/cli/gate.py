@@ -265,8 +265,9 @@ COMMANDS = {
                 metavar="CANDIDATE",
                 nargs="*",
                 help=(
-                    "runs, scorecards or grades of the candidate; .json or .jsonl, an"
-                    " evaluation's name, latest, latest~1, or an output of `assay batch`"
+                    "runs, scorecards or grades of the candidate (.json or .jsonl), another tool's"
+                    " result file, an evaluation's name, latest, latest~1, or an output of"
+                    " `assay batch`"
                 ),
             ).of_runs(),
             repeated(

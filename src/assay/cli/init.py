@@ -381,7 +381,7 @@ COMMANDS = {
         run,
         "Set up a project: write an assay.yaml with comments, three samples to edit if it finds"
         " none, and a CI job. Nothing is executed, and no file is overwritten."
-        " With --example: a complete small project that needs no key and passes.",
+        " With --example: a complete small project that needs no key.",
         "assay init --example rag bot",
         (
             arg(

@@ -89,7 +89,7 @@ JUDGE: tuple[Argument, ...] = (
         "--structured",
         choices=("json_schema", "json_object", "none"),
         default="json_schema",
-        help="how to request the shape of a reply",
+        help="how to request the shape of a reply (default: json_schema)",
     ),
     arg(
         "--max-tokens",

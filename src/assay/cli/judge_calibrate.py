@@ -307,7 +307,7 @@ COMMANDS = {
                 metavar="N",
                 type=int,
                 default=0,
-                help="recorded with the result; nothing is drawn at random yet (default: 0)",
+                help="recorded with the result; it changes no number (default: 0)",
             ),
             "--db",
             *STORE,

@@ -262,7 +262,7 @@ COMMANDS = {
             "--tolerance",
             metavar="X",
             default="0",
-            help="with numeric: how far apart two numbers may be",
+            help="with numeric: how far apart two numbers may be (default: 0)",
         ),
     ),
 }

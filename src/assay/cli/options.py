@@ -39,8 +39,8 @@ ENVIRONMENT = {
     "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
     "NO_COLOR": "turns off colour",
     "OTEL_EXPORTER_OTLP_*": (
-        "where `grade` and `serve` send evaluation events, with OpenTelemetry's own names and"
-        " meanings"
+        "where `grade`, `run` and `serve` send evaluation events, with OpenTelemetry's own names"
+        " and meanings"
     ),
     "TERM": "`dumb` turns off the rich terminal output",
     "JAVA_HOME": "the Java that Spark runs on",

@@ -208,7 +208,7 @@ COMMANDS = {
                 default="t",
                 help=(
                     "of means: Student's t, cluster-robust where groups are shared; or a BCa"
-                    " bootstrap"
+                    " bootstrap (default: t)"
                 ),
             ),
             arg(

@@ -300,7 +300,7 @@ COMMANDS = {
                 "--name",
                 metavar="NAME",
                 help=(
-                    "the name of this run, the first part of every run id (default: the workflow"
+                    "the evaluation's name, the first part of every run id (default: the workflow"
                     " and the time)"
                 ),
             ),

@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from assay.cli.frame import Bounds, Command, Options, arg, flag, repeated
+from assay.cli.frame import Bounds, Command, Options, arg, flag
 from assay.cli.ledger import url_of
 from assay.errors import ExitCode, UsageError
 from assay.installing import install_hint
@@ -212,13 +212,8 @@ COMMANDS = {
                 default=8192,
                 help="memory of the process that runs a workflow; 0 for no limit (default: 8192)",
             ),
-            arg(
-                "--policy",
-                metavar="Q",
-                default="workflow",
-                help="the policy that grades (default: workflow)",
-            ),
-            repeated("--judge-card", "FILE", "the card of a judge; may be repeated"),
+            "--policy",
+            "--judge-card",
             arg(
                 "--rate",
                 within=Bounds(0, 1_000_000_000),
@@ -242,8 +237,8 @@ COMMANDS = {
                 "--otlp-endpoint",
                 metavar="URL",
                 help=(
-                    "send each grade there as OpenTelemetry events (default:"
-                    " $OTEL_EXPORTER_OTLP_ENDPOINT, else nowhere)"
+                    "also send each grade as OpenTelemetry events, gen_ai.evaluation.result"
+                    " (default: $OTEL_EXPORTER_OTLP_ENDPOINT)"
                 ),
             ),
             arg(

@@ -64,7 +64,7 @@ SOURCE = (
         metavar="S",
         type=float,
         default=30.0,
-        help="seconds to wait for a server or a judge (default: 30)",
+        help="seconds to wait for the server (default: 30)",
     ),
 )
 """Where schemas come from."""

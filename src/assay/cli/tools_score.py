@@ -133,7 +133,8 @@ COMMANDS = {
                 type=int,
                 default=1,
                 help=(
-                    "ask N times; the first reply is the score, the others show how well it repeats"
+                    "ask N times; the first reply is the score, the others show how consistent it"
+                    " is (default: 1)"
                 ),
             ),
             arg(
