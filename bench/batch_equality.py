@@ -30,6 +30,7 @@ from assay.batch.duckdb_engine import DuckDBEngine
 from assay.batch.engine import BatchEngine
 from assay.batch.layout import RowLayout, find_layout
 from assay.batch.plan import make_batch_plan
+from assay.batch.quoting import in_dialect
 from assay.batch.relational import batch_queries
 from assay.batch.replay import replay_rows
 from assay.files.json_files import Document
@@ -162,10 +163,10 @@ def grade(engine: BatchEngine, source: str, grades: str, rejects: str) -> float:
     plan = make_batch_plan(*grading())
     started = time.perf_counter()
     view = engine.attach([source])
-    queries = batch_queries(plan, view, engine.columns(view), engine.dialect)
-    engine.write(queries.grades, grades, kind="parquet")
+    queries = batch_queries(plan, view, engine.columns(view))
+    engine.write(in_dialect(queries.grades, engine.dialect), grades, kind="parquet")
     seconds = time.perf_counter() - started
-    engine.write(queries.rejects, rejects, kind="parquet")
+    engine.write(in_dialect(queries.rejects, engine.dialect), rejects, kind="parquet")
     return seconds
 
 

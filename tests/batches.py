@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from assay.batch.layout import COUNTS
+from assay.batch.engine import ask
+from assay.batch.layout import COUNTS, find_layout
 from assay.batch.plan import make_batch_plan
+from assay.batch.quoting import in_dialect
 from assay.batch.relational import batch_queries
 from assay.batch.replay import RowReject, RowScore, RowVerdict, replay_rows
 from assay.canon import number_text
@@ -417,23 +419,23 @@ def compared(
 ) -> Compared:
     """Grade a view by an engine and its rows by Python: every column, every reject."""
     plan = make_batch_plan(by.plan, by.rules)
-    queries = batch_queries(
-        plan, view, engine.columns(view), engine.dialect, names=names, keep=keep
-    )
-    columns = list(engine.relation(queries.grades).columns)
-    made = {row[0]: dict(zip(columns, row, strict=True)) for row in engine.rows(queries.grades)}
+    layout = find_layout(plan, engine.columns(view), names=names, keep=keep)
+    queries = batch_queries(plan, view, engine.columns(view), names=names, keep=keep)
+    grades = in_dialect(queries.grades, engine.dialect)
+    columns = list(engine.relation(grades).columns)
+    made = {row[0]: dict(zip(columns, row, strict=True)) for row in engine.rows(grades)}
     refused: dict[Any, list[RowReject]] = {}
-    for run, criterion, gate, _raw, code, _reason in engine.rows(queries.rejects):
+    for run, criterion, gate, _raw, code, _reason in ask(engine, queries.rejects):
         refused.setdefault(run, []).append(
             RowReject(gate if criterion is None else criterion, code)
         )
     runs: dict[Any, list[dict[str, Any]]] = {}
     for row in source:
-        runs.setdefault(row[queries.layout.run.name], []).append(row)
+        runs.setdefault(row[layout.run.name], []).append(row)
     assert made.keys() == runs.keys()
     found = []
     for run, rows in runs.items():
-        row, rejects = replay_rows(run, rows, queries.layout, by.plan, by.rules)
+        row, rejects = replay_rows(run, rows, layout, by.plan, by.rules)
         assert list(row) == columns
         pairs = [(column, plain(made[run][column]), plain(row[column])) for column in columns]
         pairs.append(("rejects", _sorted(refused.get(run, ())), _sorted(rejects)))

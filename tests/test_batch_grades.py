@@ -18,7 +18,7 @@ import assay
 from assay.batch.duckdb_engine import DuckDBEngine
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
-from assay.batch.relational import BatchQueries, batch_queries
+from assay.batch.relational import batch_queries
 from assay.errors import InputError, ShelfError
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
@@ -209,9 +209,7 @@ class Batch:
             self.engine.connection.execute(
                 f"INSERT INTO t VALUES {marks}", [value for row in some for value in row]
             )
-        self.queries: BatchQueries = batch_queries(
-            plan, "t", self.engine.columns("t"), "duckdb", **choices
-        )
+        self.queries = batch_queries(plan, "t", self.engine.columns("t"), **choices)
 
     def grades(self) -> dict[Any, dict[str, Any]]:
         relation = self.engine.relation(self.queries.grades)

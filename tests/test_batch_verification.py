@@ -53,7 +53,7 @@ def test_a_stored_row_is_made_again_and_a_changed_one_is_found() -> None:
         f" FROM range(3) AS t(i), (VALUES {names}) AS c(criterion)"
     )
     plan = make_batch_plan(PLAN, RULES)
-    queries = batch_queries(plan, "given", engine.columns("given"), "duckdb")
+    queries = batch_queries(plan, "given", engine.columns("given"))
     engine.connection.execute(f"CREATE TABLE grades AS {queries.grades}")
     runs = ["r0", "r1", "r2"]
     assert row_differences(engine, "given", "grades", runs, PLAN, RULES) == []

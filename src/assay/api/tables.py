@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.batch.duckdb_engine import DuckDBEngine
+from assay.batch.quoting import in_dialect
 from assay.batch.spark_engine import SparkEngine
 from assay.batch.spark_session import SparkSource
 from assay.batch.task import graded_view
@@ -75,5 +76,7 @@ def grade_table(
         view = runner.attach_relation(source)
     task = plan_task(plan, columns or {}, keep)
     view = graded_view(task, runner, view)
-    queries = task.queries(view, runner.columns(view), runner.dialect)
-    return runner.relation(queries.rejects if rejects else queries.grades)
+    queries = task.queries(view, runner.columns(view))
+    return runner.relation(
+        in_dialect(queries.rejects if rejects else queries.grades, runner.dialect)
+    )

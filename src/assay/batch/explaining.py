@@ -33,7 +33,7 @@ def explain_batch(task: BatchTask, engine: BatchEngine, names: Sequence[str]) ->
         staged = stage_tables(sources, scratch)
         attached = engine.attach(staged)
         view = graded_view(task, engine, attached)
-        queries = task.queries(VIEW, engine.columns(view), engine.dialect)
+        queries = task.queries(VIEW, engine.columns(view))
         evidence = task.evidence(_SOURCE, engine.columns(attached))
         # a table of PostgreSQL was copied to a file that is gone when this ends
         reading = engine.reading_sql(staged) if staged == sources else []
@@ -45,5 +45,8 @@ def explain_batch(task: BatchTask, engine: BatchEngine, names: Sequence[str]) ->
             f"CREATE OR REPLACE TEMP VIEW {identifier(_SOURCE)} AS {select}",
             f"CREATE OR REPLACE TEMP VIEW {identifier(VIEW)} AS {in_dialect(made, engine.dialect)}",
         ]
-    grades, rejects = (pretty(sql, engine.dialect) for sql in (queries.grades, queries.rejects))
+    grades, rejects = (
+        pretty(in_dialect(sql, engine.dialect), engine.dialect)
+        for sql in (queries.grades, queries.rejects)
+    )
     return ExplainedBatch(tuple(reading), grades, rejects)

@@ -139,7 +139,7 @@ def run_batch(
             plan=task.plan,
             digests=dict(task.digests),
             engine=BatchEngineUsed(name=engine.name, version=engine.version),  # type: ignore[arg-type]
-            sql=old.sql if old is not None and not fresh else grading.sql_digest,
+            sql=old.sql if old is not None and not fresh else digest(sorted(grading.sql)),
             columns=dict(task.names),
             keep=list(task.keep),
             sample=options.sample,
@@ -185,7 +185,7 @@ class _Grading:
         self._options = options
         self._total = total
         self._done = 0
-        self._sql: set[str] = set()
+        self.sql: set[str] = set()
         self.rows = 0
         self.unused: dict[str, None] = {}
 
@@ -200,14 +200,16 @@ class _Grading:
             run = self._task.names.get(self._task.key, self._task.key)
             drawn = sampled(view, run, self._options.sample)
             view = engine.define(in_dialect(drawn, engine.dialect))
-        self._sql.add(self._task.queries(VIEW, columns, engine.dialect).grades)
-        queries = self._task.queries(view, columns, engine.dialect)
+        self.sql.add(in_dialect(self._task.queries(VIEW, columns).grades, engine.dialect))
+        queries = self._task.queries(view, columns)
         keys = {step.partition("=")[0] for step in name.split("/")}
         self.unused |= dict.fromkeys(one for one in queries.unused if one not in keys)
         kind = work.target.form
-        engine.write(queries.grades, work.grades(name), kind=kind, progress=self._progress(part))
+        grades = in_dialect(queries.grades, engine.dialect)
+        engine.write(grades, work.grades(name), kind=kind, progress=self._progress(part))
         if count_faults(engine, files_of(work.grades(name))):
-            engine.write(self._rejects(part, queries), work.rejects(name), kind=kind)
+            rejects = in_dialect(self._rejects(part, queries), engine.dialect)
+            engine.write(rejects, work.rejects(name), kind=kind)
         self._done += part.size
 
     def _rejects(self, part: _BatchPart, queries: Queries) -> str:
@@ -217,12 +219,7 @@ class _Grading:
             return queries.rejects
         files = earlier_files(earlier, earlier.record.rejects, part.partition)
         view = self._engine.attach(files)
-        return in_dialect(f"SELECT * FROM {identifier(view)}", self._engine.dialect)
-
-    @property
-    def sql_digest(self) -> str:
-        """The digest of the queries."""
-        return digest(sorted(self._sql))
+        return f"SELECT * FROM {identifier(view)}"
 
     def _progress(self, part: _BatchPart) -> Callable[[float], None] | None:
         report = self._options.progress

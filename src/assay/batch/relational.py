@@ -9,61 +9,32 @@ appear nowhere: a missing score must not become a perfect one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from assay.batch.engine import SourceColumn
-from assay.batch.layout import RowLayout, find_layout
+from assay.batch.layout import find_layout
 from assay.batch.norms import adjusted, quotient
 from assay.batch.plan import BatchPlan
-from assay.batch.quoting import identifier, in_dialect, text
+from assay.batch.quoting import identifier, text
 from assay.batch.rejects import rejects_query
 from assay.batch.source_rows import IDENTIFIER, RowExpressions, is_bad_verdict
+from assay.batch.task import Queries
 from assay.exact import NORM_ONE, SCORE_MAX
 
 NO_NAMES = "CAST([] AS VARCHAR[])"
-
-
-class BatchQueries:
-    """A batch as two queries over one view, each translated on first use."""
-
-    def __init__(self, rows: RowExpressions, dialect: str) -> None:
-        self._rows = rows
-        self._dialect = dialect
-        self._grades = _Grades(rows).query()  # refuses what it can't write before anything runs
-
-    @property
-    def layout(self) -> RowLayout:
-        """Which column means what."""
-        return self._rows.layout
-
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """The columns that the plan ignores."""
-        return self.layout.unused
-
-    @cached_property
-    def grades(self) -> str:
-        """One row for each run."""
-        return in_dialect(self._grades, self._dialect)
-
-    @cached_property
-    def rejects(self) -> str:
-        """One row for each entry that was refused; worth running only where `faults` is above 0."""
-        return in_dialect(rejects_query(self._rows), self._dialect)
 
 
 def batch_queries(
     plan: BatchPlan,
     view: str,
     columns: Sequence[SourceColumn],
-    dialect: str,
     *,
     names: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
-) -> BatchQueries:
-    """The queries of a plan over a view, in an engine's dialect."""
+) -> Queries:
+    """The queries of a plan over a view."""
     layout = find_layout(plan, columns, names=names, keep=keep)
-    return BatchQueries(RowExpressions(plan, layout, view), dialect)
+    rows = RowExpressions(plan, layout, view)
+    return Queries(_Grades(rows).query(), rejects_query(rows), layout.unused)
 
 
 def _pivot(index: int, value: str, wide: str, *, is_long: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from assay.batch.earlier import Earlier
 from assay.batch.engine import BatchEngine, SourceColumn
@@ -13,24 +13,15 @@ VIEW = "batch_input"
 """What the source is called in the SQL that a record names and `--explain-sql` prints."""
 
 
-class Queries(Protocol):
-    """What a plan makes of a view."""
+class Queries(NamedTuple):
+    """What a plan makes of a view, in DuckDB's dialect."""
 
-    @property
-    def grades(self) -> str:
-        """One row for each run."""
-
-    @property
-    def rejects(self) -> str:
-        """One row for each entry that was refused."""
-
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """The columns that mean nothing to the plan."""
-
-
-def _as_it_is(view: str, columns: Sequence[SourceColumn]) -> str | None:
-    return None
+    grades: str
+    """One row for each run."""
+    rejects: str
+    """One row for each entry that was refused; worth running only where `faults` is above 0."""
+    unused: tuple[str, ...]
+    """The columns that mean nothing to the plan."""
 
 
 class BatchTask(NamedTuple):
@@ -44,12 +35,13 @@ class BatchTask(NamedTuple):
     plan: str
     """The digest of the plan."""
     digests: Mapping[str, str]
-    queries: Callable[[str, Sequence[SourceColumn], str], Queries]
-    """The queries over a view with these columns, in a dialect."""
+    queries: Callable[[str, Sequence[SourceColumn]], Queries]
+    """The queries over a view with these columns."""
     names: Mapping[str, str] = {}
     keep: tuple[str, ...] = ()
-    evidence: Callable[[str, Sequence[SourceColumn]], str | None] = _as_it_is
-    """A query in DuckDB's dialect that is graded in the place of a view."""
+    evidence: Callable[[str, Sequence[SourceColumn]], str | None] = lambda view, columns: None
+    """A query in DuckDB's dialect that is graded in the place of a view; None for the view itself.
+    """
     earlier: Earlier | None = None
     """The output that is graded again from its norms."""
     key: str = "run"

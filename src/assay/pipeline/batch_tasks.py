@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from assay.batch.earlier import Earlier
-from assay.batch.engine import SourceColumn
 from assay.batch.evidence import norms_evidence, norms_plan, quoted_text, typed_text
 from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.layout import COUNTS, ROLES, mapped_columns
 from assay.batch.plan import BatchPlan
 from assay.batch.relational import batch_queries
 from assay.batch.targets import record_of, target_at
-from assay.batch.task import BatchTask, Queries
+from assay.batch.task import BatchTask
 from assay.batch.tool_answers import ToolBatchPlan
 from assay.batch.tool_query import NUMBERS as TOOL_NUMBERS
 from assay.errors import InputError, UsageError
@@ -77,9 +76,6 @@ def _family_task(
         else ("mark", *(axis.name for axis in plan.axes))
     )
 
-    def queries(view: str, columns: Sequence[SourceColumn], dialect: str) -> Queries:
-        return family_queries(plan, view, columns, dialect, names=names, keep=keep)
-
     return BatchTask(
         family="flowmcp" if tools else "exam",
         profile=None,
@@ -88,7 +84,7 @@ def _family_task(
         grading_system=plan.grading_system,
         plan=plan.digest,
         digests=plan.digests,
-        queries=queries,
+        queries=partial(family_queries, plan, names=names, keep=keep),
         names=names,
         keep=keep,
         evidence=partial(quoted_text, numbers={names.get(role, role) for role in roles}),
@@ -193,10 +189,6 @@ def _task(
     plan: BatchPlan, queried: BatchPlan, names: dict[str, str], keep: tuple[str, ...]
 ) -> BatchTask:
     """The task of a plan, with the queries of the plan `queried`."""
-
-    def queries(view: str, columns: Sequence[SourceColumn], dialect: str) -> Queries:
-        return batch_queries(queried, view, columns, dialect, names=names, keep=keep)
-
     return BatchTask(
         family=WORKFLOW_FAMILY,
         profile=plan.profile,
@@ -205,5 +197,5 @@ def _task(
         grading_system=plan.grading_system,
         plan=plan.digest,
         digests=plan.digests,
-        queries=queries,
+        queries=partial(batch_queries, queried, names=names, keep=keep),
     )

@@ -5,13 +5,12 @@ reads: scorecards, answers about tools, or marks of exams.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from assay.batch.engine import SourceColumn
 from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.exam_query import ExamQuery
 from assay.batch.plan import BatchPlan, make_batch_plan
-from assay.batch.quoting import in_dialect
+from assay.batch.task import Queries
 from assay.batch.tool_answers import ToolBatchPlan
 from assay.batch.tool_query import ToolAnswersQuery
 from assay.errors import UsageError
@@ -26,17 +25,6 @@ from assay.scoring.profile import ScoringPlan, make_plan
 from assay.tools.policy import SchemaPolicy, SchemaRules
 
 FamilyPlan = BatchPlan | ToolBatchPlan | ExamBatchPlan
-
-
-class FamilyQueries(NamedTuple):
-    """The queries of a batch of tools or exams, in an engine's dialect."""
-
-    grades: str
-    """One row for each subject or sitting."""
-    rejects: str
-    """One row for each entry that was refused."""
-    unused: tuple[str, ...]
-    """The columns that the plan doesn't use."""
 
 
 def plan_batch(
@@ -87,19 +75,17 @@ def family_queries(
     plan: ToolBatchPlan | ExamBatchPlan,
     view: str,
     columns: Sequence[SourceColumn],
-    dialect: str,
     *,
     names: Mapping[str, str],
     keep: Sequence[str] = (),
-) -> FamilyQueries:
+) -> Queries:
     """The queries of a plan over a view."""
     query: ToolAnswersQuery | ExamQuery
     if isinstance(plan, ToolBatchPlan):
         query = ToolAnswersQuery(plan, view, columns, names=names, keep=keep)
     else:
         query = ExamQuery(plan, view, columns, names=names, keep=keep)
-    grades, rejects = (in_dialect(sql, dialect) for sql in (query.grades(), query.rejects()))
-    return FamilyQueries(grades, rejects, query.unused)
+    return Queries(query.grades(), query.rejects(), query.unused)
 
 
 def _refuse(policy: str, **options: object) -> None:
