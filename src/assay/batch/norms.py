@@ -75,18 +75,12 @@ def _comparable(cell: Cell, limit: int) -> int:
     return min(limit, 10 ** (cell.digits - cell.scale) - 1) if cell.kind == "decimal" else limit
 
 
-class _Read(NamedTuple):
+def _read(cell: Cell) -> tuple[str, list[Branch]]:
     """A number as a double, and the checks before it is used."""
-
-    value: str
-    checks: list[Branch]
-
-
-def _read(cell: Cell) -> _Read:
     name = identifier(cell.name)
     if cell.kind == "long":
         bad = f"NOT {name} BETWEEN -{EXACT} AND {EXACT}"
-        return _Read(f"CAST({name} AS DOUBLE)", [Branch(bad, fault.TOO_PRECISE.number)])
+        return f"CAST({name} AS DOUBLE)", [Branch(bad, fault.TOO_PRECISE.number)]
     if cell.kind == "decimal" and cell.digits > MAX_DIGITS:
         # the most decimals that leave 15 digits in all, by the size of the number
         whole = max(cell.digits - cell.scale, 0)
@@ -96,17 +90,16 @@ def _read(cell: Cell) -> _Read:
             fits = f"ABS({name}) < 1{'0' * size} AND " if size < whole else ""  # else all do
             steps.append(Branch(f"{fits}{narrow} = {name}", f"CAST({narrow} AS DOUBLE)"))
         value = case(steps, "NULL")
-        return _Read(value, [Branch(f"({value}) IS NULL", fault.TOO_PRECISE.number)])
+        return value, [Branch(f"({value}) IS NULL", fault.TOO_PRECISE.number)]
     if cell.kind == "float":
-        value = name
         # as `exact.ratio` reads numbers; NaN is greater than any number to an engine
         in_range = f"({name} = 0 OR (ABS({name}) >= 1e-300 AND ABS({name}) < 1e301))"
         checks = [Branch(f"NOT {in_range}", fault.NOT_A_NUMBER.number)]
         if cell.written:  # it was a number, but too long for a double
             long = f"REGEXP_MATCHES({identifier(cell.written)}, {text(NUMBER)})"
             checks.insert(0, Branch(f"ISNAN({name}) AND {long}", fault.TOO_PRECISE.number))
-        return _Read(f"CAST({value} AS DOUBLE)", checks)
-    return _Read(f"CAST({name} AS DOUBLE)", [])
+        return f"CAST({name} AS DOUBLE)", checks
+    return f"CAST({name} AS DOUBLE)", []
 
 
 def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch], str]:

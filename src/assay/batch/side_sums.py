@@ -85,13 +85,6 @@ class _NormCounts(NamedTuple):
     bins: list[int]
 
 
-class _Places(NamedTuple):
-    """Every score with its count, and of each criterion the norms at the places of quantiles."""
-
-    scores: Counter[int]
-    norms: list[dict[int, int]]
-
-
 def side_sums(
     engine: BatchEngine,
     query: BatchRunQuery,
@@ -168,9 +161,8 @@ class _BatchSums:
         why = [(reason, int(next(values)), next(values)) for reason, _ in reasons]
         counted = [_norm_counts([next(values) for _ in found]) for found in norms]
         shared = self.samples.groups + self.samples.single < n
-        places = self._places(n)
         scores = Counts(0.01)
-        scores.counts = places.scores
+        scores.counts, norm_places = self._places(n)
         coverage = {"scored": n - inconclusive, "inconclusive": inconclusive}
         top = [
             FailureReason(reason=reason, count=count, example=example)
@@ -199,7 +191,7 @@ class _BatchSums:
             criteria={
                 one.name: self._criterion(n, sums, at, shared)
                 for one, sums, at in sorted(
-                    zip(self.plan.criteria, counted, places.norms, strict=True),
+                    zip(self.plan.criteria, counted, norm_places, strict=True),
                     key=lambda item: item[0].name,
                 )
             },
@@ -255,9 +247,9 @@ class _BatchSums:
             *bins,
         ]
 
-    def _places(self, n: int) -> _Places:
-        """One query for all distributions: each value of each column with how many runs have it, of
-        which only those at the places of quantiles are fetched.
+    def _places(self, n: int) -> tuple[Counter[int], list[dict[int, int]]]:
+        """Every score with its count, and of each criterion the norms at the places of quantiles.
+        It is one query for all distributions: each value of each column with how many runs have it.
         """
         columns = [f"n{index}" for index in range(len(self.plan.criteria))]
         last = len(columns)
@@ -284,7 +276,7 @@ class _BatchSums:
                 scores[value] = times
             else:
                 norms[index] |= {place: value for place in places if upto - times <= place < upto}
-        return _Places(scores, norms)
+        return scores, norms
 
     def _criterion(
         self, n: int, sums: _NormCounts, at: Mapping[int, int], shared: bool

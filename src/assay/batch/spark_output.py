@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from assay.batch.sources import is_uri
@@ -38,27 +38,28 @@ def escaped(path: str) -> str:
     return "".join(f"\\{character}" if character in "*?[{\\" else character for character in path)
 
 
-class SparkOutput(Protocol):
-    """One output that Spark is about to write."""
+class SparkOutput:
+    """A folder that Spark is about to write, and that only a Spark Connect server reaches."""
 
-    part: str
-    """Where Spark writes."""
+    def __init__(self, path: str) -> None:
+        self.part = path
+        """Where Spark writes."""
 
     def keep(self) -> None:
-        """Give what was written its final name."""
+        """Give what was written its final name. Here it has it: Spark refuses one that exists."""
 
     def discard(self) -> None:
-        """Remove what was written, if anything."""
+        """Remove what was written. Only the server can do that here; it has no `_SUCCESS`."""
 
 
 def make_output(path: str, session: Any, *, is_remote: bool) -> SparkOutput:
     """The output for a path that doesn't exist yet."""
     if not is_uri(path):
         return LocalOutput(path)
-    return DirectOutput(path) if is_remote else HadoopOutput(path, session)
+    return SparkOutput(path) if is_remote else HadoopOutput(path, session)
 
 
-class LocalOutput:
+class LocalOutput(SparkOutput):
     """A file or a folder on this machine."""
 
     def __init__(self, path: str) -> None:
@@ -68,7 +69,7 @@ class LocalOutput:
         folder, name = os.path.split(self._path)
         os.makedirs(folder, exist_ok=True)
         self._folder = os.path.join(folder, f".{name}.{uuid4().hex}.part")
-        self.part = spark_path(self._folder)
+        super().__init__(spark_path(self._folder))
 
     def keep(self) -> None:
         """Rename the folder, or the one file in it."""
@@ -104,13 +105,13 @@ def _tidy(folder: str) -> None:
         os.rename(os.path.join(folder, name), os.path.join(folder, end))
 
 
-class HadoopOutput:
+class HadoopOutput(SparkOutput):
     """A folder on a file system of the cluster."""
 
     def __init__(self, path: str, session: Any) -> None:
         path = path.rstrip("/")
         folder, _, name = path.rpartition("/")
-        self.part = f"{folder}/.{name}.{uuid4().hex}.part"
+        super().__init__(f"{folder}/.{name}.{uuid4().hex}.part")
         paths = session._jvm.org.apache.hadoop.fs.Path
         self._name, self._final, self._part = path, paths(path), paths(self.part)
         self._files = self._final.getFileSystem(session._jsc.hadoopConfiguration())
@@ -125,19 +126,6 @@ class HadoopOutput:
     def discard(self) -> None:
         """Remove the folder."""
         self._files.delete(self._part, True)
-
-
-class DirectOutput:
-    """A folder that only a Spark Connect server reaches."""
-
-    def __init__(self, path: str) -> None:
-        self.part = path
-
-    def keep(self) -> None:
-        """It has its name. Spark refuses one that exists."""
-
-    def discard(self) -> None:
-        """Only the server can remove it; it has no `_SUCCESS`."""
 
 
 def _exists(path: str) -> UsageError:

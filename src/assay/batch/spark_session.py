@@ -57,17 +57,10 @@ class SparkSource(NamedTuple):
     """Of the driver, such as `4g`; with a local master that is all the memory there is."""
 
 
-class OpenSession(NamedTuple):
-    """A session, and whether the batch made it and so must stop it."""
-
-    session: Any
-    made: bool
-    is_remote: bool
-
-
-def open_session(source: SparkSource) -> OpenSession:
+def open_session(source: SparkSource) -> tuple[Any, bool, bool]:
     """The caller's session, else the active one of this process, else a new one: over Spark Connect
-    if `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`).
+    if `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`). Also returns whether
+    the batch made it and so must stop it, and whether it is remote.
     """
     pyspark = import_spark("pyspark.sql")
     logging.getLogger().addFilter(_other_than_interrupt)  # once, however often it is added
@@ -82,16 +75,15 @@ def open_session(source: SparkSource) -> OpenSession:
     if active is None and not source.master and not source.remote:
         active = pyspark.SparkSession.getActiveSession()
     if active is not None:
-        is_remote = "connect" in type(active).__module__
         _quieten()
         _check(active)
-        return OpenSession(active, made=False, is_remote=is_remote)
+        return active, False, "connect" in type(active).__module__
     session = _connect(remote) if remote else _start(source)
     _quieten()
     with spark_faults("start"):
         for name, value in {**_wrong(session), **_TEXT_PARTITIONS}.items():
             session.conf.set(name, value)
-    return OpenSession(session, made=True, is_remote=bool(remote))
+    return session, True, bool(remote)
 
 
 def _wrong(session: Any) -> dict[str, str]:
