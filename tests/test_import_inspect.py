@@ -332,10 +332,10 @@ def test_bad_logs_are_refused(tmp_path) -> None:
         (log(sample(1), sample("1")), "appears twice"),
         (log({"epoch": 1}), "has the id None"),
         (log(sample(1, epoch=0)), "has the epoch 0"),
-        (log(sample(1, scores=[1])), "are not an object"),
+        (log(sample(1, scores=[1])), "must be an object"),
         ({**log(sample()), "eval": {}}, "does not name the task"),
-        ({**log(sample()), "eval": []}, "`eval` is not an object"),
-        (log("x"), "not an object"),
+        ({**log(sample()), "eval": []}, "`eval` must be an object"),
+        (log("x"), "a sample must be an object"),
         ([1], "not a log"),
     ):
         with pytest.raises(InputError, match=words):

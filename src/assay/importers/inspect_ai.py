@@ -31,7 +31,7 @@ from assay.importers.inspect_samples import (
     scorer_of,
     times_of,
 )
-from assay.importers.parts import objects, shaped
+from assay.importers.parts import objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 from assay.importers.tally import ImportTally
 from assay.records.evidence import CHECKS
@@ -218,10 +218,7 @@ class _Log:
     # --- what the header says
 
     def _part(self, key: str) -> dict[str, Any]:
-        value = self._header.get(key)
-        if value is not None and not isinstance(value, dict):
-            raise InputError("SCO-011", f"its `{key}` is not an object.", where=self._path)
-        return value or {}
+        return optional(self._header.get(key), dict, f"`{key}`", self._path) or {}
 
     def _named(self) -> ResultOrigin:
         spec = self._part("eval")

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.importers.parts import amount, objects
+from assay.importers.parts import amount, objects, optional, shaped
 from assay.importers.samples import short_id
 from assay.importers.tally import ImportTally
 
@@ -25,8 +25,7 @@ _ATTACHED = "attachment://"
 
 def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[str, Any]:
     """What `sample_run` needs of a sample. `scorer` names a score that has no name."""
-    if not isinstance(sample, dict):
-        raise InputError("SCO-011", "a sample is not an object.", where=where)
+    shaped(sample, dict, "a sample", where)
     number, epoch = sample.get("id"), sample.get("epoch", 1)
     if isinstance(number, bool) or not isinstance(number, int | str) or number == "":
         raise InputError("SCO-011", f"a sample has the id {number!r:.60}.", where=where)
@@ -156,17 +155,10 @@ def _scores(
     sample: dict[str, Any], where: str, tally: ImportTally, scorer: str, words: dict[str, Any]
 ) -> dict[str, Any]:
     """The scores that are numbers; the others are added to `words`."""
-    scores = sample.get("scores")
-    if scores is None and sample.get("score") is not None:
-        scores = {scorer: sample["score"]}
+    what = f"`scores` of the sample {sample.get('id')!r:.60}"
+    scores = optional(sample.get("scores"), dict, what, where)
     if scores is None:
-        return {}
-    if not isinstance(scores, dict):
-        raise InputError(
-            "SCO-011",
-            f"the scores of the sample {sample.get('id')!r:.60} are not an object.",
-            where=where,
-        )
+        scores = {} if sample.get("score") is None else {scorer: sample["score"]}
     made: dict[str, Any] = {}
     for name, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
