@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any
 
 from assay.canon import digest
-from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -161,7 +160,7 @@ class _ReportReader:
         # the survey has checked the shape of both
         given, assertions = case.get("scores") or {}, case.get("assertions") or {}
         scores = self._survey.missing() if case.get("evaluator_failures") else {}
-        scores |= {name: self._value(result, name, at) for name, result in given.items()}
+        scores |= {name: result.get("value") for name, result in given.items()}
         held = {
             name: shaped(result.get("value"), bool, f"{at}.assertions.{name}.value", self._path)
             for name, result in assertions.items()
@@ -234,16 +233,6 @@ class _ReportReader:
         due = self._repeats.setdefault(sample_id, set(range(1, int(number[2]) + 1)))
         due.discard(attempt)
         return sample_id, attempt
-
-    def _value(self, result: dict[str, Any], name: str, at: str) -> Any:
-        value = result.get("value")
-        if value is not None and not is_number(value):
-            raise InputError(
-                "SCO-011",
-                f"{at}.scores.{name}.value must be a number; here it is {value!r:.60}.",
-                where=self._path,
-            )
-        return value
 
     @staticmethod
     def _reason(
