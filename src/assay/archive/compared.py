@@ -66,13 +66,9 @@ class NamedBaseline(Struct):
     evidence_digests: list[str] = []
 
 
-class _SubjectName(Struct, frozen=True):
-    id: str = ""
-
-
 class _RunSubject(Struct, frozen=True):
-    workflow: _SubjectName = _SubjectName()
-    dataset: _SubjectName = _SubjectName()
+    workflow: VersionedName
+    dataset: VersionedName
 
 
 read_named_baseline = Decoder(NamedBaseline).decode

@@ -10,7 +10,7 @@ and no card made from it lets a judge gate.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -163,41 +163,31 @@ def _of_runs(
     pool = LabelPool(ledger, stored, project=project, seed=label_set.draw.seed)
     runs = {run.digest: run.run_id for run in pool.runs.values()}
     rows: list[Label] = []
-    shown: list[str] = []
+    items: list[dict[str, Any]] = []
     sources: Counter[Source] = Counter()
-    for run_id, run, score in _scores(ledger, runs, criterion, project):
-        by_judge = score is not None and score.source is not None and score.source.kind == "llm"
-        raw = score.raw if score is not None and by_judge else None
-        if raw is not None and score is not None and score.source is not None:
-            sources[score.source] += 1
-        rows.append(Label(run_id, people.get(run.digest), raw, run.group))
-        shown.append(run.shown)
-    judged = _judged(stored, sources, label_set.rubric.id, criterion)
-    items = [
-        {"id": row.id, "criterion": criterion, "raw": row.judge, "samples": [{"key": key}]}
-        for row, key in zip(rows, shown, strict=True)
-    ]
+    for run, read in _read_runs(ledger, list(runs), project):
+        score, raw = read.scores.get(criterion), None
+        if score is not None and score.source is not None and score.source.kind == "llm":
+            raw = score.raw
+            sources[score.source] += raw is not None
+        rows.append(Label(runs[run], people.get(run), raw, read.group))
+        # what a judge is shown, so that copies count once
+        key = digest([bytes(read.inputs).decode(), bytes(read.outputs).decode()])
+        items.append(
+            {"id": runs[run], "criterion": criterion, "raw": raw, "samples": [{"key": key}]}
+        )
+    judged = _judged(stored, +sources, label_set.rubric.id, criterion)
     return rows, {**judged, "items": items}
 
 
-class _RowRun(NamedTuple):
-    digest: str
-    group: str | None
-    shown: str
-    """The digest of what a judge is shown of it, so that copies count once."""
-
-
-def _scores(
-    ledger: Ledger, runs: Mapping[str, str], criterion: str, project: str
-) -> Iterator[tuple[str, _RowRun, _JudgedScore | None]]:
-    digests = list(runs)
+def _read_runs(
+    ledger: Ledger, digests: Sequence[str], project: str
+) -> Iterator[tuple[str, _JudgedRun]]:
     for start in range(0, len(digests), _AT_ONCE):
         part = digests[start : start + _AT_ONCE]
         items = ledger.get_many(part, project=project)
         for one in part:
-            read = _read_run(items[one].checked())
-            texts = digest([bytes(read.inputs).decode(), bytes(read.outputs).decode()])
-            yield runs[one], _RowRun(one, read.group, texts), read.scores.get(criterion)
+            yield one, _read_run(items[one].checked())
 
 
 def _judged(

@@ -70,13 +70,6 @@ class RunToLabel(NamedTuple):
     """How far the run is from the nearest floor or the pass line, on 0..1."""
 
 
-class DrawnItems(NamedTuple):
-    """The drawn items, and how they were drawn."""
-
-    items: list[LabelItem]
-    draw: LabelDraw
-
-
 class LabelPool:
     """The runs of an evaluation that may be drawn: one of each sample, chosen by the seed."""
 
@@ -178,8 +171,10 @@ class _Drawable(NamedTuple):
 
 def draw_items(
     pool: LabelPool, other: LabelPool | None, *, how: Draw, n: int, seed: int
-) -> DrawnItems:
-    """Draw items: runs of one pool, or pairs of the same sample from two."""
+) -> tuple[list[LabelItem], LabelDraw]:
+    """Draw items: runs of one pool, or pairs of the same sample from two. Returns them, and how
+    they were drawn.
+    """
     left_out = Counter(pool.left_out)
     if other is None:
         drawable = [
@@ -194,7 +189,7 @@ def draw_items(
     draw = LabelDraw(
         how=how, asked=n, seed=seed, pool=len(drawable), left_out=dict(sorted(left_out.items()))
     )
-    return DrawnItems([one.item for one in drawable[:n]], draw)
+    return [one.item for one in drawable[:n]], draw
 
 
 def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterator[_Drawable]:

@@ -69,9 +69,9 @@ def make_set(
     how = _checked(request, pairs=other is not None)
     pool = LabelPool(ledger, evaluation, project=project, seed=request.seed)
     second = other and LabelPool(ledger, other, project=project, seed=request.seed)
-    drawn = draw_items(pool, second, how=how, n=request.n, seed=request.seed)
-    if not drawn.items:
-        reasons = ", ".join(f"{reason}: {n:,}" for reason, n in drawn.draw.left_out.items() if n)
+    items, draw = draw_items(pool, second, how=how, n=request.n, seed=request.seed)
+    if not items:
+        reasons = ", ".join(f"{reason}: {n:,}" for reason, n in draw.left_out.items() if n)
         raise NotEnoughEvidence(
             "STO-012",
             f"nothing to label in {evaluation.evaluation.name!r} ({reasons or 'no runs'}).",
@@ -90,8 +90,8 @@ def make_set(
             rubric=None if other else _rubric(shelf, pool, request),
             question=(request.question.strip() or DEFINITION) if other else "",
             expected=request.expected,
-            draw=drawn.draw,
-            items=drawn.items,
+            draw=draw,
+            items=items,
         )
     )
 

@@ -119,15 +119,6 @@ def _replayable(grade: Item) -> dict[str, Any]:
     return stored
 
 
-class _GraderKey(NamedTuple):
-    """Everything a grader of stored grades depends on besides the shelf."""
-
-    policy: str
-    selection: bytes
-    basis: tuple[str, ...]
-    """The digests of the cards and of the moment."""
-
-
 class Remaker:
     """Recomputes stored grades, each from its stored evidence with its recorded versions.
 
@@ -137,17 +128,14 @@ class Remaker:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._graders: dict[_GraderKey, Grader] = {}
+        self._graders: dict[tuple[str, bytes, tuple[str, ...]], Grader] = {}
 
     def remake(self, traced: Traced) -> Graded:
         """Recompute a stored grade."""
         evidence = stored_item(traced.evidence, "evidence", traced.grade)
         stored = _replayable(traced.grade)
-        key = _GraderKey(
-            on_shelf(stored.get("policy")),
-            canonical(stored["selection"]),
-            tuple(item.digest for item in traced.basis),
-        )
+        basis = tuple(item.digest for item in traced.basis)  # the cards and the moment
+        key = (on_shelf(stored.get("policy")), canonical(stored["selection"]), basis)
         grader = self._graders.get(key)
         if grader is None:
             cards, now = cards_of(traced)

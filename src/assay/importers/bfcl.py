@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.files.json_stream import stream_lines
 from assay.importers.head import Head
@@ -35,13 +35,6 @@ TOOL = "bfcl"
 _FILE = re.compile(r"(?:BFCL_v\d+_|gorilla_openfunctions_v1_test_)?(.+?)(?:_score|_result)?")
 _NAMED = re.compile(r"BFCL_v\d+_.+_result")
 _BROKEN = "Error during inference"
-
-
-class ScoreCounts(NamedTuple):
-    """The first line of a score file."""
-
-    total: int
-    correct: int
 
 
 def _is_score(head: Head) -> bool:
@@ -116,7 +109,7 @@ def _scored(
 ) -> Iterator[dict[str, Any]]:
     rows = _rows(path)
     where, header = next(rows)
-    counts = _counts(header, where)
+    total, correct = _counts(header, where)
     listed: dict[str, bool] = {}
     for where, row in rows:
         name = name_of(row.get("id"), "`id`", where)
@@ -126,14 +119,14 @@ def _scored(
         tally.read["failures"] += not listed[name]
         yield _failure(origin, name, row, listed[name], wanted, tally)
     failed = sum(not valid for valid in listed.values())
-    if failed > counts.total - counts.correct or len(listed) > counts.total:
+    if failed > total - correct or len(listed) > total:
         raise refused(
-            f"lists {failed:,} failures; its first line says {counts.total - counts.correct:,}.",
+            f"lists {failed:,} failures; its first line says {total - correct:,}.",
             path,
             "Evaluate the results again.",
         )
-    lost = counts.total - counts.correct - failed
-    good = counts.correct - (len(listed) - failed)
+    lost = total - correct - failed
+    good = correct - (len(listed) - failed)
     broken = 0
     if results is not None:
         broken = yield from _passed(origin, results, listed, good + lost, lost, wanted, tally)
@@ -162,8 +155,8 @@ def _scored(
                 scores={"valid": None},
                 reason="counted as failed, and not listed",
             )
-    tally.state("samples", counts.total)
-    tally.state("passed", counts.correct - broken)
+    tally.state("samples", total)
+    tally.state("passed", correct - broken)
 
 
 def _passed(
@@ -202,7 +195,8 @@ def _passed(
     return rest - lost if lost else broken
 
 
-def _counts(header: Mapping[str, Any], where: str) -> ScoreCounts:
+def _counts(header: Mapping[str, Any], where: str) -> tuple[int, int]:
+    """How many items a score file has, and how many of them are correct, by its first line."""
     total = shaped(header.get("total_count"), int, "`total_count`", where)
     correct = shaped(header.get("correct_count"), int, "`correct_count`", where)
     accuracy = header.get("accuracy")
@@ -215,7 +209,7 @@ def _counts(header: Mapping[str, Any], where: str) -> ScoreCounts:
             where,
             "Evaluate the results again.",
         )
-    return ScoreCounts(total, correct)
+    return total, correct
 
 
 def _failure(

@@ -23,7 +23,7 @@ from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import may_be_less
-from assay.importers.parts import amount, is_number, optional, refused, shaped
+from assay.importers.parts import amount, is_number, objects, optional, refused, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, is_immense, sample_run
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
@@ -287,7 +287,7 @@ def _run(
     turns = optional(case.get("turns"), list, "`turns`", path)
     content = {key: case[key] for key in _ASKED if case.get(key) is not None}
     if turns is not None and "scenario" not in case:
-        content["turns"] = [_content(turn) for turn in turns if _role(turn) == "user"]
+        content["turns"] = _said(turns, "user")
     sample_id = digest(content)[7:19]
     attempts[sample_id] += 1
     return sample_run(
@@ -351,15 +351,14 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
 def _inputs(case: dict[str, Any], turns: list[Any] | None) -> dict[str, Any]:
     if turns is None:
         return {"input": case.get("input")} if "input" in case else {}
-    questions = [_content(turn) for turn in turns if _role(turn) == "user"]
     scenario = {"scenario": case["scenario"]} if case.get("scenario") is not None else {}
-    return {"turns": questions, **scenario}
+    return {"turns": _said(turns, "user"), **scenario}
 
 
 def _answer(case: dict[str, Any], turns: list[Any] | None) -> Any:
     if turns is None:
         return case.get("actualOutput")
-    return [_content(turn) for turn in turns if _role(turn) == "assistant"] or None
+    return _said(turns, "assistant") or None
 
 
 def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
@@ -367,12 +366,8 @@ def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
     return None if wanted is None else {"answer": wanted}
 
 
-def _role(turn: Any) -> Any:
-    return turn.get("role") if isinstance(turn, dict) else None
-
-
-def _content(turn: Any) -> Any:
-    return turn.get("content") if isinstance(turn, dict) else None
+def _said(turns: list[Any], role: str) -> list[Any]:
+    return [turn.get("content") for turn in objects(turns) if turn.get("role") == role]
 
 
 def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:

@@ -80,23 +80,17 @@ class _PromptfooFile:
         self.waived: Counter[str] = Counter()
         """Assertions that failed where the test passed all the same."""
         self.counts: Counter[str] = Counter()
-        self.stats: Any = None
-        self.description: Any = None
         self.ids: list[Any] = []
-        self.columns: Any = None
-        """The prompts, with what promptfoo counted for each."""
+        self.header: dict[str, Any] = {}
+        """The description, the counts, and the prompts with what promptfoo counted for each."""
 
     def take(self, key: str, value: Any) -> None:
         if key in ("row", "table"):
             self.counts[key] += 1
             (self.rows if key == "row" else self.table).add(value)
             self._row(value)
-        elif key == "description":
-            self.description = value
-        elif key == "prompts":
-            self.columns = value
-        elif key == "stats":
-            self.stats = value
+        elif key in ("description", "prompts", "stats"):
+            self.header[key] = value
         elif key in ("evalId", "id"):
             self.ids.append(value)
 
@@ -131,7 +125,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 listed = ", ".join(f"{name} on {n:,}" for name, n in survey.waived.most_common(5))
                 tally.note(f"promptfoo passed answers with a failed assertion: {listed}")
         if len(paths) == 1:
-            _state_means(_metrics(survey.columns), tally)
+            _state_means(_metrics(survey.header.get("prompts")), tally)
     if tally.unchecked:
         tally.note(
             f"{tally.unchecked:,} of {tally.samples:,} answers have no assertion; promptfoo passes"
@@ -150,11 +144,11 @@ def _runs(
     for values in survey.rows if survey.counts["row"] else survey.table:
         tally.read["results"] += 1
         yield _run(PromptfooRow(*values), origin, survey, names, wanted, tally, attempts)
-    _state(survey.stats, _metrics(survey.columns), tally)
+    _state(survey.header.get("stats"), _metrics(survey.header.get("prompts")), tally)
 
 
 def _origin(path: str, survey: _PromptfooFile) -> ResultOrigin:
-    text = survey.description
+    text = survey.header.get("description")
     name = text.strip()[:120] if isinstance(text, str) and text.strip() else "promptfoo"
     only = next(iter(survey.providers)) if len(survey.providers) == 1 else ""
     ids = [one for one in survey.ids if isinstance(one, str) and one.strip()]

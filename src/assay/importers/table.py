@@ -349,9 +349,5 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
     return mapping
 
 
-def _never(head: Head) -> bool:
-    """No file is a table by itself: `fitting` asks `takes` where nobody else wants it."""
-    return False
-
-
-IMPORTER = Importer("table", "a table of results, by its columns", _never, _read)
+# no file is a table by itself: `fitting` asks `takes` where nobody else wants it
+IMPORTER = Importer("table", "a table of results, by its columns", lambda head: False, _read)

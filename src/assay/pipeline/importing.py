@@ -55,10 +55,7 @@ class ImportedRuns(NamedTuple):
         reasons = reasons_not_to_grade(self.importer.name, self.tally, where=where)
         if not any(one.n and name not in reasons for name, one in self.tally.metrics.items()):
             self.score_verdicts()
-        made = make_profile(self.importer.name, self.tally, where=where)
-        for note in made.notes:
-            self.tally.note(note)
-        return made.profile
+        return make_profile(self.importer.name, self.tally, where=where)
 
     def score_verdicts(self) -> None:
         """Give each run the tool's verdict as the score `passed`, for results without a metric that

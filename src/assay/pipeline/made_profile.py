@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.importers.column_map import SCORE, column_of
@@ -28,13 +27,6 @@ SHOWN = 200
 """How many characters of an error a message shows."""
 PASSED = "passed"
 """The criterion of results with a verdict and no metric."""
-
-
-class MadeProfile(NamedTuple):
-    """A profile made from metrics, with notes on what it leaves out and assumes."""
-
-    profile: Profile
-    notes: tuple[str, ...]
 
 
 def reasons_not_to_grade(tool: str, tally: ImportTally, *, where: str) -> dict[str, str]:
@@ -74,8 +66,8 @@ def map_option(tally: ImportTally, names: Iterable[str]) -> str:
     return f"--map {shlex.quote(','.join(f'{key}={text}' for key, text in entries.items()))}"
 
 
-def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
-    """The profile for one import."""
+def make_profile(tool: str, tally: ImportTally, *, where: str) -> Profile:
+    """The profile for one import. The tally gets notes on what it leaves out and assumes."""
     gate = gate_name(tool)
     metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
     reasons = reasons_not_to_grade(tool, tally, where=where)
@@ -125,6 +117,8 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         )
     if assumed:
         notes.append(f"assumed that higher is better: {', '.join(assumed)}")
+    for note in notes:
+        tally.note(note)
     made = Profile(
         profile=f"{PREFIX}{tool}",
         version="1",
@@ -139,7 +133,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         made_from=metrics,
         not_graded=list(reasons),
     )
-    return MadeProfile(marked(made), tuple(notes))
+    return marked(made)
 
 
 def _why_not(name: str, tally: ImportTally, gate: str) -> str:
