@@ -114,58 +114,10 @@ def statement(
 
 def stated(document: Mapping[str, Any]) -> dict[str, Any]:
     """The part of the predicate that follows from the document alone."""
-    facts = _facts(document)
-    result = OUTCOMES[facts.outcome]
-    return {
-        "verifier": {
-            "id": VERIFIER,
-            "version": {"scoringSystem": facts.scoring, "gradingSystem": facts.grading},
-        },
-        "policy": {
-            "uri": f"assay:policy/{quote(facts.policy, safe='@._-')}",
-            "digest": {"sha256": facts.digests["policy"]},
-        },
-        "inputAttestations": [
-            {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
-            for name, found in sorted(facts.digests.items())
-            if name != "policy"
-        ],
-        "verificationResult": result,
-        # We don't verify an SLSA level; the specification allows a custom name that says so.
-        "verifiedLevels": [f"ASSAY_{facts.outcome.upper()}" if result == PASSED else FAILED],
-        "assay:outcome": facts.outcome,
-        "assay:gradedBy": facts.graded_by,
-        "assay:terms": facts.terms,
-        "assay:result": {
-            "schema": facts.schema,
-            "digest": {"sha256": digest(document).removeprefix("sha256:")},
-        },
-    }
-
-
-def _resource(one: Subject) -> dict[str, Any]:
-    return {"name": one.name, "digest": {"sha256": one.sha256}}
-
-
-class _Facts(NamedTuple):
-    schema: str
-    outcome: str
-    policy: str
-    digests: dict[str, str]
-    scoring: str
-    grading: str
-    graded_by: dict[str, Any]
-    terms: dict[str, Any]
-
-
-def _facts(document: Mapping[str, Any]) -> _Facts:
     schema = document.get("schema")
     if schema == DECISION_SCHEMA:
-        outcome, source, digests = (
-            _decided(document),
-            document,
-            dict(_digests(document.get("digests"))),
-        )
+        outcome, source = _decided(document), document
+        digests = dict(_digests(document.get("digests")))
     elif schema == GRADES_SCHEMA:
         results = document.get("results") or []
         source = document.get("counts") or {}
@@ -194,10 +146,36 @@ def _facts(document: Mapping[str, Any]) -> _Facts:
             "the document does not name the policy, its digest and the systems it was made under.",
         )
     policy, scoring, grading = map(str, texts)
-    graded_by = dict((document.get("fingerprint") or {}).get("fields") or {})
-    return _Facts(
-        str(schema), outcome, policy, digests, scoring, grading, graded_by, _terms(document)
-    )
+    result = OUTCOMES[outcome]
+    return {
+        "verifier": {
+            "id": VERIFIER,
+            "version": {"scoringSystem": scoring, "gradingSystem": grading},
+        },
+        "policy": {
+            "uri": f"assay:policy/{quote(policy, safe='@._-')}",
+            "digest": {"sha256": digests["policy"]},
+        },
+        "inputAttestations": [
+            {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
+            for name, found in sorted(digests.items())
+            if name != "policy"
+        ],
+        "verificationResult": result,
+        # We don't verify an SLSA level; the specification allows a custom name that says so.
+        "verifiedLevels": [f"ASSAY_{outcome.upper()}" if result == PASSED else FAILED],
+        "assay:outcome": outcome,
+        "assay:gradedBy": dict((document.get("fingerprint") or {}).get("fields") or {}),
+        "assay:terms": _terms(document),
+        "assay:result": {
+            "schema": schema,
+            "digest": {"sha256": digest(document).removeprefix("sha256:")},
+        },
+    }
+
+
+def _resource(one: Subject) -> dict[str, Any]:
+    return {"name": one.name, "digest": {"sha256": one.sha256}}
 
 
 def _terms(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.intervals import wilson
+from assay.stats.power import smallest
 
 MOST_SAMPLES = 10_000_000
 
@@ -122,16 +123,7 @@ def samples_needed(rate: Fraction, bar: PassBar) -> int | None:
         found = wilson(int(rate * n), n, level=bar.confidence or 0.5)
         return found.low is not None and found.low >= bar.least
 
-    high = 1
-    while not reaches(high):
-        high *= 2
-        if high > MOST_SAMPLES:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return high
+    return smallest(reaches, start=1, most=MOST_SAMPLES)
 
 
 def percent(value: Fraction | float) -> str:

@@ -11,7 +11,7 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from assay.installing import install_hint
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _CODE = "REL-007"
+_UNSIGNED = "the attestation is not signed"
 
 
 class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,13 +29,6 @@ class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     sig: str
     keyid: str = ""
-
-
-class Signed(NamedTuple):
-    """Whether the chosen key signed; None if no key was chosen."""
-
-    holds: bool | None
-    reason: str
 
 
 def signed_bytes(payload: bytes, *, payload_type: str = PAYLOAD_TYPE) -> bytes:
@@ -59,20 +53,19 @@ def sign(payload: bytes, key: str) -> dict[str, str]:
 
 def check_signatures(
     signatures: Sequence[Signature], payload: bytes, key: str | None, where: str
-) -> Signed:
-    """Whether one of the signatures was made with the key whose public half is in a PEM file.
+) -> tuple[bool | None, str]:
+    """Whether one of the signatures was made with the key whose public half is in a PEM file, and
+    why.
+
     Without a key nothing is checked; the reason then lists the key ids that the file claims.
     """
     if key is None:
         claimed = ", ".join(one.keyid[:80] or "without a key id" for one in signatures)
-        return Signed(
-            None,
-            "signature not checked:"
-            f" {f'it claims to be signed by {claimed}' if claimed else 'the attestation is not signed'}",  # noqa: E501
-        )
+        state = f"it claims to be signed by {claimed}" if claimed else _UNSIGNED
+        return None, f"signature not checked: {state}"
     public = _public_key(key)
     if not signatures:
-        return Signed(False, "the attestation is not signed")
+        return False, _UNSIGNED
     from cryptography.exceptions import InvalidSignature  # `_public_key` reports a missing extra
 
     own = _key_id(public)
@@ -84,16 +77,11 @@ def check_signatures(
         except InvalidSignature:
             continue
     if not valid:
-        return Signed(
-            False,
-            f"no signature matches the key {own}: someone else signed it, or it was changed since",
-        )
+        why = "someone else signed it, or it was changed since"
+        return False, f"no signature matches the key {own}: {why}"
     others = len(signatures) - 1
-    return Signed(
-        True,
-        "signed with the key"
-        f" {own}{f'; other signatures that were not checked: {others}' if others else ''}",
-    )
+    more = f"; other signatures that were not checked: {others}" if others else ""
+    return True, f"signed with the key {own}{more}"
 
 
 def decoded(text: str, what: str, where: str) -> bytes:

@@ -25,13 +25,9 @@ _CONSTANT = "a rater gave one and the same rating to every item"
 _NONE = "no item was rated by both"
 
 
-class _Paired(NamedTuple):
-    first: list[Number]
-    second: list[Number]
-    reason: str
-
-
-def _paired(first: Sequence[Number | None], second: Sequence[Number | None]) -> _Paired:
+def _paired(
+    first: Sequence[Number | None], second: Sequence[Number | None]
+) -> tuple[list[Number], list[Number], str]:
     """The items that both rated, and why they have no correlation; empty if they have one."""
     if len(first) != len(second):
         raise UsageError(
@@ -46,7 +42,7 @@ def _paired(first: Sequence[Number | None], second: Sequence[Number | None]) -> 
     ]
     xs, ys = [one for one, _ in both], [other for _, other in both]
     reason = _NONE if not both else _CONSTANT if len(set(xs)) < 2 or len(set(ys)) < 2 else ""
-    return _Paired(xs, ys, reason)
+    return xs, ys, reason
 
 
 def pearson(

@@ -9,6 +9,7 @@ baseline.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, erfc, exp, inf, lgamma, log, sqrt
@@ -94,7 +95,7 @@ def samples_for_mean(
             >= power
         )
 
-    return _smallest(reached)
+    return smallest(reached, start=2, most=MAX_SAMPLES)
 
 
 def detectable_mean(
@@ -198,9 +199,9 @@ def power_of_rates(
     """
     _check_rates(gains, losses, margin, level)
     differ = gains + losses
-    if n < 1 or differ == 0:
-        return float(n >= 1 and _tango_shows(0, 0, n, margin, normal_quantile(0.5 + level / 2)))
     z = normal_quantile(0.5 + level / 2)
+    if n < 1 or differ == 0:
+        return float(n >= 1 and tango_statistic(0, 0, n, -margin) > z)
     reach = 9 * sqrt(n * differ * (1 - differ)) + 20
     total = 0.0
     for discordant in range(max(0, int(n * differ - reach)), min(n, int(n * differ + reach)) + 1):
@@ -244,18 +245,11 @@ def _least_gains(discordant: int, n: int, margin: float, z: float) -> int:
     """The fewest gains among the discordant pairs with which the test shows the difference; one
     more than there are pairs if no number does.
     """
-    low, high = 0, discordant + 1
-    while low < high:
-        middle = (low + high) // 2
-        if _tango_shows(middle, discordant - middle, n, margin, z):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _tango_shows(gains: int, losses: int, n: int, margin: float, z: float) -> bool:
-    return tango_statistic(gains, losses, n, -margin) > z
+    return bisect_left(
+        range(discordant + 1),
+        True,
+        key=lambda gains: tango_statistic(gains, discordant - gains, n, -margin) > z,
+    )
 
 
 def _binomial_pmf(k: int, n: int, p: float) -> float:
@@ -292,20 +286,22 @@ def _expected(function: Callable[[float], float], df: float) -> float:
     return total * step / 3
 
 
-def _smallest(reached: Callable[[int], bool]) -> int | None:
-    high = 2
+def smallest(reached: Callable[[int], bool], *, start: int, most: int) -> int | None:
+    """The smallest number from `start` on that reaches something; None if none up to `most` does.
+
+    >>> smallest(lambda n: n * n >= 30, start=1, most=100)
+    6
+    """
+    high = start
     while not reached(high):
-        if high >= MAX_SAMPLES:
+        if high >= most:
             return None
-        high = min(MAX_SAMPLES, high * 2)
+        high = min(most, high * 2)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        if reached(middle):
-            high = middle
-        else:
-            low = middle
-    return max(2, high)
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
 
 
 def _check_mean(sd: float, margin: float, design_effect: float, level: float) -> None:
