@@ -11,7 +11,9 @@ import codecs
 import json
 import re
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from decimal import Decimal
+from io import BytesIO
 from typing import IO, Any
 
 import msgspec
@@ -64,26 +66,20 @@ def stream_json(
     one; every other value comes whole. Where the list is the document itself, its place is `()`.
     `opened` is read in place of the file, such as an entry of an archive; `path` then names it.
     """
-    if opened is not None:
-        yield from _StreamReader(opened, path).document(frozenset(each))
-        return
-    with open_input(path) as stream:
+    with open_input(path) if opened is None else nullcontext(opened) as stream:
         yield from _StreamReader(stream, path).document(frozenset(each))
 
 
 def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tuple[int, Any]]:
     """The documents of a .jsonl file with their line numbers."""
-    if opened is None:
-        with open_input(path) as stream:
-            yield from stream_lines(path, opened=stream)
-        return
-    number = 0
-    while line := opened.readline(MAX_LINE + 1):
-        number += 1
-        if len(line) > MAX_LINE:
-            raise _large(path, number)
-        if not line.isspace():
-            yield number, loads(line, path, number)
+    with open_input(path) if opened is None else nullcontext(opened) as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise _large(path, number)
+            if not line.isspace():
+                yield number, loads(line, path, number)
 
 
 def loads(data: bytes, path: str, line: int | None = None) -> Any:
@@ -95,14 +91,9 @@ def loads(data: bytes, path: str, line: int | None = None) -> Any:
             return value
     except (ValueError, RecursionError):
         pass
-    reader = _StreamReader(_Nothing(), path, _text(data, path, line), line or 1)
+    reader = _StreamReader(BytesIO(), path, _text(data, path, line), line or 1)
     found = [value for _, value in reader.document(frozenset())]
     return found[0]
-
-
-class _Nothing:
-    def read(self, size: int = -1) -> bytes:
-        return b""
 
 
 class _StreamReader:

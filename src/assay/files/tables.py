@@ -12,8 +12,9 @@ import csv
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from decimal import Decimal
+from itertools import chain
 from typing import IO, Any
 
 from assay.errors import InputError, count
@@ -60,7 +61,8 @@ def table_columns(start: bytes, path: str) -> list[str]:
     names in a Parquet file are at its end, so the file itself is opened.
     """
     if start[:4] == PARQUET:
-        return _parquet_columns(path)
+        with _parquet(path, "describe select *") as cursor:  # which reads no row group
+            return [row[0] for row in cursor.fetchall()]
     text = start.decode("utf-8-sig", "replace").lstrip()
     if _SPLIT.match(text):
         return _listed_columns(text)
@@ -171,22 +173,19 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
     """The rows of a CSV file by the names in its first line. Fields are separated by commas, tabs
     or semicolons, whichever the first line has.
     """
-    if opened is None:
-        with open_input(path) as stream:
-            yield from csv_rows(path, opened=stream)
-        return
-    records = csv_records(path, opened=opened)
-    names = _distinct(next(records, ([], 0))[0], path)
-    for fields, line in records:
-        if len(fields) != len(names):
-            raise InputError(
-                "FIL-006",
-                f"the row that ends on line {line} has {len(fields)} instead of"
-                f" {count(len(names), 'column')}.",
-                where=path,
-                fix="Add or remove cells, or quote the values that contain a separator.",
-            )
-        yield dict(zip(names, fields, strict=True)), f"line {line}"
+    with open_input(path) if opened is None else nullcontext(opened) as stream:
+        records = csv_records(path, opened=stream)
+        names = _distinct(next(records, ([], 0))[0], path)
+        for fields, line in records:
+            if len(fields) != len(names):
+                raise InputError(
+                    "FIL-006",
+                    f"the row that ends on line {line} has {len(fields)} instead of"
+                    f" {count(len(names), 'column')}.",
+                    where=path,
+                    fix="Add or remove cells, or quote the values that contain a separator.",
+                )
+            yield dict(zip(names, fields, strict=True)), f"line {line}"
 
 
 def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], int]]:
@@ -197,7 +196,7 @@ def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], in
         raise InputError("FIL-005", "the file is empty.", where=path)
     limit = csv.field_size_limit(MAX_FIELD)
     try:
-        reader = csv.reader(_again(first, lines), delimiter=_separator(first), strict=True)
+        reader = csv.reader(chain([first], lines), delimiter=_separator(first), strict=True)
         for fields in reader:
             if fields:
                 yield fields, reader.line_num
@@ -208,11 +207,6 @@ def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], in
         ) from None
     finally:
         csv.field_size_limit(limit)
-
-
-def _again(first: str, lines: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from lines
 
 
 def _separator(line: str) -> str:
@@ -266,11 +260,6 @@ def parquet_rows(path: str) -> Rows:
             for row in batch:
                 number += 1
                 yield plain_cell(dict(zip(names, row, strict=True))), f"row {number}"
-
-
-def _parquet_columns(path: str) -> list[str]:
-    with _parquet(path, "describe select *") as cursor:  # which reads no row group
-        return [row[0] for row in cursor.fetchall()]
 
 
 @contextmanager

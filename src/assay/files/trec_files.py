@@ -70,10 +70,6 @@ class _Shape(NamedTuple, Generic[T]):
     fix: str
 
 
-def _is_grade(value: int) -> bool:
-    return -MAX_GRADE <= value <= MAX_GRADE
-
-
 def _whole(field: bytes) -> int:
     return int(field[: MAX_DIGITS + 4])  # more digits are out of range anyway, and slow to read
 
@@ -84,7 +80,7 @@ _JUDGEMENT = _Shape(
     "a judgement has 4: query, iteration, document, grade",
     3,
     _whole,
-    _is_grade,
+    lambda value: -MAX_GRADE <= value <= MAX_GRADE,
     "the grade '{}' is not a whole number.",
     "trec_eval would read a part, or 0.",
 )
