@@ -13,6 +13,7 @@ import pytest
 
 from assay.archive.release_settings import ReleaseSettings
 from assay.cli.ledger_checks import replayable
+from assay.cli.main import run as command
 from assay.library.shelf import Shelf
 from assay.release.policy import Bars
 from assay.server import jobs as server_jobs
@@ -538,3 +539,7 @@ def test_a_request_may_name_the_rules_of_assay_yaml_that_are_files(tmp_path: Pat
         refused = api.post("/decisions", {**sides, "policy": "release"})
         assert "the release policy of assay.yaml is 'ship@1', not 'release'." in refused.text
         assert api.post("/runs?profile=theirs", run("rag")).status_code == 422
+    with serving(f"{tmp_path}/l2.db", release=ReleaseSettings(profile=files["ours"])) as api:
+        assert api.post("/evaluations", {"name": "posted", "runs": faq(2, 3)}).status_code == 201
+    Path(files["ours"]).unlink()  # the ledger has it
+    assert command(["ledger", "replay", "posted", "--db", f"{tmp_path}/l2.db"]) == 0

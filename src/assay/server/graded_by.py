@@ -45,14 +45,18 @@ def _rules(services: Services, named: Mapping[str, str | None]) -> dict[str, Any
 
 
 def own_profile(services: Services) -> dict[str, Any]:
-    """The profile with what the scorers of assay.yaml add, as an evaluation keeps it to be replayed
-    and compared: no shelf has it.
+    """The profile of assay.yaml, as an evaluation keeps it to be replayed and compared, if no shelf
+    has it: with what scorers add, or a file of the project.
     """
     own = services.settings.release
-    if own.extended is None:
+    if own.extended is not None:
+        profile = services.shelf.load("profiles", own.extended)
+        return {"own_profile": {"profile": profile, "rubric": own.rubric}}
+    if own.profile is None:
         return {}
-    profile = services.shelf.load("profiles", own.extended)
-    return {"own_profile": {"profile": profile, "rubric": own.rubric}}
+    shelf, profile = services.shelf, services.shelf.load("profiles", own.profile)
+    on_it = any(entry.id == profile.id for entry in shelf.entries("profiles"))
+    return {} if on_it else {"project_profile": profile}
 
 
 def library_digest(services: Services, named: Mapping[str, str | None]) -> str:
