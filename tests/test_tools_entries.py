@@ -736,6 +736,12 @@ def test_an_entry_of_the_reference_program_is_read_into_the_published_form() -> 
     assert not lost & read.keys()
 
 
+@each("spoiled", [lambda answers: [*answers, "fail"], lambda answers: {"0": answers[0]}])
+def test_an_answer_that_is_no_object_is_not_dropped_from_a_legacy_entry(spoiled: Any) -> None:
+    given = legacy()
+    assert not schema_valid(upgrade({**given, "gradings": spoiled(given["gradings"])}))
+
+
 @pytest.mark.req("F-018")
 def test_a_legacy_n_a_without_a_reason_is_read_with_the_first_one() -> None:
     given = legacy()

@@ -183,7 +183,7 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
         return VetoCheck(
             "malicious-module",
             UNDETERMINED,
-            f"only a run would show which module is asked for: {'; '.join(computed)}",
+            f"a module's name is computed, so no list can clear it: {'; '.join(computed)}",
             evidence,
         )
     reporting = sorted(

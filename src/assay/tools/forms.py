@@ -178,9 +178,8 @@ def upgrade(entry: dict[str, Any]) -> dict[str, Any]:
             del made[key]
     answers = made.get("gradings")
     made["gradings"] = [
-        _upgraded(answer, grader, created)
-        for answer in (answers if isinstance(answers, list) else [])
-        if isinstance(answer, dict)
+        _upgraded(answer, grader, created) if isinstance(answer, dict) else answer
+        for answer in (answers if isinstance(answers, list) else [answers])
     ]
     veto = made.setdefault("categoricalVeto", None)
     if isinstance(veto, dict) and isinstance(veto.get("evidence"), dict):
