@@ -190,6 +190,39 @@ def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> 
     swapped = tests("swapped", lambda n: a | {"C": scored(1, True)} if n else a, **files)
     assert "lost the check B" in decided(swapped, part)
     decided(tests("gone", lambda _: a, **files), part)
+    strict = tests("strict", lambda _: a)
+    loose = tests("loose", lambda _: {"A": scored(1, True, flaky=True)})
+    assert "lost the check A" in decided(loose, strict)
+
+
+def test_a_flaky_metric_fails_no_case_and_keeps_its_score(tmp_path) -> None:
+    for bad, score in (
+        (scored(0.2, False), Decimal("0.2")),
+        (scored(None, False, error="!"), None),
+    ):
+        runs, tally = read(tmp_path, case("x", A=scored(1, True), B={**bad, "flaky": True}))
+        assert raw(runs[0]) == {"A": 1, "B": score}
+        assert runs[0]["gates"][GATE]["passed"] is True
+        assert any("marked as flaky: B on 1" in note for note in tally.notes)
+
+
+def test_metrics_of_spans_and_expectations_belong_to_their_case(tmp_path) -> None:
+    def traced(asked: str, success: bool, *metrics: dict) -> dict:
+        span = {"output": "from the span", "metricsData": list(metrics)}
+        made = {**case(asked, success), "trace": {"agentSpans": [span], "llmSpans": []}}
+        return {key: value for key, value in made.items() if key != "actualOutput"}
+
+    good, bad = ({"name": "Hit", **scored(n, n > 0)} for n in (1, 0))
+    runs, tally = read(tmp_path, traced("1", True, good), traced("2", False, good, bad))
+    assert [raw(run) for run in runs] == [{"Hit": 1}, {"Hit": 0}]
+    assert runs[0]["outputs"] == {"answer": "from the span"}
+    assert not tally.unchecked
+    with pytest.raises(InputError, match=r"`success` true, and its 'Hit' failed"):
+        read(tmp_path, traced("1", True, bad))
+    verdict = {"success": False, "score": 0.5, "evaluationModel": "gpt-4o", "verdicts": []}
+    runs, tally = read(tmp_path, {**case("1", False), "expectationsData": verdict})
+    assert raw(runs[0]) == {"Expectations": Decimal("0.5")}
+    assert runs[0]["scores"]["Expectations"]["source"]["kind"] == "llm"
 
 
 def test_unmeasured_cases_have_no_score_and_repeats_are_attempts(tmp_path) -> None:

@@ -15,16 +15,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_stream import stream_json
+from assay.importers.deepeval_cases import CaseMetric, answer_of, is_uneven, measured_in
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import may_be_less
 from assay.importers.parts import amount, is_number, objects, optional, refused, shaped
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, is_immense, sample_run
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
 from assay.records.evidence import CHECKS
@@ -52,25 +53,6 @@ def _fits(head: Head) -> bool:
     )
 
 
-class CaseMetric(NamedTuple):
-    """What one metric made of one case."""
-
-    name: str
-    score: Any
-    threshold: Any
-    success: bool | None
-    error: str | None
-    reason: str
-
-    @property
-    def is_lower(self) -> bool | None:
-        """Whether its verdict shows that lower is better; None if it doesn't show either."""
-        known = is_number(self.score) and is_number(self.threshold) and self.success is not None
-        if not known or self.error or self.score == self.threshold:
-            return None
-        return self.success is (self.score < self.threshold)
-
-
 def _parts(path: str) -> Iterator[tuple[str, Any]]:
     """The cases of a file, and the rest of it by its keys."""
     for place, value in stream_json(path, _EACH):
@@ -85,28 +67,6 @@ def _parts(path: str) -> Iterator[tuple[str, Any]]:
             shaped(value, dict, "the file", path)
 
 
-def _measured(case: dict[str, Any], path: str) -> list[CaseMetric]:
-    made = []
-    for one in optional(case.get("metricsData"), list, "`metricsData`", path) or []:
-        metric = shaped(one, dict, "a metric", path)
-        name = shaped(metric.get("name"), str, "the `name` of a metric", path)
-        success = optional(metric.get("success"), bool, "`success`", path)
-        error = metric.get("error")
-        score, line = None if error else metric.get("score"), metric.get("threshold")
-        for what, value in (("score", score), ("threshold", line)):
-            if is_number(value) and is_immense(value):
-                raise refused(f"the {what} of {name[:60]!r} is out of range.", path, "")
-        if score is not None and not is_number(score):
-            raise InputError(
-                "SCO-011",
-                f"a case has {score!r:.60} as its {name[:60]!r}; a score is a number.",
-                where=path,
-            )
-        reason = str(error or metric.get("reason") or "")
-        made.append(CaseMetric(name, score, line, success, str(error) if error else None, reason))
-    return made
-
-
 class _TestRun:
     """What the whole file shows, before its cases become runs."""
 
@@ -114,7 +74,11 @@ class _TestRun:
         self.path, self.spool = path, spool
         self.header: dict[str, Any] = {}
         self.cases = self.open = self.traces = 0
+        self.uneven = False
+        """Whether each case may have its own metrics."""
         self.counts: Counter[str] = Counter()
+        self.excused: Counter[str] = Counter()
+        """Failures of metrics that were marked as flaky, so that they don't fail their case."""
         self.judged: dict[str, set[str]] = {}
         """The models that each metric asks, where it does."""
         self.votes: dict[str, dict[bool, int]] = {}
@@ -133,12 +97,15 @@ class _TestRun:
         self.traces += case.get("trace") is not None
         self.open += case.get("success") is None
         self.talks.add("turns" in case)
-        measured = _measured(case, self.path)
-        self.spool.add([{key: case[key] for key in _KEPT if key in case}, measured])
-        for entry in case.get("metricsData") or ():
-            if model := entry.get("evaluationModel"):
-                self.judged.setdefault(entry["name"], set()).add(str(model)[:100])
+        self.uneven = self.uneven or is_uneven(case)
+        measured = measured_in(case, self.path)
+        kept = {key: case[key] for key in _KEPT if key in case}
+        self.spool.add([{**kept, "actualOutput": answer_of(case)}, measured])
         for one in measured:
+            if one.model:
+                self.judged.setdefault(one.name, set()).add(one.model)
+            if one.flaky and (one.error or one.success is False):
+                self.excused[one.name] += 1
             if (lower := one.is_lower) is not None:
                 self._vote(one, lower)
         self.counts.update(dict.fromkeys(one.name for one in measured).keys())
@@ -183,7 +150,7 @@ class _TestRun:
     @cached_property
     def criteria(self) -> list[str]:
         """The metrics that every case must have."""
-        if "testFile" in self.header or len(self.talks) > 1:
+        if self.uneven or "testFile" in self.header or len(self.talks) > 1:
             return [name for name, count in self.counts.items() if count == self.cases]
         return list(self.counts)
 
@@ -247,6 +214,9 @@ def _note(run: _TestRun, tally: ImportTally) -> None:
     tally.doubts |= {run.label(name): why for name in lower if name not in sure}
     if sure:
         tally.note(f"lower is better, so 1 - score is graded: {', '.join(sure[:5])}")
+    if run.excused:
+        listed = ", ".join(f"{name} on {n:,}" for name, n in run.excused.most_common(5))
+        tally.note(f"deepeval passed cases with a failed metric that is marked as flaky: {listed}")
     if run.traces:
         tally.dropped["traces"] += run.traces
 
@@ -271,8 +241,8 @@ def _run(
 ) -> dict[str, Any]:
     path = run.path
     success = optional(case.get("success"), bool, "`success`", path)
-    errors = [one for one in measured if one.error]
-    failures = [one for one in measured if one.success is False and not one.error]
+    errors = [one for one in measured if one.error and not one.flaky]
+    failures = [one for one in measured if one.success is False and not (one.error or one.flaky)]
     if success and (bad := failures or errors):
         raise refused(
             f"a case has `success` true, and its {bad[0].name[:60]!r} failed.",
@@ -336,11 +306,13 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
         return named
     checks: dict[str, Any] = {}
     for one in measured:
+        if one.flaky:  # it fails no case, so it can't replace a metric that does
+            continue
         bar = run.graded(one.name, one.threshold) if is_number(one.threshold) else 0
         label = run.label(one.name)
         checks[label] = min(bar, checks.get(label, bar))
     if run.has_own:  # more metrics would make another mean
-        checks[f"mean of {len(checks)} metrics"] = 0
+        checks[f"mean of {len({one.name for one in measured})} metrics"] = 0
     for one in measured:
         if models := run.judged.get(one.name):
             checks[f"{run.label(one.name)} by {' and '.join(sorted(models))}"] = 0
