@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+from contextlib import chdir
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -711,6 +712,12 @@ def test_a_decision_says_that_an_evaluation_was_graded_otherwise_when_it_was_sto
     assert said.replace("cand", "base", 1) in done.err
     decision = json.loads((tmp_path / "d.json").read_text())
     assert decision["notes"][:2] == [said, said.replace("cand", "base", 1)]
+    assert two("baseline", "set", "production", "base").code == 0
+    named = two("gate", "cand", "--baseline", "production", "--profile", "rag@2", "--json").json()
+    assert named["notes"][1].startswith("baseline production@1 was graded by profile code-repair@2")
+    with chdir(tmp_path):
+        for baseline, command in (("base", decision), ("production", named)):
+            assert gate("cand", baseline, profile="rag@2").decision.notes == command["notes"]
     assert "- graded by: `rag@2`" in (tmp_path / "d.md").read_text()
     for page in ("d.md", "d.html"):
         assert said in (tmp_path / page).read_text()

@@ -11,7 +11,14 @@ from assay.api.sources import OTHER_RULES, Source, SourceReader
 from assay.archive.evaluation_choice import refuse_other_scale
 from assay.errors import InputError, NotEnoughEvidence, raise_faults
 from assay.files.json_files import Document, Unread
-from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of
+from assay.pipeline.deciding import (
+    Terms,
+    check_kept_age,
+    decide,
+    declared,
+    regraded_note,
+    side_of,
+)
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.release.baseline import check_age
@@ -154,13 +161,17 @@ def gate(
         name = baseline.name if isinstance(baseline, EvaluationOutcome) else baseline
         check_kept_age({"name": name, "made_at": base.made_at}, rules, where=name)
     sides = side_of(new, grader, name="candidate"), side_of(old, grader, name="baseline")
+    notes = [note for side in (new, old) for note in reader.regraded_notes(side, grader)]
     if reader.taken is not None:
         named = {*given, *(("rubric",) if "profile" in given else ())}
-        check_kept_rules(
-            reader.taken.record, sides[1], name=reader.taken.name, given=named, fix=OTHER_RULES
+        name = reader.taken.name
+        changed = check_kept_rules(
+            reader.taken.record, sides[1], name=name, given=named, fix=OTHER_RULES
         )
+        if changed is not None:
+            notes.append(regraded_note(name, *changed, kind="baseline"))
     plan, samples = declared(None, rules, looks=1, slices=())
-    terms = Terms(allow_unpaired, plan=plan, samples=samples)
+    terms = Terms(allow_unpaired, plan=plan, samples=samples, regraded=tuple(notes))
     return GateOutcome(decide(sides[0], sides[1], rules, grader, terms=terms))
 
 

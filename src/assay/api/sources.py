@@ -28,6 +28,7 @@ from assay.archive.evaluations import (
     ambiguous,
     described,
     find_evaluation,
+    first_grade,
     need_evaluation,
     stored_runs,
     versions_of,
@@ -40,12 +41,14 @@ from assay.importers.known import fitting
 from assay.importers.parts import head_of
 from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
+from assay.pipeline.regraded import regraded_in
 from assay.registry import is_path
 from assay.release.baseline import StoredBaseline, find, names, refuse_exam
 from assay.running.post_run import required_profile
 from assay.scoring.profile import Profile, load_profile
 
 if TYPE_CHECKING:
+    from assay.pipeline.grading import Grader
     from assay.running.config import ReleaseBars
     from assay.store.ledger import Ledger
 
@@ -89,6 +92,8 @@ class SourceReader:
         """The stored evaluation that was read last."""
         self.taken: StoredBaseline | None = None
         """The stored baseline that was read by its name."""
+        self._first_grades: dict[str, Any] = {}
+        """By reference, the first grade that each evaluation was stored with."""
 
     @cached_property
     def _config(self) -> Configured:
@@ -216,6 +221,15 @@ class SourceReader:
             self.stored = _Stored(f"the baseline {self.taken.name}", made, None)
         yield from stream_documents(self.taken.path)
 
+    def regraded_notes(self, side: Sequence[Document | Unread], grader: Grader) -> list[str]:
+        """A note if a side is an evaluation that was graded by something else when it was
+        stored.
+        """
+        name = side[0].file if side and isinstance(side[0], Document) else ""
+        before = self._first_grades.get(name)
+        note = "" if before is None else regraded_in(name, before, side, grader)
+        return [note] if note else []
+
     def _refuse_evaluation(self, name: str) -> None:
         """Refuse the name of a stored baseline that an evaluation has too."""
         if self._store is None and find_upwards(LEDGER) is None:
@@ -254,6 +268,7 @@ class SourceReader:
                 raise ambiguous(reference, "a baseline in the ledger", described(found))
             evaluation = found.evaluation
             self.stored = _Stored(evaluation.name, evaluation.settings, evaluation.started)
+            self._first_grades[reference] = first_grade(ledger, found, project=project)
             for item in stored_runs(ledger, found, project=project):
                 yield Document(item.tree(), reference)
 
