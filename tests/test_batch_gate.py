@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,7 @@ SIDES = {
             ]
             for name, tag in REPEATED.items()
         },
+        "flaky": [*TAGGED[:2], with_gates({**TAGGED[0], "attempt": 2}, "0")],
         "summed": [
             {**row, "gates": {**row["gates"], "own": n % 9 > 0}}
             for n, row in enumerate(runs(1, drop=0.3))
@@ -352,6 +354,20 @@ def test_a_slice_column_that_repeats_disagree_on_is_refused_and_one_batch_twice_
         assert ("1 sample of the baseline differ in 'tag'" in done.err) == (name != "same")
         assert done.code == (0 if name == "same" else 3), done.err
         assert ("SAME EVIDENCE" in done.out) == (name == "same")
+
+
+def test_flaky_samples_of_batches_have_intervals_at_the_level_of_the_policy(
+    tmp_path: Path, assay: Any
+) -> None:
+    made = batch(tmp_path / "flaky.parquet", "flaky")
+    policy = tmp_path / "ninety@1.yaml"
+    shelf = Path(str(files("assay.library") / "policies" / "release@1.yaml")).read_text()
+    policy.write_text(
+        shelf.replace("policy: release", "policy: ninety").replace("level: 0.95", "level: 0.90")
+    )
+    done = assay("gate", made, "--baseline", made, "--release-policy", policy, "--json")
+    flaky = done.json()["flaky"]
+    assert [(one["sample"], one["rate"]["level"]) for one in flaky] == [("s00", 0.9)] * 2
 
 
 def test_an_attempt_that_is_not_a_whole_number_is_refused_by_name(

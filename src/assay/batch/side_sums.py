@@ -92,10 +92,13 @@ def side_sums(
     *,
     where: str,
     name: str,
+    level: float = 0.95,
 ) -> SideSums:
-    """The summary of a batch; refuses one that can't be trusted."""
+    """The summary of a batch; refuses one that can't be trusted. `level` is for the pass rates of
+    flaky samples.
+    """
     samples = SideCheck(engine, query, side, where, name).check()
-    return _BatchSums(engine, query, side, samples).sums()
+    return _BatchSums(engine, query, side, samples).sums(level)
 
 
 def unscored_runs(
@@ -138,7 +141,7 @@ class _BatchSums:
         with_runs = f"WITH runs AS ({self.query.runs(self.side, 'grade', 'missing AS absent')})"
         return ask(self.engine, f"{with_runs} {select}")
 
-    def sums(self) -> SideSums:
+    def sums(self, level: float) -> SideSums:
         gates = [count_if(f"g{index} = 1") for index, _ in self.query.gates]
         undetermined = [count_if(f"u{index} = 1") for index, _ in self.query.gates]
         open_gates = any_of(f"u{index} = 1" for index, _ in self.query.gates)
@@ -207,7 +210,7 @@ class _BatchSums:
             scoring_system=self.plan.scoring_system,
             grading_system=self.plan.grading_system,
         )
-        return SideSums(n, self.samples.samples, block, self._flaky(), self.samples.flaky)
+        return SideSums(n, self.samples.samples, block, self._flaky(level), self.samples.flaky)
 
     def _reasons(self) -> list[tuple[str, str]]:
         """Why runs fail, in words, and the condition of each."""
@@ -290,7 +293,7 @@ class _BatchSums:
             missing=sums.missing,
         )
 
-    def _flaky(self) -> list[FlakyItem]:
+    def _flaky(self, level: float) -> list[FlakyItem]:
         if not self.samples.flaky:
             return []
         rows = self._rows(
@@ -299,7 +302,7 @@ class _BatchSums:
             f" ORDER BY sample LIMIT {SHOWN}"
         )
         return [
-            FlakyItem(sample, int(m), int(passes), wilson(int(passes), int(m)))
+            FlakyItem(sample, int(m), int(passes), wilson(int(passes), int(m), level=level))
             for sample, m, passes in rows
         ]
 

@@ -213,7 +213,7 @@ def decide_batches(
         slices=slices,
     )
     summed = [
-        side_sums(engine, query, view, where=side.path, name=name)
+        side_sums(engine, query, view, where=side.path, name=name, level=rules.level)
         for view, side, name in zip(
             views, (candidate, baseline), ("candidate", "baseline"), strict=True
         )
