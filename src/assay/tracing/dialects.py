@@ -21,6 +21,7 @@ from assay.tracing.payloads import (
     response_metadata,
     tool_of,
 )
+from assay.tracing.rules import reported_cost
 from assay.tracing.spans import Kind, Meaning, Span, amount, count, mapping, name, text, tree
 
 _OPERATIONS: dict[str, Kind] = {
@@ -94,14 +95,16 @@ def meaning(span: Span) -> Meaning:
     graph = _graph(span.attributes)
     kind = _kind(span, graph)
     node = name(graph.get("langgraph_node"))
-    tool = tool_of(span, read) if kind == "tool" else None
+    own: dict[str, Any] = (
+        tool_of(span, read) if kind == "tool" else {"name": _name(span, kind, node)}
+    )
+    own["error"] = _error(span) or own.get("error")
     speaks = kind in ("model", "agent")
     answer = response_metadata(span.attributes) if kind == "model" else {}
     # structured output: the only tool that the model is shown is the format of its answer
     is_form = "ls_structured_output_format" in graph
     return Meaning(
         kind=kind,
-        name=_name(span, kind, node) if tool is None else tool.name,
         agent=read.first(name, ("gen_ai.agent.name", "agent.name"))
         or (name(graph.get("lc_agent_name")) if kind == "model" else None),
         model=_model(read, answer) if speaks else None,
@@ -109,22 +112,18 @@ def meaning(span: Span) -> Meaning:
         output_tokens=read.first(count, _TOKENS_OUT),
         total_tokens=read.first(count, _TOKENS),
         cost_usd=_cost(read, answer),
-        arguments=None if tool is None else tool.arguments,
-        call_id=None if tool is None else tool.call_id,
-        error=_error(span) or (None if tool is None else tool.error),
         documents=documents_of(span.attributes) if kind == "retrieval" else None,
         calls=None if not speaks else () if is_form else calls_of(span.attributes),
         asks_for_tools=(
             None if not speaks else False if is_form else asks_for_tools(span.attributes)
         ),
         offered=offered_of(span.attributes) if speaks else None,
-        valid=None if tool is None else tool.valid,
-        refused=tool is not None and tool.refused,
         refusals=refusals_of(span.attributes) if kind == "agent" else (),
         execution=name(graph.get("langgraph_checkpoint_ns")),
         superstep=count(graph.get("langgraph_step")),
         sources=_sources(graph.get("langgraph_triggers")),
         unreadable=tuple(read.unreadable),
+        **own,
     )
 
 
@@ -271,12 +270,7 @@ def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
         whole = sum(parts)
     if whole is not None:
         return whole
-    reported = (
-        amount(place.get(key))
-        for place in (answer, mapping(answer.get("token_usage")))
-        for key in ("cost_usd", "total_cost", "cost")
-    )
-    return next((cost for cost in reported if cost is not None), None)
+    return reported_cost([answer, mapping(answer.get("token_usage"))])
 
 
 def _error(span: Span) -> str | None:

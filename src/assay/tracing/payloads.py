@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.tracing.rules import offered_tools, passage_id
 from assay.tracing.spans import RequestedCall, RetrievedDocument, Span, amount, name, text, tree
@@ -45,19 +45,8 @@ class Reader:
         return None
 
 
-class ToolSpan(NamedTuple):
-    """The contents of a tool's span."""
-
-    name: str
-    arguments: Any
-    call_id: str | None
-    error: str | None
-    valid: bool | None
-    refused: bool
-
-
-def tool_of(span: Span, read: Reader) -> ToolSpan:
-    """The tool that ran, its arguments, and how it ended."""
+def tool_of(span: Span, read: Reader) -> dict[str, Any]:
+    """The tool that ran, its arguments, and how it ended, as fields of a `Meaning`."""
     attributes = span.attributes
     keys = ("gen_ai.tool.name", "tool.name", "tool_call.function.name", "traceloop.entity.name")
     given = next(
@@ -88,15 +77,14 @@ def tool_of(span: Span, read: Reader) -> ToolSpan:
         answer.get("tool_call_id")
     )
     valid = attributes.get("assay.tool.valid")
-    called = read.first(name, keys) or name(span.name) or "unnamed"
-    return ToolSpan(
-        called,
-        _arguments(given),
-        call_id,
-        failed,
-        valid if isinstance(valid, bool) else None,
-        _is_refused(span),
-    )
+    return {
+        "name": read.first(name, keys) or name(span.name) or "unnamed",
+        "arguments": _arguments(given),
+        "call_id": call_id,
+        "error": failed,
+        "valid": valid if isinstance(valid, bool) else None,
+        "refused": _is_refused(span),
+    }
 
 
 def _is_refused(span: Span) -> bool:

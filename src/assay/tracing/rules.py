@@ -20,12 +20,13 @@ and a grade would then depend on how its evidence arrived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
 from assay.records.contract import check
-from assay.tracing.spans import RequestedCall
+from assay.tracing.spans import RequestedCall, amount
 
 T = TypeVar("T")
 BROKEN = "the arguments break the tool's schema"
@@ -33,7 +34,7 @@ UNKNOWN = "no tool of this name was offered"
 NOT_RUN = "the tool was not run"
 
 
-# --- handoffs and retries
+# --- handoffs
 
 
 def agents_before(
@@ -62,30 +63,6 @@ def agents_before(
     return list(agents)
 
 
-class Tries:
-    """The models and agents that failed inside one step.
-
-    >>> tries = Tries()
-    >>> tries.begins("m"), tries.fails("m"), tries.begins("m"), tries.begins("m")
-    (False, None, True, False)
-    """
-
-    __slots__ = ("_broken",)
-
-    def __init__(self) -> None:
-        self._broken: set[Hashable] = set()
-
-    def begins(self, unit: Hashable) -> bool:
-        """Whether this is a retry: the same unit failed and has not begun again since."""
-        again = unit in self._broken
-        self._broken.discard(unit)
-        return again
-
-    def fails(self, unit: Hashable) -> None:
-        """A unit failed."""
-        self._broken.add(unit)
-
-
 # --- calls
 
 
@@ -106,13 +83,6 @@ def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]
     return [(moment, index) for index, moment in enumerate(reversed(moments))]
 
 
-class CallVerdict(NamedTuple):
-    """Whether a call is valid, and what is wrong with it."""
-
-    valid: bool | None
-    error: str | None
-
-
 def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None:
     """Whether arguments keep a schema; `otherwise` without a usable schema.
 
@@ -130,9 +100,11 @@ def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None
     return otherwise if verdict is None else verdict
 
 
-def verdict_if_not_run(call: RequestedCall, offered: Mapping[str, Any] | None) -> CallVerdict:
-    """The verdict on a call that was requested and never run: the tool doesn't exist, the arguments
-    were refused, or the run ended first.
+def verdict_if_not_run(
+    call: RequestedCall, offered: Mapping[str, Any] | None
+) -> tuple[bool | None, str]:
+    """Whether a call that was requested and never run is valid, and what is wrong with it: the tool
+    doesn't exist, the arguments were refused, or the run ended first.
     """
     unknown = offered is not None and call.name not in offered
     schema = None if unknown or offered is None else offered[call.name]
@@ -141,7 +113,7 @@ def verdict_if_not_run(call: RequestedCall, offered: Mapping[str, Any] | None) -
         if unknown or isinstance(call.arguments, str)
         else keeps(schema, call.arguments, otherwise=None)
     )
-    return CallVerdict(valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN)
+    return valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN
 
 
 def offered_tools(tools: Any) -> dict[str, Any] | None:
@@ -164,6 +136,22 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
         if isinstance(function, dict) and isinstance(function.get("name"), str):
             schemas[function["name"]] = function.get("parameters", function.get("input_schema"))
     return schemas if schemas or not tools else None
+
+
+# --- costs
+
+
+def reported_cost(places: Iterable[Any]) -> int | Decimal | None:
+    """What a model call cost: the first amount that its provider reports in one of these objects,
+    under any of the usual names; None if there is none.
+    """
+    costs = (
+        amount(place.get(key))
+        for place in places
+        if isinstance(place, Mapping)
+        for key in ("cost_usd", "total_cost", "cost")
+    )
+    return next((cost for cost in costs if cost is not None), None)
 
 
 # --- passages

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from assay.tracing.content import reported_tokens
 from assay.tracing.failures import failure
-from assay.tracing.rules import Tries
 from assay.tracing.spans import Meaning
 from assay.tracing.trace import Trace
 
@@ -252,7 +251,7 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
                     key,
                 )
             )
-    tries, count = Tries(), 0
+    failed, count = set(), 0  # a retry is a unit that failed and has not begun again since
     for _, what, key in sorted(events):
         unit = (
             trace.up[key],
@@ -260,9 +259,10 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
             trace.means[key].name if trace.kinds[key] == "agent" else "",
         )
         if what == 1:
-            count += tries.begins(unit)
+            count += unit in failed
+            failed.discard(unit)
         else:
-            tries.fails(unit)
+            failed.add(unit)
     return count
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from assay.tracing.rules import BROKEN, CallVerdict, keeps, made_at, verdict_if_not_run
-from assay.tracing.spans import Meaning, RequestedCall
+from assay.tracing.rules import BROKEN, keeps, made_at, verdict_if_not_run
+from assay.tracing.spans import RequestedCall
 from assay.tracing.steps import TracedStep
 from assay.tracing.trace import Trace
 
@@ -75,7 +75,16 @@ def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | 
             else _not_executed(request, names, refused)
         )
         calls.append((places[index], request.speaker, record))
-    if not calls and not (speakers and all(_requested_none(trace.means[key]) for key in speakers)):
+    # a model is known to have requested none if its answer or its finish reason is recorded, or if
+    # it failed before it answered
+    said = [trace.means[key] for key in speakers]
+    if not calls and not (
+        said
+        and all(
+            meant.calls is not None or meant.asks_for_tools is False or meant.error is not None
+            for meant in said
+        )
+    ):
         return None
     return [
         record
@@ -97,13 +106,6 @@ def _places(
         ]
         places += made_at(speaker.start_ns if speaker.end_ns is None else speaker.end_ns, began)
     return places
-
-
-def _requested_none(meant: Meaning) -> bool:
-    """Whether a model without requested calls is known to have none: its answer or its finish
-    reason is recorded, or it failed before it answered.
-    """
-    return meant.calls is not None or meant.asks_for_tools is False or meant.error is not None
 
 
 def _paired(trace: Trace, requests: list[_Request], done: list[str]) -> dict[str, int]:
@@ -186,7 +188,8 @@ def _executed(
         meant.name,
         arguments,
         call_id,
-        CallVerdict(valid, BROKEN if meant.refused else trace.error(key)),
+        valid,
+        BROKEN if meant.refused else trace.error(key),
     )
 
 
@@ -194,12 +197,12 @@ def _not_executed(
     request: _Request, names: Mapping[str, str], refused: set[tuple[str | None, str]]
 ) -> dict[str, Any]:
     call, step = request.call, names.get(request.within or "")
-    verdict = (
-        CallVerdict(False, BROKEN)
+    valid, error = (
+        (False, BROKEN)
         if call.call_id is not None and (request.within, call.call_id) in refused
         else verdict_if_not_run(call, request.offered)
     )
-    return _record(step, call.name, call.arguments, call.call_id, verdict, not_run=True)
+    return _record(step, call.name, call.arguments, call.call_id, valid, error, not_run=True)
 
 
 def _record(
@@ -207,7 +210,8 @@ def _record(
     name: str,
     arguments: Any,
     call_id: str | None,
-    verdict: CallVerdict,
+    valid: bool | None,
+    error: str | None,
     *,
     not_run: bool = False,
 ) -> dict[str, Any]:
@@ -220,8 +224,8 @@ def _record(
         "step": step,
         "name": name,
         "arguments": arguments,
-        "valid": verdict.valid,
-        "error": verdict.error,
+        "valid": valid,
+        "error": error,
         "metadata": metadata or None,
     }
     return {key: value for key, value in fields.items() if value is not None}

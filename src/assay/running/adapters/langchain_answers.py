@@ -4,13 +4,10 @@ reported are None, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from assay.tracing.rules import passage_id
-from assay.tracing.spans import RequestedCall, RetrievedDocument, amount, count, name
-
-_COSTS = ("cost_usd", "total_cost", "cost")
+from assay.tracing.rules import passage_id, reported_cost
+from assay.tracing.spans import RequestedCall, RetrievedDocument, count, name
 
 
 class AskedModel(NamedTuple):
@@ -37,28 +34,15 @@ def answer_of(response: Any, asked: AskedModel) -> dict[str, Any]:
         for call in getattr(message, "invalid_tool_calls", None) or ()
         if call.get("name")
     ]
-    total = _total(usage, "input", "output") if usage else _total(older, "prompt", "completion")
+    counts, given, made = (usage, "input", "output") if usage else (older, "prompt", "completion")
     return {
         "model": name(about.get("model_name")) or name(about.get("model")) or name(asked.model),
-        "total_tokens": total,
-        "cost_usd": _cost([about, about.get("token_usage"), usage, older]),
+        "input_tokens": count(counts.get(f"{given}_tokens")),
+        "output_tokens": count(counts.get(f"{made}_tokens")),
+        "total_tokens": count(counts.get("total_tokens")),
+        "cost_usd": reported_cost([about, about.get("token_usage"), usage, older]),
         "calls": () if asked.is_form else tuple(calls),
     }
-
-
-def _total(usage: Mapping[str, Any], given: str, made: str) -> int | None:
-    parts = [count(usage.get(f"{part}_tokens")) for part in (given, made)]
-    if parts[0] is None or parts[1] is None:
-        return count(usage.get("total_tokens"))
-    return parts[0] + parts[1]
-
-
-def _cost(places: Iterable[Any]) -> Any:
-    """What the call cost, where the provider reports it."""
-    costs = (
-        amount(place.get(key)) for place in places if isinstance(place, Mapping) for key in _COSTS
-    )
-    return next((cost for cost in costs if cost is not None), None)
 
 
 def is_refusal(error: BaseException) -> bool:
