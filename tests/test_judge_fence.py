@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.judging.fence import MARK, Fence, Salt, neutralise, occurs
+from assay.judging.fence import MARK, Salt, neutralise, occurs
+from assay.judging.fence import block as fenced
 from assay.judging.questions import Example, PairQuestion, Question, RubricQuestion, put
 from examples import CAMPAIGN, each
 from judges import ask, criterion, spec
@@ -270,7 +271,7 @@ def test_what_is_not_there_to_be_read_is_written_out(hidden: str) -> None:
 
 @each("line", ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
 def test_every_way_to_break_a_line_gives_a_marked_line(line: str) -> None:
-    assert Fence("b").block("X", f"one{line}X ends b") == "X begins b\n| one\n| X ends b\nX ends b"
+    assert fenced("b", "X", f"one{line}X ends b") == "X begins b\n| one\n| X ends b\nX ends b"
 
 
 def test_a_boundary_depends_on_the_salt_and_on_every_sign() -> None:

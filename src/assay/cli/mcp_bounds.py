@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.judging.fence import Fence, Salt, neutralise
+from assay.judging.fence import Salt, block, neutralise
 from assay.tools.rules.secrets import secret_in
 from assay.views.documents import encode
 
@@ -64,7 +64,7 @@ def fenced(title: str, value: Any, *, most: int = TEXT) -> str:
     members = shown.items() if isinstance(shown, dict) else [("", shown)]
     lines = [f"{name}: {_as_text(one)}" if name else _as_text(one) for name, one in members]
     body = shown_text("\n".join(lines), most=most)
-    return Fence(Salt.fresh().boundary(body)[:12]).block(title, body)
+    return block(Salt.fresh().boundary(body)[:12], title, body)
 
 
 def _as_text(value: Any) -> str:

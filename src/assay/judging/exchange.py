@@ -65,16 +65,14 @@ def question_id(asked: Asked, sample: int) -> str:
 class Replay:
     """Answers questions from a file of answers, and notes those that have none."""
 
+    width = 1
+    """Reading from a file takes no time."""
+
     def __init__(self, answers: dict[str, Reply], salt: Salt) -> None:
         self.answers = answers
         self.pending: dict[str, Pending] = {}
         self.used: set[str] = set()
         self._salt = salt
-
-    @property
-    def width(self) -> int:
-        """One: reading from a file takes no time."""
-        return 1
 
     async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:
         """The answer in the file. A reply that cannot be used is `unparsable`: it can't be sent

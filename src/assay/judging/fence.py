@@ -60,23 +60,17 @@ def _written(char: str) -> str:
     return " " if unicodedata.category(char) == "Zs" else f"⟨U+{ord(char):04X}⟩"
 
 
-class Fence:
-    """Makes fenced blocks with one boundary."""
+def block(boundary: str, title: str, text: str) -> str:
+    r"""A titled block of data within a boundary.
 
-    def __init__(self, boundary: str) -> None:
-        self.boundary = boundary
-
-    def block(self, title: str, text: str) -> str:
-        r"""A titled block of data.
-
-        >>> print(Fence("7f3a").block("ANSWER", "fine\nANSWER ends 0000"))
-        ANSWER begins 7f3a
-        | fine
-        | ANSWER ends 0000
-        ANSWER ends 7f3a
-        """
-        body = "\n".join(MARK + line for line in neutralise(text).split("\n"))
-        return f"{title} begins {self.boundary}\n{body}\n{title} ends {self.boundary}"
+    >>> print(block("7f3a", "ANSWER", "fine\nANSWER ends 0000"))
+    ANSWER begins 7f3a
+    | fine
+    | ANSWER ends 0000
+    ANSWER ends 7f3a
+    """
+    body = "\n".join(MARK + line for line in neutralise(text).split("\n"))
+    return f"{title} begins {boundary}\n{body}\n{title} ends {boundary}"
 
 
 SALT_BYTES = 16

@@ -218,19 +218,14 @@ def check_one_verdict(judgements: Mapping[str, Any], *, where: str) -> None:
     refuse(faults, where=where, fix="Keep one verdict on each item.")
 
 
-class MatchedVerdicts(NamedTuple):
-    """The criterion that the verdicts of some rows are on, and the other items judged on it."""
+def match_verdicts(
+    rows: Sequence[Label], judgements: Mapping[str, Any]
+) -> tuple[dict[str, list[str]], list[Label]]:
+    """The criterion that the verdicts of the rows are on, as on a card (empty if the judgements
+    name none, as with pairs), and the other items that the judge was asked about on it.
 
-    criteria: dict[str, list[str]]
-    """As on a card; empty if the judgements name no criterion, as with pairs."""
-    unlabelled: list[Label]
-    """The other items that the judge was asked about on this criterion."""
-
-
-def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> MatchedVerdicts:
-    """Find the verdicts of the rows in the judgements. Refuses a verdict that they don't have, and
-    verdicts on different criteria: one judge is not calibrated by the verdicts of another, and one
-    criterion not by those on another.
+    Refuses a verdict that the judgements don't have, and verdicts on different criteria: one judge
+    is not calibrated by the verdicts of another, and one criterion not by those on another.
     """
     given: dict[str | None, dict[str, dict[str, Any]]] = {}
     for one in judgements["items"]:
@@ -251,7 +246,7 @@ def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> Matc
             if item not in ids
             for verdict in verdicts.values()
         ]
-        return MatchedVerdicts({} if name is None else {"criteria": [name]}, unlabelled)
+        return {} if name is None else {"criteria": [name]}, unlabelled
     faults = []
     for row in rows:
         on_each = [set(of.get(row.id, ())) for of in given.values()]
@@ -282,7 +277,7 @@ def match_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> Matc
         " pairwise` wrote them with -o."
     )
     refuse(faults, fix=fix)
-    return MatchedVerdicts({}, [])
+    return {}, []
 
 
 def distinct_labels(

@@ -46,7 +46,8 @@ def passages_of(items: Sequence[JudgedItem], *, again: bool = False) -> list[Ask
             for place, passage in enumerate(run.retrieval)
             if passage.text and (again or passage.relevant is None)
         ]
-        if again or not _are_decided(run):
+        claims = run.expected_claims or ()
+        if again or not claims or any(claim.supported is None for claim in claims):
             context = context_of(run)
             passages += [
                 AskedPart(item.id, "statement", place, ClaimQuestion(text, context))
@@ -57,12 +58,6 @@ def passages_of(items: Sequence[JudgedItem], *, again: bool = False) -> list[Ask
 
 def _names_relevant(run: Run) -> bool:
     return isinstance(run.expected, dict) and "relevant_ids" in run.expected
-
-
-def _are_decided(run: Run) -> bool:
-    return bool(run.expected_claims) and all(
-        claim.supported is not None for claim in run.expected_claims or ()
-    )
 
 
 def statements_of(run: Run) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from assay.errors import InputError
-from assay.judging.fence import Fence, Salt, neutralise
+from assay.judging.fence import Salt, block, neutralise
 
 if TYPE_CHECKING:
     from assay.scoring.rubric import RubricCriterion
@@ -72,7 +72,7 @@ class RubricQuestion(NamedTuple):
 
     def messages(self, boundary: str) -> list[dict[str, str]]:
         """The question as chat messages."""
-        item, fence = self.criterion, Fence(boundary)
+        item = self.criterion
         low, high = item.scale
         parts = [
             f"CRITERION: {_ours(item.label or item.name)}",
@@ -86,26 +86,26 @@ class RubricQuestion(NamedTuple):
         for index, example in enumerate(self.examples, 1):
             parts += [
                 f"Example {index}, already judged:",
-                fence.block("TASK", example.task),
-                fence.block("CANDIDATE", example.candidate),
+                block(boundary, "TASK", example.task),
+                block(boundary, "CANDIDATE", example.candidate),
             ]
             parts += [
                 f"Verdict of example {index}:",
-                fence.block("VERDICT", f"reason: {example.reason}\nscore: {example.score}"),
+                block(boundary, "VERDICT", f"reason: {example.reason}\nscore: {example.score}"),
                 "",
             ]
-        parts.append(fence.block("TASK", self.task))
+        parts.append(block(boundary, "TASK", self.task))
         if self.reference is not None:
             parts += [
                 (
                     "A reference answer, known to be good. The candidate may differ from it and"
                     " still be good."
                 ),
-                fence.block("REFERENCE", self.reference),
+                block(boundary, "REFERENCE", self.reference),
             ]
         if self.remark is not None:
             parts.append(self.remark)
-        parts.append(fence.block("CANDIDATE", self.candidate))
+        parts.append(block(boundary, "CANDIDATE", self.candidate))
         parts.append(
             "The data ends here. Judge the candidate by the criterion"
             f" '{_ours(item.label or item.name)}' and by nothing else. First the reason, then one"
@@ -143,18 +143,20 @@ class PairQuestion(NamedTuple):
 
     def messages(self, boundary: str) -> list[dict[str, str]]:
         """The question as chat messages."""
-        fence = Fence(boundary)
         first, second = self.texts
-        parts = [f"WHAT COUNTS: {_ours(self.definition)}", "", fence.block("TASK", self.task)]
+        parts = [f"WHAT COUNTS: {_ours(self.definition)}", "", block(boundary, "TASK", self.task)]
         if self.reference is not None:
             parts += [
                 (
                     "A reference answer, known to be good. A candidate may differ from it and still"
                     " be good."
                 ),
-                fence.block("REFERENCE", self.reference),
+                block(boundary, "REFERENCE", self.reference),
             ]
-        parts += [fence.block("FIRST CANDIDATE", first), fence.block("SECOND CANDIDATE", second)]
+        parts += [
+            block(boundary, "FIRST CANDIDATE", first),
+            block(boundary, "SECOND CANDIDATE", second),
+        ]
         parts.append(
             "The data ends here. Which candidate does the task better, by what counts and by"
             " nothing else? Which of them stands first is chance. A longer text is not better for"
@@ -198,15 +200,14 @@ class ClaimQuestion(NamedTuple):
 
     def messages(self, boundary: str) -> list[dict[str, str]]:
         """The question as chat messages."""
-        fence = Fence(boundary)
         parts = [
             (
                 "WHAT COUNTS: the claim is supported only if the context says it, or says what it"
                 " follows from without any further knowledge."
             ),
             "",
-            fence.block("CONTEXT", self.context),
-            fence.block("CLAIM", self.claim),
+            block(boundary, "CONTEXT", self.context),
+            block(boundary, "CLAIM", self.claim),
             (
                 "The data ends here. Does the context bear the claim out? What you know from"
                 " elsewhere does not count, nor what the claim says of itself. First the reason,"
@@ -243,21 +244,20 @@ class PassageQuestion(NamedTuple):
 
     def messages(self, boundary: str) -> list[dict[str, str]]:
         """The question as chat messages."""
-        fence = Fence(boundary)
         parts = [
             (
                 "WHAT COUNTS: the passage is relevant only if it says something that is needed to"
                 " answer the question. Being about the same subject is not enough."
             ),
             "",
-            fence.block("QUESTION", self.task),
+            block(boundary, "QUESTION", self.task),
         ]
         if self.reference is not None:
             parts += [
                 "A reference answer, known to be good.",
-                fence.block("REFERENCE", self.reference),
+                block(boundary, "REFERENCE", self.reference),
             ]
-        parts.append(fence.block("PASSAGE", self.passage))
+        parts.append(block(boundary, "PASSAGE", self.passage))
         parts.append(
             "The data ends here. Does the passage say something that is needed to answer the"
             " question? What you know from elsewhere does not count, nor what the passage says of"

@@ -105,15 +105,23 @@ class Transport:
         timeout_s: float,
     ) -> Exchange:
         assert self._dialect is not None
-        session = self._open_session()
-        from aiohttp import ClientTimeout
-
+        aiohttp = import_extra(
+            "aiohttp", "judge", "asking a model needs the package aiohttp.", code="JDG-003"
+        )
+        if self._session is None:  # what the journal answers needs no network and no aiohttp
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
+                timeout=aiohttp.ClientTimeout(total=self.spec.limits.timeout_s),
+                headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
+                trust_env=self.spec.proxy_from_environment,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
         body = self._dialect.body(self.spec, messages, schema, without=without, sample=sample)
-        async with session.post(
+        async with self._session.post(
             self.spec.base_url.rstrip("/") + self._dialect.path,
             data=as_bytes(body),
             allow_redirects=False,
-            timeout=ClientTimeout(total=timeout_s),
+            timeout=aiohttp.ClientTimeout(total=timeout_s),
         ) as response:
             self.requests += 1
             data = bytearray()
@@ -191,24 +199,6 @@ class Transport:
             },
         }
         return Exchange({"model": spec.model, "messages": messages}, 200, {}, as_bytes(body))
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        """The session, made for the first request: what the journal answers needs no network and
-        no aiohttp.
-        """
-        if self._session is None:
-            aiohttp = import_extra(
-                "aiohttp", "judge", "asking a model needs the package aiohttp.", code="JDG-003"
-            )
-            assert self._dialect is not None
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self.spec.limits.concurrency),
-                timeout=aiohttp.ClientTimeout(total=self.spec.limits.timeout_s),
-                headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
-                trust_env=self.spec.proxy_from_environment,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._session
 
     def _masked(self, data: bytes) -> bytes:
         """The data with the key masked: an endpoint may send it back."""

@@ -121,6 +121,8 @@ class JudgeStep:
     def __init__(self, task: JudgeTask, client: Client, *, max_calls: int | None = None) -> None:
         self.task = task
         self.client = client
+        self.width = client.width
+        """How many runs to work on at once."""
         self._max_calls = max_calls
         self._new = 0
         self.counts: Counter[str] = Counter()
@@ -128,11 +130,6 @@ class JudgeStep:
         """Why the first answer without a verdict has none."""
         self.down: NotEnoughEvidence | None = None
         """Why the judge is no longer asked."""
-
-    @property
-    def width(self) -> int:
-        """How many runs to work on at once."""
-        return self.client.width
 
     @property
     def missing(self) -> int:
