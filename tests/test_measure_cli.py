@@ -249,7 +249,7 @@ def _needs_bubblewrap() -> None:
 
     from assay.sandbox.isolation import available
 
-    why = {item.isolation: item.why_not for item in available()}["bubblewrap"]
+    why = available()["bubblewrap"]
     if why:
         if os.environ.get("CI") == "true":
             pytest.fail(f"bubblewrap is needed: {why}")

@@ -42,7 +42,7 @@ sys.exit(0 if CHECKS[sys.argv[1]]() else 1)
 
 @pytest.fixture
 def walled() -> None:
-    why = available()[0].why_not
+    why = available()["bubblewrap"]
     if why and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
 
@@ -467,7 +467,7 @@ def test_without_walls_it_refuses_and_limits_alone_are_marked(
     refused = assay(*arguments, env={"PATH": str(only_git)})
     assert refused.code == 4
     assert "bubblewrap" in refused.err
-    if available()[1].why_not or PYTHON == "{python}":
+    if available()["process"] or PYTHON == "{python}":
         pytest.skip("limits without walls are not available here")
     done = assay(*arguments, "--sandbox", "process", env={"PATH": str(only_git)})
     if done.code == 4:

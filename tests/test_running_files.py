@@ -259,7 +259,7 @@ def test_samples_without_ids_get_some_of_their_content() -> None:
     assert [len(name) for name in ids] == [14, 14]
     assert all(name.startswith("sha-") for name in ids)
     assert [sample.id for sample in dataset(*reversed(rows)).samples] == ids[::-1]
-    assert column_uses(workflow(), found)[0].words == "id: made from the content of each row"
+    assert column_uses(workflow(), found)[0] == ("id", "made from the content of each row")
     assert not dataset(*ROWS).made_ids
 
 

@@ -62,7 +62,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def walled() -> None:
-    why = available()[0].why_not
+    why = available()["bubblewrap"]
     if why and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
 

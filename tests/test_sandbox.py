@@ -36,7 +36,7 @@ from examples import each
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-WHY_NOT = available()[0].why_not
+WHY_NOT = available()["bubblewrap"]
 walled = pytest.mark.skipif(
     bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {walls.INSTALL}"
 )
@@ -673,7 +673,7 @@ def test_without_bubblewrap_nothing_runs_and_the_line_to_install_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert available()[0].why_not == "there is no `bwrap` on the path"
+    assert available()["bubblewrap"] == "there is no `bwrap` on the path"
     for refused_by in (
         lambda: require("bubblewrap"),
         lambda: run(["/bin/true"]),
@@ -700,7 +700,7 @@ def test_a_sandbox_that_does_not_start_says_so_with_its_own_words(
     with pytest.raises(AssayError, match="setting up uid map: Permission denied") as refused:
         run(["/bin/true"])
     assert refused.value.code == "SBX-002"
-    assert "Permission denied" in available()[0].why_not
+    assert "Permission denied" in available()["bubblewrap"]
     with pytest.raises(NotEnoughEvidence) as again:
         require("bubblewrap")
     assert again.value.code == "SBX-001"

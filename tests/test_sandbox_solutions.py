@@ -17,7 +17,7 @@ from assay.sandbox.outcome import verdict
 from assay.sandbox.solutions import check_solution
 from examples import CAMPAIGN, each
 
-WHY_NOT = available()[0].why_not
+WHY_NOT = available()["bubblewrap"]
 pytestmark = pytest.mark.skipif(
     bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {INSTALL}"
 )

@@ -32,7 +32,8 @@ pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
 )
 walled = pytest.mark.skipif(
-    bool(available()[0].why_not) and os.environ.get("CI") != "true", reason="bubblewrap is needed"
+    bool(available()["bubblewrap"]) and os.environ.get("CI") != "true",
+    reason="bubblewrap is needed",
 )
 
 CALC = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"

@@ -541,10 +541,10 @@ def test_a_dataset_without_a_version_is_found_by_the_one_that_its_content_gives(
     (tmp_path / "first.yaml").write_text("dataset: named\nfile: rows.jsonl\n")
     offered = Offered(str(tmp_path), str(tmp_path))
     made = offered.dataset("named", None).version
-    assert offered.dataset_file("named", made) == str(tmp_path / "first.yaml")
+    assert offered.dataset("named", made).where == str(tmp_path / "first.yaml")
     (tmp_path / "second.yaml").write_text("dataset: named\nversion: 2\nfile: rows.jsonl\n")
-    assert offered.dataset_file("named", made) == str(tmp_path / "first.yaml")
-    assert offered.dataset_file("named", "2") == str(tmp_path / "second.yaml")
+    assert offered.dataset("named", made).where == str(tmp_path / "first.yaml")
+    assert offered.dataset("named", "2").where == str(tmp_path / "second.yaml")
     with pytest.raises(Ambiguous, match="offered in 2 versions"):
         offered.dataset("named", None)
 

@@ -213,7 +213,7 @@ def test_results_are_kept_alike_on_every_database(
 
 
 def test_solutions_that_were_run_are_kept_too(assay: Any, tmp_path: Path) -> None:
-    if (why := available()[0].why_not) and os.environ.get("CI") != "true":
+    if (why := available()["bubblewrap"]) and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
     write(
         tmp_path / "lines.jsonl",
@@ -251,7 +251,7 @@ def test_solutions_that_were_run_are_kept_too(assay: Any, tmp_path: Path) -> Non
 def test_a_repair_that_was_measured_twice_is_one_record_whatever_its_tests_are_called(
     assay: Any, tmp_path: Path
 ) -> None:
-    if (why := available()[0].why_not) and os.environ.get("CI") != "true":
+    if (why := available()["bubblewrap"]) and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
     put_patch(tmp_path)
     (tmp_path / "stale.diff").write_text(PATCH.replace("-one", "-three"))

@@ -321,7 +321,7 @@ def check_job(name: str) -> JobCheck:
 def _check_sandbox(name: str, needs: JobNeeds) -> JobCheck:
     from assay.sandbox.isolation import INSTALL, available
 
-    why_not = dict(available())["bubblewrap"]
+    why_not = available()["bubblewrap"]
     fix = INSTALL if why_not else ""
     return JobCheck(name, needs.what, not why_not, why_not or "bubblewrap works", fix, "")
 

@@ -59,15 +59,8 @@ class Offered:
         """A workflow by its id; the version may be omitted if there is only one."""
         return _offered(self.workflow_file(name, version))
 
-    def dataset_file(self, name: str, version: str | None) -> str:
-        """The file of a dataset."""
-        return self._dataset(name, version)[0]
-
     def dataset(self, name: str, version: str | None) -> LoadedDataset:
         """A dataset by its id; the version may be omitted if there is only one."""
-        return self._dataset(name, version)[1]
-
-    def _dataset(self, name: str, version: str | None) -> tuple[str, LoadedDataset]:
         if self.datasets is None:
             raise NotOffered(
                 "RUN-002",
@@ -84,7 +77,7 @@ class Offered:
                 where=name,
                 fix=f"It is {dataset.version!r}.",
             )
-        return head.path, dataset
+        return dataset
 
     def check(self) -> None:
         """Read everything that is offered, so that mistakes show when the server starts."""

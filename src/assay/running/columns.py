@@ -35,11 +35,6 @@ class ColumnUse(NamedTuple):
     name: str
     use: str
 
-    @property
-    def words(self) -> str:
-        """The column and its meaning as text."""
-        return f"{self.name}: {self.use}"
-
 
 def expected_outputs(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[str]:
     """The outputs of a workflow whose own names, as columns, mean what is expected."""

@@ -27,7 +27,7 @@ from assay.running.guards import is_within
 from assay.running.patch_jobs import RUNNERS, PatchJob, make_job
 from assay.running.patch_tests import Repair, repair
 from assay.running.patch_trees import lay_out, read_files
-from assay.running.revisions import is_repository, read_revision
+from assay.running.revisions import read_revision
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.isolation import INSTALL, available
 from assay.sandbox.limits import SandboxLimits
@@ -79,7 +79,7 @@ def lacking() -> str:
             "git is not installed: apt-get install git (Debian, Ubuntu), dnf install git (Fedora),"
             " apk add git (Alpine)."
         )
-    why_not = available()[0].why_not
+    why_not = available()["bubblewrap"]
     return f"the sandbox is not available: {why_not}. {INSTALL}" if why_not else ""
 
 
@@ -236,7 +236,7 @@ class _Verification:
         base = spec.base
         if spec.base_from is not None:
             base = _text(sample.row, spec.base_from) or base
-        if base is not None and not is_repository(folder):
+        if base is not None and not os.path.exists(os.path.join(folder, ".git")):
             raise InputError(
                 "RUN-002",
                 f"the base revision is {base[:80]!r}, but '{os.path.basename(folder)}' is not a git"

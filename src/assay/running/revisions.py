@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from assay.errors import InputError
 from assay.sandbox.box_setup import TreeEntry
@@ -30,21 +29,9 @@ _SETTINGS = (
 )
 
 
-class Revision(NamedTuple):
-    """A commit, by its full name, and the files of it."""
-
-    commit: str
-    entries: list[TreeEntry]
-
-
-def is_repository(folder: str) -> bool:
-    """Whether a folder is the top of a git repository."""
-    return os.path.exists(os.path.join(folder, ".git"))
-
-
-def read_revision(folder: str, revision: str) -> Revision:
-    """The files of a revision. Raises InputError SCO-038 if there is no such revision, or if its
-    tree is too large or not one that git would make.
+def read_revision(folder: str, revision: str) -> tuple[str, list[TreeEntry]]:
+    """The commit of a revision, by its full name, and its files. Raises InputError SCO-038 if there
+    is no such revision, or if its tree is too large or not one that git would make.
     """
     if not _REVISION.fullmatch(revision):
         raise InputError(
@@ -87,13 +74,9 @@ def read_revision(folder: str, revision: str) -> Revision:
             fix=fix,
         )
     data = iter(_contents(folder, [blob for mode, blob, _, _ in listed if mode != "160000"]))
-    return Revision(
-        name,
-        [
-            _entry(mode, path, b"" if mode == "160000" else next(data))
-            for mode, _, path, _ in listed
-        ],
-    )
+    return name, [
+        _entry(mode, path, b"" if mode == "160000" else next(data)) for mode, _, path, _ in listed
+    ]
 
 
 def _entry(mode: str, path: str, data: bytes) -> TreeEntry:

@@ -233,7 +233,9 @@ def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[
             and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
         ]
         if names:
-            return lambda run: function(**{name: _argument(run, name) for name in names})
+            return lambda run: function(
+                **{name: run if name == "run" else getattr(run, PARAMETERS[name]) for name in names}
+            )
     if len(needed) == 1 and needed[0] in positional:
         return function
     if len(needed) == 3 and all(one in positional for one in needed):
@@ -249,10 +251,6 @@ def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[
         where=where,
         fix="Take `run`, or any of inputs, outputs, expected, retrieved, claims, calls, steps.",
     )
-
-
-def _argument(run: Run, name: str) -> Any:
-    return run if name == "run" else getattr(run, PARAMETERS[name])
 
 
 def _within(seconds: float, call: Callable[[Run], Any], run: Run) -> Any:

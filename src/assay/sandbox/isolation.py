@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from assay.errors import InputError, NotEnoughEvidence
 
@@ -40,16 +40,11 @@ _FIRST_USER, _USERS = 0x70000000, 0x0FFFFFFE
 """Numbers that neither accounts nor containers use."""
 
 
-class Available(NamedTuple):
-    """A kind of isolation, and why it is unavailable; an empty reason means it is available."""
-
-    isolation: Isolation
-    why_not: str
-
-
-def available() -> list[Available]:
-    """Every kind of isolation, the strongest first, after trying each."""
-    return [Available("bubblewrap", _why_no_bubblewrap()), Available("process", _why_no_process())]
+def available() -> dict[Isolation, str]:
+    """Every kind of isolation, the strongest first, after trying each, and why it is unavailable;
+    an empty reason means it is available.
+    """
+    return {"bubblewrap": _why_no_bubblewrap(), "process": _why_no_process()}
 
 
 def require(isolation: Isolation) -> None:
@@ -57,7 +52,7 @@ def require(isolation: Isolation) -> None:
     never falls back to a weaker one.
     """
     check_isolation(isolation)
-    why_not = dict(available())[isolation]
+    why_not = available()[isolation]
     if why_not:
         raise not_available(isolation, why_not)
 

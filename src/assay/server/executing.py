@@ -262,7 +262,7 @@ class ExecutionWork:
             "samples": dataset.get("samples"),
         }
         if source["samples"] is None:
-            source = {"path": self._offered.dataset_file(dataset["id"], dataset["version"])}
+            source = {"path": self._offered.dataset(dataset["id"], dataset["version"]).where}
         return {
             "execution": self._job.id,
             "workflow": path,

@@ -44,7 +44,10 @@ def listen(*, content: bool, where: str) -> None:
     """Make sure that spans are written, contain content, and reach the adapter."""
     from agent_framework.observability import OBSERVABILITY_SETTINGS as settings  # noqa: N811
     from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+
+    class Processor(_Processor, SpanProcessor):
+        pass
 
     if not settings.ENABLED or not settings.use_latest_experimental_gen_ai_semconv:
         raise InputError(
@@ -83,12 +86,12 @@ def listen(*, content: bool, where: str) -> None:
             )
         settings.enable_sensitive_data = True
         if provider not in _heard_providers:
-            provider.add_span_processor(_Processor())
+            provider.add_span_processor(Processor())
             _heard_providers.add(provider)
 
 
 class _Processor:
-    """A span processor that keeps nothing."""
+    """What a span processor does with a span; it keeps nothing."""
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         follower = _following.get()
@@ -97,22 +100,12 @@ class _Processor:
             begun = _read(span)._replace(attributes=_GrowingAttributes(span))
             follower.live.hear(follower.begins, begun, own=_is_own(span))
 
-    def _on_ending(self, span: Any) -> None:
-        """Nothing to add to a span."""
-
     def on_end(self, span: Any) -> None:
         # it may end in another context than it began in
         follower = _open_spans.pop((span.context.trace_id, span.context.span_id), None)
         if follower is not None:
             cancelled = sys.exception() is not None and not isinstance(sys.exception(), Exception)
             follower.live.hear(follower.ends, _read(span), own=_is_own(span), cancelled=cancelled)
-
-    def shutdown(self) -> None:
-        """Nothing to close."""
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing to flush."""
-        return True
 
 
 class _GrowingAttributes(Mapping[str, Any]):
