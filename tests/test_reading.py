@@ -153,7 +153,7 @@ def test_every_way_to_export_the_schema_is_read(engine: Engine, text: str) -> No
 
 def test_main_comes_before_schema(engine: Engine) -> None:
     found = read(engine, "export const schema = { a: 1 }\nexport const main = { a: 2 }")
-    assert (found.export, found.main) == ("main", {"a": 2})
+    assert found.main == {"a": 2}
 
 
 def test_a_byte_order_mark_and_windows_lines_change_nothing(engine: Engine) -> None:

@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import count
+from assay.errors import InputError, count
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from anyio.abc import ObjectSendStream, Process
+    from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectSendStream, Process
     from mcp.shared.message import SessionMessage
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -35,13 +35,8 @@ _KEPT_ERRORS = 8 * 1024
 _SHOWN_LINES = 6
 
 
-class ServerFault(Exception):
-    """A server broke a rule: the error code and the message for the caller."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+class ServerFault(InputError):
+    """A server broke a rule. `server` adds where, what it printed and what to do."""
 
 
 class ByteBudget:
@@ -101,32 +96,35 @@ class ServerProcess:
                 f"the server does not start: {getattr(error, 'strerror', None) or error}.",
             )
         self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         incoming, received = anyio.create_memory_object_stream[Any](0)
         sending, outgoing = anyio.create_memory_object_stream[Any](0)
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._read_errors)
-                tasks.start_soon(self._read_messages, incoming)
-                tasks.start_soon(self._write_messages, outgoing)
+                tasks.start_soon(self._read_errors, process.stderr)
+                tasks.start_soon(self._read_messages, process.stdout, incoming)
+                tasks.start_soon(self._write_messages, process.stdin, outgoing)
                 try:
                     yield received, sending
                 finally:
                     with anyio.CancelScope(shield=True):
-                        await self._end()
+                        await self._end(process)
                     tasks.cancel_scope.cancel()
         finally:
             for stream in (incoming, received, sending, outgoing):
                 stream.close()
 
-    async def _read_messages(self, incoming: ObjectSendStream[Any]) -> None:
+    async def _read_messages(
+        self, stdout: ByteReceiveStream, incoming: ObjectSendStream[Any]
+    ) -> None:
         import anyio  # comes with the optional extra
 
-        assert self._process is not None
-        assert self._process.stdout is not None
         rest = bytearray()
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ServerFault):
             async with incoming:
-                async for chunk in self._process.stdout:
+                async for chunk in stdout:
                     self.budget.take(len(chunk))
                     searched = len(rest)
                     rest += chunk
@@ -156,63 +154,41 @@ class ServerProcess:
                 )
             return None
 
-    async def _write_messages(self, outgoing: Any) -> None:
+    async def _write_messages(self, stdin: ByteSendStream, outgoing: Any) -> None:
         import anyio  # comes with the optional extra
 
-        assert self._process is not None
-        assert self._process.stdin is not None
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             async with outgoing:
                 async for message in outgoing:
-                    await self._process.stdin.send(
+                    await stdin.send(
                         message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
                         + b"\n"
                     )
 
-    async def _read_errors(self) -> None:
+    async def _read_errors(self, stderr: ByteReceiveStream) -> None:
         import anyio  # comes with the optional extra
 
-        assert self._process is not None
-        assert self._process.stderr is not None
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async for chunk in self._process.stderr:
+            async for chunk in stderr:
                 self._errors = (self._errors + chunk)[-_KEPT_ERRORS:]
 
-    async def _end(self) -> None:
+    async def _end(self, process: Process) -> None:
         """Close the child's input, wait a little, then end its whole group."""
-        import anyio  # comes with the optional extra
-
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        await self._wait(
-            GRACE_S if self._fell_silent else 0
-        )  # a pipe closes a moment before its process is known to be gone
+        # a pipe closes a moment before its process is known to be gone
+        await _wait(process, GRACE_S if self._fell_silent else 0)
         self.exit_code = process.returncode
-        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await process.stdin.aclose()
-        await self._wait(GRACE_S if self.budget.fault is None else 0)
+        await _close(process.stdin)
+        await _wait(process, GRACE_S if self.budget.fault is None else 0)
         self.kill()
-        await self._wait(GRACE_S)
+        await _wait(process, GRACE_S)
         self._ended = process.returncode is not None
-        for stream in (process.stdout, process.stderr):
-            with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                await stream.aclose()  # type: ignore[union-attr]  # both are pipes here
+        await _close(process.stdout)
+        await _close(process.stderr)
         # A grandchild that left the group may hold a pipe open forever; the transport would wait
         # for it and warn.
         transport = getattr(getattr(process, "_process", None), "_transport", None)
         if transport is not None:
             transport.close()
-
-    async def _wait(self, seconds: float) -> None:
-        import anyio  # comes with the optional extra
-
-        assert self._process is not None
-        deadline = anyio.current_time() + seconds
-        while (
-            self._process.returncode is None and anyio.current_time() < deadline
-        ):  # wait() would also wait for other holders of the pipes
-            await anyio.sleep(0.01)
 
     def kill(self) -> None:
         """End the child and everything it started in its group. Does nothing if they are gone."""
@@ -245,3 +221,19 @@ class ServerProcess:
                 f" Its last output was: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}."
             )
         return "".join(sentences)
+
+
+async def _wait(process: Process, seconds: float) -> None:
+    """Wait for the process alone; `wait()` would also wait for other holders of its pipes."""
+    import anyio  # comes with the optional extra
+
+    deadline = anyio.current_time() + seconds
+    while process.returncode is None and anyio.current_time() < deadline:
+        await anyio.sleep(0.01)
+
+
+async def _close(stream: Any) -> None:
+    import anyio  # comes with the optional extra
+
+    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await stream.aclose()

@@ -46,8 +46,6 @@ _TOO_MUCH = {
 class Exported(NamedTuple):
     """What a module exports as its schema, and what its text shows."""
 
-    export: str
-    """`main` or `schema`."""
     main: dict[str, Any]
     tools_text: str
     modules: tuple[Module, ...]
@@ -114,7 +112,6 @@ class Engine:
             NotData(show_path(tuple(note["path"])), note["kind"]) for note in reply["notes"]
         )
         return Exported(
-            reply["export"],
             main,
             reply["tools"],
             asked + required_libraries(main),

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
 from assay.installing import install_hint
@@ -37,14 +37,6 @@ MAX_PAGES = 200
 """Pages of one listing. Servers of thousands of tools need fewer."""
 MAX_TOOLS = 5_000
 _INHERITED = ("PATH", "HOME", "LANG")
-
-
-class _Answer(NamedTuple):
-    """What a server reported about itself."""
-
-    info: dict[str, Any]
-    instructions: str | None
-    tools: list[dict[str, Any]]
 
 
 def read_stdio(
@@ -126,18 +118,17 @@ def _fix(code: str, way: str) -> str:
     return "The server has to keep to the Model Context Protocol; report it to its makers."
 
 
-def _schema(answer: _Answer, path: str, name: str) -> ToolSchema:
-    tools = sorted(answer.tools, key=lambda tool: str(tool["name"]))
-    named, version = answer.info.get("name"), answer.info.get("version")
+def _schema(answer: dict[str, Any], path: str, name: str) -> ToolSchema:
+    """The schema of a server from its `serverInfo`, `instructions` and `tools`."""
+    tools = sorted(answer["tools"], key=lambda tool: str(tool["name"]))
+    named, version = (answer["serverInfo"].get(key) for key in ("name", "version"))
     try:
-        source = ecma.canonical(
-            {"serverInfo": answer.info, "instructions": answer.instructions, "tools": tools}
-        ).encode()
+        source = ecma.canonical({**answer, "tools": tools}).encode()
         return from_tools_list(
             tools,
             name=named if isinstance(named, str) and re.search(r"[A-Za-z0-9]", named) else name,
             version=version if isinstance(version, str) else "",
-            instructions=answer.instructions,
+            instructions=answer["instructions"],
             path=path,
             source=source,
         )
@@ -180,11 +171,13 @@ def _quiet() -> Iterator[None]:
         logger.removeHandler(silent)
 
 
-def _converse(connect: Callable[[], Transport], budget: ByteBudget, timeout_s: float) -> _Answer:
+def _converse(
+    connect: Callable[[], Transport], budget: ByteBudget, timeout_s: float
+) -> dict[str, Any]:
     """Shake hands and list all tools. Every way in which that fails becomes a ServerFault."""
     import anyio  # comes with the optional extra
 
-    async def within_time() -> _Answer | None:
+    async def within_time() -> dict[str, Any] | None:
         with anyio.move_on_after(timeout_s):
             return await _ask(connect())
         return None
@@ -204,7 +197,7 @@ def _converse(connect: Callable[[], Transport], budget: ByteBudget, timeout_s: f
     return answer
 
 
-async def _ask(transport: Transport) -> _Answer:
+async def _ask(transport: Transport) -> dict[str, Any]:
     from mcp import Client  # an optional extra
     from mcp_types import Implementation
 
@@ -216,7 +209,11 @@ async def _ask(transport: Transport) -> _Answer:
             if client.server_info is not None
             else {}
         )
-        return _Answer(info, client.instructions, await _all_tools(client.session))
+        return {
+            "serverInfo": info,
+            "instructions": client.instructions,
+            "tools": await _all_tools(client.session),
+        }
 
 
 async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
