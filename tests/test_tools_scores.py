@@ -230,13 +230,11 @@ def test_n_a_and_stale_never_move_the_mean_wherever_they_stand_and_whatever_they
     for score, weight, position in left_out:
         mixed.insert(min(position, len(mixed)), (score, weight))
     with_, without = weighted_mean(mixed, RULES), weighted_mean(given_pairs, RULES)
-    assert (with_.total, with_.weight, with_.value, with_.scored) == (
+    assert (with_.total, with_.weight, with_.value) == (
         without.total,
         without.weight,
         without.value,
-        without.scored,
     )
-    assert with_.excluded == len(left_out)
     assert with_.stale == sum(score == "stale" for score, _, _ in left_out)
 
 

@@ -22,21 +22,21 @@ from hypothesis import strategies as st
 from assay.canon import time_text
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
-from assay.records.tool_entry import SelectionLock
+from assay.records.tool_entry import LockedMember, SelectionLock
 from assay.records.tool_entry import document as plain
 from assay.tools import index_file as idx
 from assay.tools import names
 from assay.tools.ecma import document_bytes, hash8
+from assay.tools.entry import Trigger
 from assay.tools.forms import faults_by, published_schema
 from assay.tools.index_file import contradictions
 from assay.tools.intake import export, import_one, import_selection
 from assay.tools.manifest import snapshot_of
 from assay.tools.names import AREAS, GROUP_BOUND
 from assay.tools.policy import SchemaRules
-from assay.tools.record import Trigger, record
+from assay.tools.record import record
 from assay.tools.regrade import regrade
 from assay.tools.selection import (
-    Member,
     check_ready,
     check_selection,
     cross_references,
@@ -551,7 +551,11 @@ def test_only_a_name_and_a_description_may_be_overridden() -> None:
         return plain(
             make_lock(
                 "defi",
-                [Member("alpha.prices", None, None, "stable", override)],
+                [
+                    LockedMember(
+                        schema_id="alpha.prices", grading_status="stable", override=override
+                    )
+                ],
                 version=None,
                 selection={},
                 now=START,
@@ -569,7 +573,7 @@ def test_only_a_name_and_a_description_may_be_overridden() -> None:
         code_of(
             make_lock,
             "defi",
-            [Member("a.b", None, None, "operational")],
+            [LockedMember(schema_id="a.b", grading_status="operational")],
             version=None,
             selection={},
             now=START,

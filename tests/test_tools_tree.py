@@ -34,14 +34,14 @@ from assay.tools import index_file as idx
 from assay.tools.aging import age_score
 from assay.tools.checks import GRADER, ModuleLists, VetoCheck
 from assay.tools.ecma import about_hash, hash8, namespace_hash
-from assay.tools.entry import TRIGGERS
+from assay.tools.entry import TRIGGERS, Trigger
 from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
 from assay.tools.gate import GateEvidence, SchemaSource, decide
 from assay.tools.index import nodes_of
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
 from assay.tools.policy import SchemaRules
-from assay.tools.record import Trigger, record
+from assay.tools.record import record
 from assay.tools.regrade import RegradeOutcome, regrade
 from assay.tools.source import ToolSchema
 from assay.tools.status import (

@@ -72,8 +72,11 @@ def blocked_entry(subject: Any, reason: str, **options: Any) -> Any:
     return document(entry.blocked_entry(_subject(subject), reason, **options))
 
 
-def regrading_trigger(kind: Any, **options: Any) -> Any:
-    return document(entry.regrading_trigger(kind, **options))
+def regrading_trigger(
+    kind: Any, issue: Any = None, requested_by: Any = None, **options: Any
+) -> Any:
+    trigger = entry.Trigger(kind, issue, requested_by)
+    return document(entry.regrading_trigger(trigger, **options))
 
 
 def make_veto(triggered_by: Any, **options: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
-from assay.records.tool_entry import GradingEntry, document
+from assay.records.tool_entry import GradingEntry, LockedMember, document
 from assay.records.typed import convert
 from assay.tools import selection as sel
 from assay.tools import status as st
@@ -315,7 +315,8 @@ def _crossref(given: Input) -> Output:
 
 
 def _lock_build(given: Input) -> Output:
-    member = sel.Member("n.s", None, None, "stable", given.get("override"))
+    override = given.get("override")
+    member = LockedMember(schema_id="n.s", grading_status="stable", override=override)
     return {"lock": document(sel.make_lock("s", [member], version=None, selection={}, now=_NOW))}
 
 

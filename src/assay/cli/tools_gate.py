@@ -179,7 +179,7 @@ def _index(options: Options, store: Store | None) -> int:
         for one in listed
     ]
     lines.append(inp.policy_line(tree))
-    shown = {"indexes": listed, "policy": tree.rules.id, **tree.systems.document()}
+    shown = {"indexes": listed, "policy": tree.rules.id, **tree.rules.systems.document()}
     return opt.give(options, shown, lines)
 
 
@@ -193,7 +193,7 @@ def _status(options: Options) -> int:
         "trees": document(indexes),
         "next": [next_ungraded(index) for index in indexes],
         "policy": tree.rules.id,
-        **tree.systems.document(),
+        **tree.rules.systems.document(),
     }
     lines = chain(
         *map(_tree_lines, indexes),

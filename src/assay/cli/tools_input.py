@@ -144,7 +144,7 @@ def tree_of(options: Options, *, must_exist: bool = True) -> Tree:
 
 def policy_line(tree: Tree) -> str:
     """The rules behind the letters that a command prints: a letter says nothing without them."""
-    return f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"
+    return f"policy {tree.rules.id} · {tree.rules.systems.scoring} · {tree.rules.systems.grading}"
 
 
 def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:

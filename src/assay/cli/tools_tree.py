@@ -13,11 +13,11 @@ from assay.cli.ledger import stored, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import parse_json, read_json
 from assay.tools.checks import ModuleLists
-from assay.tools.entry import TRIGGERS
+from assay.tools.entry import TRIGGERS, Trigger
 from assay.tools.envelope import PLACE
 from assay.tools.intake import Written, import_one, import_selection
 from assay.tools.names import FULL, PARTIAL
-from assay.tools.record import Trigger, record
+from assay.tools.record import record
 from assay.tools.regrade import RegradeOutcome, primitive, regrade
 from assay.tools.tree import owner_of
 
@@ -166,7 +166,7 @@ def _regrade(options: Options, store: Store | None) -> int:
                 for outcome in outcomes
             ],
             "policy": tree.rules.id,
-            **tree.systems.document(),
+            **tree.rules.systems.document(),
         },
         lines,
         ExitCode.FAILED if failed else ExitCode.PASSED,

@@ -225,8 +225,6 @@ class Mean(NamedTuple):
 
     total: Fraction
     weight: Fraction
-    scored: int
-    excluded: int
     stale: int
 
     @property
@@ -238,18 +236,16 @@ class Mean(NamedTuple):
 def weighted_mean(answers: Iterable[tuple[object, object]], rules: SchemaRules) -> Mean:
     """The exact weighted mean of (score, weight) pairs, without those that do not count."""
     total = weights = Fraction(0)
-    scored = excluded = stale = 0
+    stale = 0
     for score, weight in answers:
         check_score(score)
         share = Fraction(*check_weight(weight))
         if score in EXCLUDED:
-            excluded += 1
             stale += score == "stale"
             continue
         total += share * Fraction(*rules.worth(score))
         weights += share
-        scored += 1
-    return Mean(total, weights, scored, excluded, stale)
+    return Mean(total, weights, stale)
 
 
 def shown(value: Fraction | None) -> Any:

@@ -318,19 +318,21 @@ def _check_subject(subject: EntrySubject, area: Area) -> None:
         )
 
 
-def regrading_trigger(
-    kind: object,
-    *,
-    previous: str,
-    now: datetime,
-    issue: str | None = None,
-    requested_by: str | None = None,
-) -> RegradingTrigger:
+class Trigger(NamedTuple):
+    """Why a node is graded again."""
+
+    kind: str
+    issue: str | None = None
+    requested_by: str | None = None
+
+
+def regrading_trigger(trigger: Trigger, *, previous: str, now: datetime) -> RegradingTrigger:
     """Why a node is graded again, and which entry is superseded; that entry stays."""
+    kind, issue, requested_by = trigger
     if kind not in TRIGGERS:
         raise InputError(
             "GRD-017",
-            f"{kind!r} triggers no re-grading.{near_miss(str(kind), TRIGGERS)}",
+            f"{kind!r} triggers no re-grading.{near_miss(kind, TRIGGERS)}",
             fix=f"The triggers are {', '.join(TRIGGERS)}.",
         )
     if not previous:
@@ -344,7 +346,7 @@ def regrading_trigger(
         missing = " and ".join(name for name, value in given.items() if not value)
         raise InputError("GRD-019", f"a re-grading by user report lacks {missing}.")
     return RegradingTrigger(
-        triggered_by=str(kind),
+        triggered_by=kind,
         previous_grading_id=previous,
         timestamp=time_text(now),
         reported_issue=issue or None,

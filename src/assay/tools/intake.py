@@ -18,7 +18,7 @@ from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools.checks import GRADER, VetoCheck
 from assay.tools.ecma import about_hash, document_bytes, hash8
-from assay.tools.entry import EntrySubject, blocked_entry, build_entry, regrading_trigger
+from assay.tools.entry import EntrySubject, Trigger, blocked_entry, build_entry, regrading_trigger
 from assay.tools.forms import is_extended
 from assay.tools.index_file import INDEX, index_bytes, strict
 from assay.tools.manifest import (
@@ -127,7 +127,7 @@ def _import_schema(
             "validation-failed",
             now=now,
             harness=OWN_HARNESS,
-            systems=tree.systems,
+            systems=tree.rules.systems,
             note=errors[0],
         )
         tree.write_entry(entry, {"namespace": schema.namespace, "schema": base}, now=now)
@@ -276,7 +276,9 @@ def record_scores(
         node = tree.node(AREA, names)
         trigger = None
         if node.vetoes and veto is None:  # a whole new evaluation, which names what it lifts
-            trigger = regrading_trigger("scheduled", previous=node.vetoes[-1].grading_id, now=now)
+            trigger = regrading_trigger(
+                Trigger("scheduled"), previous=node.vetoes[-1].grading_id, now=now
+            )
         built = build_entry(
             EntrySubject(
                 f"{schema.namespace}.{schema.base}",

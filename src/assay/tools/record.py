@@ -9,14 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.errors import Fault, InputError
 from assay.records.systems import version_key
 from assay.records.tool_entry import GradedAnswer
 from assay.tools.answers import EXCLUDED, read_answers
 from assay.tools.catalogue import QUESTIONS, answer_faults, given_catalogue, has_evidence, joined
-from assay.tools.entry import Built, EntrySubject, blocked_entry, build_entry, regrading_trigger
+from assay.tools.entry import (
+    Built,
+    EntrySubject,
+    Trigger,
+    blocked_entry,
+    build_entry,
+    regrading_trigger,
+)
 from assay.tools.envelope import (
     agreed_value,
     check_envelope,
@@ -33,14 +40,6 @@ from assay.tools.tree import Tree, owner_of
 from assay.tools.veto import make_veto
 
 _GRADED = ("answers", "gradings", "categoricalVeto")
-
-
-class Trigger(NamedTuple):
-    """Why a node is graded again."""
-
-    kind: str
-    issue: str | None = None
-    requested_by: str | None = None
 
 
 def _version(tree: Tree, area: Area, names: Mapping[str, str]) -> str | None:
@@ -92,7 +91,7 @@ def record(
 
     area = area_of(agreed("area"))
     for item in envelopes:
-        check_envelope(item, tree.systems)
+        check_envelope(item, tree.rules.systems)
     names = place_of(envelopes, place, area)
     tree.check_place(area.name, names)
     kind, owner = owner_of(area.name, names)
@@ -141,7 +140,12 @@ def record(
         if blocker is not None:
             reason = next((str(item["reason"]) for item in envelopes if item.get("reason")), "")
             entry = blocked_entry(
-                subject, str(blocker), now=now, harness=driver, systems=tree.systems, note=reason
+                subject,
+                str(blocker),
+                now=now,
+                harness=driver,
+                systems=tree.rules.systems,
+                note=reason,
             )
         else:
             questions = joined(
@@ -210,11 +214,9 @@ def _build(
                 fix="Leave --trigger out for a first grading.",
             )
         linked = regrading_trigger(
-            trigger.kind,
+            trigger,
             previous=(before.vetoes[-1] if before.vetoes else previous).grading_id,
             now=now,
-            issue=trigger.issue,
-            requested_by=trigger.requested_by,
         )
     return build_entry(
         subject,

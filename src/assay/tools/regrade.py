@@ -22,16 +22,14 @@ from assay.records.tool_entry import (
     GradingEntry,
     IndexNode,
     NamespaceIndex,
-    RegradingTrigger,
     document,
 )
 from assay.tools.aggregate import latest_answers
 from assay.tools.aging import age_answers, stale_answers
-from assay.tools.entry import EntrySubject, build_entry, regrading_trigger
+from assay.tools.entry import EntrySubject, Trigger, build_entry, regrading_trigger
 from assay.tools.forms import read_form
 from assay.tools.index import nodes_of
 from assay.tools.names import AREAS, GRADINGS
-from assay.tools.record import Trigger
 from assay.tools.selection import namespaces_of, size_cap
 from assay.tools.status import BLOCKED, NODE_REJECTED, STABLE
 from assay.tools.tree import Tree
@@ -121,7 +119,9 @@ def regrade(
     the trigger concerns.
     """
     why = Trigger(trigger, issue, requested_by)
-    _linked(why, "-", now)  # refuses an incomplete trigger before anything is read
+    regrading_trigger(
+        why, previous="-", now=now
+    )  # refuses an incomplete trigger before anything is read
     outcomes = []
     with tree.locked(kind, owner):
         try:
@@ -164,7 +164,7 @@ def _regrade_node(
         named = [one for one in questions if one.lower() in str(trigger.issue).lower()]
         reason = f"reported by {trigger.requested_by}: {trigger.issue}"
         return outcome("due", reason, dict.fromkeys((*named, *questions)))
-    systems, answers = tree.systems, entry.gradings
+    systems, answers = tree.rules.systems, entry.gradings
     if trigger.kind == "grading-system-bump":
         if entry.grading_system == systems.grading:
             return outcome("current", f"graded under {systems.grading} already")
@@ -220,7 +220,7 @@ def _write(
     trigger: Trigger,
     now: datetime,
 ) -> tuple[str, str | None]:
-    if systems.grading != tree.systems.grading:
+    if systems.grading != tree.rules.systems.grading:
         raise InputError(
             "SCO-022",
             f"the entry was graded under {entry.grading_system}, whose rules are not these.",
@@ -247,20 +247,10 @@ def _write(
         tree.rules.under(systems),
         now=now,
         harness=entry.harness,
-        trigger=_linked(trigger, entry.grading_id, now),
+        trigger=regrading_trigger(trigger, previous=entry.grading_id, now=now),
         cap=cap,
     )
     return tree.write_entry(built.entry, place.names, now=now), built.entry.aggregate_grade
-
-
-def _linked(trigger: Trigger, previous: str, now: datetime) -> RegradingTrigger:
-    return regrading_trigger(
-        trigger.kind,
-        previous=previous,
-        now=now,
-        issue=trigger.issue,
-        requested_by=trigger.requested_by,
-    )
 
 
 def _rescored(

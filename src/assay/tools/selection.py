@@ -176,19 +176,9 @@ OVERRIDABLE = ("name", "description")
 TAKE_LOCK = "Take a lock: `assay tools index --lock`."
 
 
-class Member(NamedTuple):
-    """A member as it is when the lock is taken."""
-
-    schema_id: str
-    version: str | None
-    hash8: str | None
-    status: str
-    override: dict[str, Any] | None = None
-
-
 def make_lock(
     selection_id: str,
-    members: Sequence[Member],
+    members: Sequence[LockedMember],
     *,
     version: str | None,
     selection: Mapping[str, Any],
@@ -204,21 +194,13 @@ def make_lock(
                 f"{member.schema_id}: an override of {', '.join(wrong)} is not allowed.",
                 fix=f"Only {' and '.join(OVERRIDABLE)} may be overridden, in an object.",
             )
+        check_node_status(member.grading_status)
     return SelectionLock(
         selection_id=selection_id,
         selection_version=version,
         selection_hash=hash8(dict(selection)),
         generated_at=time_text(now),
-        members=[
-            LockedMember(
-                schema_id=member.schema_id,
-                schema_version=member.version,
-                schema_hash=member.hash8,
-                grading_status=check_node_status(member.status),
-                override=member.override,
-            )
-            for member in members
-        ],
+        members=list(members),
     )
 
 

@@ -21,8 +21,13 @@ from assay.canon import time_text
 from assay.errors import InputError, UsageError
 from assay.files.atomic import atomic_create, atomic_write
 from assay.files.json_files import parse_json
-from assay.records.systems import Systems
-from assay.records.tool_entry import GradingEntry, NamespaceIndex, SelectionIndex, SelectionLock
+from assay.records.tool_entry import (
+    GradingEntry,
+    LockedMember,
+    NamespaceIndex,
+    SelectionIndex,
+    SelectionLock,
+)
 from assay.registry import near_miss
 from assay.tools.catalogue import QUESTIONS, read_catalogue
 from assay.tools.ecma import document_bytes, namespace_hash
@@ -52,7 +57,6 @@ from assay.tools.node import (
 )
 from assay.tools.policy import SchemaRules
 from assay.tools.selection import (
-    Member,
     check_selection,
     frozen_bytes,
     make_lock,
@@ -72,11 +76,6 @@ class Tree:
     def __init__(self, root: str, rules: SchemaRules) -> None:
         self.root = os.path.abspath(root)
         self.rules = rules
-
-    @property
-    def systems(self) -> Systems:
-        """The versions that the tree is read and written under."""
-        return self.rules.systems
 
     # --- places
 
@@ -345,9 +344,16 @@ class Tree:
             node = live.members[member]
             artifact = os.path.basename(node.resolved_artifact or "")
             moment, own = file_stamp(artifact), artifact.rsplit(".", 1)[0].rsplit("--", 1)[-1]
-            version = stamp(moment) if moment else None
             override = listed.get("override") if isinstance(listed, dict) else None
-            members.append(Member(member, version, own or None, node.status, override))
+            members.append(
+                LockedMember(
+                    schema_id=member,
+                    schema_version=stamp(moment) if moment else None,
+                    schema_hash=own or None,
+                    grading_status=node.status,
+                    override=override,
+                )
+            )
         lock = make_lock(
             selection, members, version=stamp(snapshot.moment), selection=definition, now=now
         )
