@@ -16,7 +16,7 @@ from msgspec import UNSET
 from assay.errors import InputError, count
 from assay.exams.document import CheckedExam
 from assay.exams.exam import CAPSTONE, REGRESSION
-from assay.exams.gate_reasons import drop_reasons, fell_alone
+from assay.exams.gate_reasons import axis_reasons, drop_reason, fell_alone
 from assay.exams.held_results import check_baseline, shown_otherwise
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.selftest import self_test
@@ -188,7 +188,7 @@ def decide(
     if regression is not None and baseline is not None:
         drop = drop_check(regression, baseline, rules)
         total = drop_holds(baseline.score, regression.score, rules.max_drop)
-        reasons += drop_reasons(drop, total=total)
+        reasons += [drop_reason(drop, holds=total), *axis_reasons(drop)]
         if not regression.passes:
             reasons.append(
                 f"the regression score {text(regression.score)} is below the pass score of"

@@ -10,12 +10,7 @@ from assay.exams.marking import Marking
 from assay.records.exam import DropCheck
 
 
-def drop_reasons(drop: DropCheck, *, total: bool) -> list[str]:
-    """Why the regression set holds or not; `total` says whether its score does."""
-    return [_drop_reason(drop, total), *_axis_reasons(drop)]
-
-
-def _axis_reasons(drop: DropCheck) -> list[str]:
+def axis_reasons(drop: DropCheck) -> list[str]:
     """A reason for each axis that doesn't hold."""
     if drop.by_axis is UNSET:
         return []
@@ -36,7 +31,8 @@ def _axis_reasons(drop: DropCheck) -> list[str]:
     return found
 
 
-def _drop_reason(drop: DropCheck, holds: bool) -> str:
+def drop_reason(drop: DropCheck, *, holds: bool) -> str:
+    """How the regression score moved; `holds` says whether that is within its limit."""
     size = number_text(abs(drop.drop))
     moved = (
         f"fell by {size}"

@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct
 
 from assay import exact
 from assay.errors import Fault, InputError
-from assay.exams.answers import NO_ANSWER
+from assay.exams.answers import NO_ANSWER, Answer
 from assay.exams.exam import Exam, ExamItem, line_of
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
@@ -32,7 +32,6 @@ from assay.records.systems import is_published, system_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from assay.exams.answers import Answer
     from assay.records.contract import Contract
 
 MAX_FAULTS = 100
@@ -72,7 +71,8 @@ class Marking:
         self.normal = whole.without(without) if without is not None else whole
         self.rules = rules_of(rubric)
         self.axes = tuple(rubric.axes)
-        self.main = rubric.main_axis
+        self.main = self.axes[0]
+        """The axis that says whether an answer is right."""
         top = 1 << len(self.axes) - 1
         self.bit = {axis: top >> place for place, axis in enumerate(self.axes)}
         """The marks of an answer as one number: the first axis is its highest bit."""

@@ -137,11 +137,6 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
         return None if self.answer_schema is UNSET else self.answer_schema
 
     @property
-    def main_axis(self) -> str:
-        """The axis that says whether an answer is right: the first."""
-        return next(iter(self.axes))
-
-    @property
     def pattern_rules(self) -> tuple[PatternRule, ...]:
         """The patterns to look for. A rubric that names none looks for an axis without marks and
         for a single outlier.
