@@ -24,7 +24,7 @@ def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
     found = [graded(run) for run in runs]
     tally = EvaluationTally()
     for one in found:
-        tally.add(one.grade)
+        tally.add(one.payload())
     evaluation = Evaluation(
         id="e-1",
         name="faq-1",

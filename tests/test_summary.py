@@ -451,7 +451,7 @@ def test_the_totals_of_an_evaluation_are_those_of_its_grades() -> None:
     ]
     tally = EvaluationTally()
     for card in cards:
-        tally.add(graded(card).grade)
+        tally.add(graded(card).payload())
     made = tally.totals()
     block = summed(cards)
     assert (made.n, made.passed, made.gate_failures) == (2, 1, {"g": 1})

@@ -117,7 +117,7 @@ class EvaluationBuilder:
         if grade is None:
             self._tally.add_ungraded()
         else:
-            self._tally.add_payload(_read_grade(grade))
+            self._tally.add(_read_grade(grade))
         of_run = sha256(run).digest()
         of_grade = None if grade is None else sha256(grade).digest()
         self._evaluates += of_grade or of_run

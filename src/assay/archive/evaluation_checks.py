@@ -80,7 +80,7 @@ def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
             continue
         try:
             fault = _mismatch(evaluation, run, evidence, grade)
-            tally.add_ungraded() if grade is None else tally.add_payload(grade.tree())
+            tally.add_ungraded() if grade is None else tally.add(grade.tree())
         except (AssayError, KeyError, TypeError, ValueError, AttributeError) as error:
             fault = f"can't be read: {error}"
         if fault:
@@ -144,9 +144,9 @@ def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str)
                 tally.add_ungraded()
                 runs.append(run)
                 continue
-            graded = remaker.remake(traced[run.grade])
-            tally.add(graded.grade)
-            runs.append(structs.replace(run, grade=digest(graded.payload())))
+            payload = remaker.remake(traced[run.grade]).payload()
+            tally.add(payload)
+            runs.append(structs.replace(run, grade=digest(payload)))
     again = identified(structs.replace(evaluation, totals=tally.totals(), runs=runs))
     tree: dict[str, Any] = item.tree()
     return compared(item, tree, again)

@@ -272,7 +272,7 @@ class Summary:
 
 
 class EvaluationTally:
-    """The totals of an evaluation, run by run, from its grades or from their stored documents."""
+    """The totals of an evaluation, run by run, from the documents of its grades."""
 
     def __init__(self) -> None:
         self._n = self._passed = self._ungraded = 0
@@ -280,15 +280,7 @@ class EvaluationTally:
         self._gates: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
 
-    def add(self, grade: Grade) -> None:
-        """Count a run by its grade."""
-        self._count(grade.passed, grade.score_units, grade.scorecard.group)
-        for name, passed in grade.scorecard.hard_gates.items():
-            self._gates[name] += passed is not True
-        for item in grade.criteria:
-            self._missing[item.name] += item.criterion.raw_score is None
-
-    def add_payload(self, payload: Mapping[str, Any]) -> None:
+    def add(self, payload: Mapping[str, Any]) -> None:
         """Count a run by its grade as `assay.grades/1` has it."""
         units = exact.scaled(payload["weighted_score"], exact.SCORE_DIGITS)
         self._count(payload["passed"] is True, units, payload["group"])
