@@ -185,8 +185,6 @@ def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
 
 def test_a_comparison_that_could_not_be_judged_still_counts_as_made() -> None:
     assert holm({"a": 0.02, "b": None}) == {"a": 0.04, "b": None}
-    with pytest.raises(UsageError, match="p-value of a"):
-        holm({"a": 1.5})
 
 
 @each("df", [1, 1.7, 4, 29.5, 1e4])
@@ -416,11 +414,9 @@ def test_scores_that_are_none_are_refused(
         compare_paired(ours, theirs, margin=1.0)
 
 
-def test_arguments_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(UsageError, match="margin"):
-        compare_paired([1.0, 2.0], [1.0, 2.0], margin=-1.0)
-    with pytest.raises(UsageError, match="counts"):
-        paired_rate_difference(5, 6, 10)
+def test_a_count_beyond_its_total_is_refused() -> None:
+    with pytest.raises(UsageError, match="the count is 11 of 10"):
+        rate_difference(5, 10, 11, 10)
 
 
 # --- simulations: short forms of tests/campaign_statistics.py

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from assay.errors import UsageError
 from assay.installing import import_extra
 from assay.stats.clusters import gather
-from assay.stats.estimate import SEEN, check_level, checked, hides_spread
+from assay.stats.estimate import SEEN, checked, hides_spread
 from assay.stats.intervals import Interval
 
 MINIMUM = 30
@@ -47,17 +47,6 @@ def bootstrap_mean(
     >>> found.value, 2.2 < found.low < 2.4, found.method
     (2.5, True, 'bootstrap-bca')
     """
-    check_level(level)
-    if method not in ("percentile", "bca"):
-        raise UsageError(
-            "STA-001", f"no bootstrap interval is named {method!r}.", fix="Take percentile or bca."
-        )
-    if resamples < 100:
-        raise UsageError(
-            "STA-001",
-            f"{resamples} resamples are too few for the ends of an interval.",
-            fix="Take 1,000 or more; 10,000 is usual.",
-        )
     samples = checked(values, None)
     name = f"bootstrap-{method}" if groups is None else f"cluster bootstrap-{method}"
     if not samples:

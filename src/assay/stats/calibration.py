@@ -16,6 +16,7 @@ the number of groups that have labels.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
 from typing import Literal, NamedTuple
@@ -259,10 +260,9 @@ def _stratified(
     """Limits for a rate: Wilson's limits of the labels of each verdict, weighted by how common the
     verdict is over all rows, joined as independent distances.
     """
-    sizes: dict[float | None, int] = {}
+    sizes = Counter(judge)
     labels: dict[float | None, list[float]] = {}
     for truth, verdict in zip(human, judge, strict=True):
-        sizes[verdict] = sizes.get(verdict, 0) + 1
         if truth is not None:
             labels.setdefault(verdict, []).append(truth)
     total = len(judge)
@@ -356,10 +356,7 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _apart(values: Sequence[float]) -> int:
-    counts: dict[float, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return len(values) - max(counts.values())
+    return len(values) - max(Counter(values).values())
 
 
 def _pick(groups: Sequence[Hashable] | None, at: list[int]) -> list[Hashable] | None:

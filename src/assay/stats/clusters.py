@@ -20,7 +20,6 @@ from itertools import chain, repeat
 from math import fsum, sqrt
 from typing import NamedTuple
 
-from assay.errors import UsageError
 from assay.stats.bounded import Mass
 from assay.stats.estimate import (
     DIGITS,
@@ -29,7 +28,6 @@ from assay.stats.estimate import (
     Range,
     by_bound,
     by_student,
-    check_level,
     checked,
     counted_sum,
     hides_spread,
@@ -105,13 +103,6 @@ def estimate_clustered_mean(
     >>> found.interval.method, found.df, found.clusters
     ('cluster-robust t', 4.0, 5)
     """
-    check_level(level)
-    if len(values) != len(groups):
-        raise UsageError(
-            "STA-001",
-            f"{len(values)} values and {len(groups)} groups.",
-            fix="Give one group for each value; None stands for its own group.",
-        )
     found = checked(values, range)
     return estimate_grouped_mean(
         Counter(found),

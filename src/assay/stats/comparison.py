@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import UsageError
 from assay.stats.clusters import Groups, estimate_grouped_mean
 from assay.stats.estimate import DIFFERENCES, SCORES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
@@ -71,12 +70,6 @@ def claims(interval: Interval, margin: float) -> Claims:
     >>> claims(Interval(0.2, -0.5, 0.9, 0.95, "student-t"), 1.0)
     Claims(non_inferior=True, inferior=False, superior=False, equivalent=True)
     """
-    if not margin >= 0:
-        raise UsageError(
-            "STA-001",
-            f"the margin is {margin}; it must be 0 or above.",
-            fix="Give the size of the drop that is allowed.",
-        )
     low, high = interval.low, interval.high
     if low is None or high is None:
         return Claims(None, None, None, None)
@@ -175,11 +168,6 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'b': 0.06, 'c': 0.06}
     """
-    for name, p in p_values.items():
-        if p is not None and not 0 <= p <= 1:
-            raise UsageError(
-                "STA-001", f"the p-value of {name} is {p}.", fix="A p-value is from 0 to 1."
-            )
     found: dict[str, float | None] = dict.fromkeys(p_values)
     highest, left = 0.0, len(p_values)
     for p, name in sorted((p, name) for name, p in p_values.items() if p is not None):

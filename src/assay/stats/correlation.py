@@ -16,7 +16,6 @@ from math import frexp, fsum, isqrt, ldexp, sqrt
 from operator import itemgetter
 from typing import NamedTuple
 
-from assay.errors import UsageError
 from assay.stats.influence import IMAGINED, leverage, tails, wider_z_interval
 from assay.stats.intervals import Interval
 
@@ -29,12 +28,6 @@ def _paired(
     first: Sequence[Number | None], second: Sequence[Number | None]
 ) -> tuple[list[Number], list[Number], str]:
     """The items that both rated, and why they have no correlation; empty if they have one."""
-    if len(first) != len(second):
-        raise UsageError(
-            "STA-001",
-            f"{len(first)} ratings of one rater and {len(second)} of the other.",
-            fix="Give one for each item, None where it is missing.",
-        )
     both = [
         (one, other)
         for one, other in zip(first, second, strict=True)
@@ -230,12 +223,8 @@ def _doubled(counts: Sequence[int], n: int) -> list[int]:
     """Twice the mid-rank of each distinct value, less its mean: whole numbers, so nothing is
     rounded.
     """
-    made = []
-    below = 0
-    for count in counts:
-        made.append(2 * below + count - n)
-        below += count
-    return made
+    up_to = accumulate(counts)
+    return [2 * below_or_at - count - n for count, below_or_at in zip(counts, up_to, strict=True)]
 
 
 def _squares(ranks: Sequence[int], counts: Sequence[int]) -> int:

@@ -227,16 +227,6 @@ def counted_sum(terms: Iterable[tuple[float, int]]) -> float:
     )
 
 
-def check_level(level: float) -> None:
-    """Refuse a level that is not between one half and one."""
-    if not 0.5 < level < 1:
-        raise UsageError(
-            "STA-001",
-            f"the level is {level}; it must be above 0.5 and below 1.",
-            fix="0.95 is usual.",
-        )
-
-
 def root_of(variance: float) -> float:
     """The root of a variance that rounding may have pushed below zero."""
     return sqrt(max(0.0, variance))

@@ -14,7 +14,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from math import fsum, sqrt
 from typing import Any, Literal, NamedTuple
 
-from assay.errors import UsageError
 from assay.stats.influence import IMAGINED, thin, z_interval
 from assay.stats.intervals import Interval
 
@@ -67,12 +66,6 @@ def count_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Rating
     >>> count_pairs([1, 2, None], [1, 1, 2])
     RatingPairs(categories=[1, 2], cells={(0, 0): 1, (1, 0): 1}, n=2)
     """
-    if len(first) != len(second):
-        raise UsageError(
-            "STA-001",
-            f"{len(first)} ratings of one rater and {len(second)} of the other.",
-            fix="Give one for each item, None where it is missing.",
-        )
     counts = Counter(zip(first, second, strict=True))
     kept = {
         pair: times for pair, times in counts.items() if pair[0] is not None and pair[1] is not None

@@ -20,7 +20,6 @@ from assay.stats.estimate import (
     Range,
     by_bound,
     by_student,
-    check_level,
     checked,
     hides_spread,
     none_of,
@@ -52,7 +51,6 @@ def estimate_mean(
     >>> round(estimate_mean([0.0] * 30, range=Range(-100, 100)).interval.low, 2)
     -11.57
     """
-    check_level(level)
     return estimate_counted_mean(
         Counter(checked(values, range)),
         range=range,
@@ -108,7 +106,6 @@ def estimate_difference(
     >>> round(found.interval.value, 2), found.interval.method
     (13.75, 'welch')
     """
-    check_level(level)
     sides = [checked(candidate, range), checked(baseline, range)]
     terms: Any = {"range": range, "level": level, "guaranteed": guaranteed}
     parts = [

@@ -21,7 +21,6 @@ def mcnemar(first: int, second: int) -> float:
     >>> round(mcnemar(10, 2), 4)
     0.0386
     """
-    _check_counts(first, second)
     return min(1.0, 2 * binomial_cdf(min(first, second), first + second, 0.5))
 
 
@@ -32,7 +31,6 @@ def paired_rate_difference(first: int, second: int, n: int, *, level: float = 0.
     >>> found.value, round(found.high, 4)
     (0.0, 0.1135)
     """
-    _check_counts(first, second, n)
     if n == 0:
         return Interval.unknown(None, level, "tango", "no samples")
     if n == 1:
@@ -87,8 +85,11 @@ def rate_difference(
     Source: Newcombe, Interval estimation for the difference between independent proportions, 1998,
     method 10.
     """
-    _check_counts(first, 0, first_n)
-    _check_counts(second, 0, second_n)
+    for count, n in ((first, first_n), (second, second_n)):
+        if not 0 <= count <= n:
+            raise UsageError(
+                "STA-001", f"the count is {count} of {n}.", fix="A count is from 0 to n."
+            )
     ours, theirs = wilson(first, first_n, level=level), wilson(second, second_n, level=level)
     if (
         ours.value is None
@@ -107,12 +108,3 @@ def rate_difference(
     low = value - sqrt((ours.value - ours.low) ** 2 + (theirs.high - theirs.value) ** 2)
     high = value + sqrt((ours.high - ours.value) ** 2 + (theirs.value - theirs.low) ** 2)
     return Interval(value, max(-1.0, low), min(1.0, high), level, "newcombe")
-
-
-def _check_counts(first: int, second: int, n: int | None = None) -> None:
-    if first < 0 or second < 0 or (n is not None and first + second > n):
-        raise UsageError(
-            "STA-001",
-            f"the counts are {first} and {second} of {n}.",
-            fix="Counts are 0 or above, and together at most n.",
-        )

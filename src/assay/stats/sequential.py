@@ -24,9 +24,8 @@ from collections import Counter
 from collections.abc import Iterable
 from math import exp, fsum, log
 
-from assay.errors import UsageError
 from assay.stats.bounded import crossing
-from assay.stats.estimate import DIGITS, Range, check_level, checked
+from assay.stats.estimate import DIGITS, Range, checked
 from assay.stats.intervals import Interval
 
 _SHARES = tuple(0.97 * 0.62**step for step in range(14))
@@ -47,13 +46,6 @@ class MeanSequence:
     """
 
     def __init__(self, range: Range, *, level: float = 0.95) -> None:
-        check_level(level)
-        if not range.lowest < range.highest:
-            raise UsageError(
-                "STA-001",
-                f"the range is {range.lowest:g} to {range.highest:g}.",
-                fix="Give the lowest and the highest possible value.",
-            )
         self.range = range
         self.level = level
         self.looks = 0
