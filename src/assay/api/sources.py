@@ -64,14 +64,6 @@ BASELINES = ".assay/baselines"
 DEFAULT_PROJECT = "default"
 
 
-class _Stored(NamedTuple):
-    """What a stored evaluation or baseline was made with."""
-
-    name: str
-    settings: Mapping[str, Any]
-    made_at: str | None
-
-
 class Bar(NamedTuple):
     """What to grade by, and what is known of the results that it comes from."""
 
@@ -88,8 +80,9 @@ class SourceReader:
         self._store = store
         self._given_library = library
         self._project = project
-        self.stored: _Stored | None = None
-        """The stored evaluation that was read last."""
+        self.stored: tuple[str, Mapping[str, Any], str | None] | None = None
+        """The name of the stored evaluation that was read last, its settings, and when it was made.
+        """
         self.taken: StoredBaseline | None = None
         """The stored baseline that was read by its name."""
         self._first_grades: dict[str, Any] = {}
@@ -218,7 +211,7 @@ class SourceReader:
         refuse_exam(self.taken.kind, self.taken.name, where=self.taken.path)
         self._refuse_evaluation(source)
         if (made := baseline_settings(self.taken.record)) is not None:
-            self.stored = _Stored(f"the baseline {self.taken.name}", made, None)
+            self.stored = (f"the baseline {self.taken.name}", made, None)
         yield from stream_documents(self.taken.path)
 
     def regraded_notes(self, side: Sequence[Document | Unread], grader: Grader) -> list[str]:
@@ -267,7 +260,7 @@ class SourceReader:
             if baseline and reference in baseline_names(ledger, project=project):
                 raise ambiguous(reference, "a baseline in the ledger", described(found))
             evaluation = found.evaluation
-            self.stored = _Stored(evaluation.name, evaluation.settings, evaluation.started)
+            self.stored = (evaluation.name, evaluation.settings, evaluation.started)
             self._first_grades[reference] = first_grade(ledger, found, project=project)
             for item in stored_runs(ledger, found, project=project):
                 yield Document(item.tree(), reference)

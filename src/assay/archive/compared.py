@@ -266,8 +266,11 @@ def evaluation_of_runs(
     ledger: Ledger, runs: Sequence[str], *, project: str
 ) -> StoredEvaluation | None:
     """The newest evaluation with exactly these runs, by their digests; None if there is none."""
-    wanted = set(runs)
-    for stored in evaluations_of(ledger, runs[0], project=project) if runs else ():
-        if {run.digest for run in stored.evaluation.runs} == wanted:
-            return stored
-    return None
+    return next(
+        (
+            stored
+            for stored in (evaluations_of(ledger, runs[0], project=project) if runs else ())
+            if {run.digest for run in stored.evaluation.runs} == set(runs)
+        ),
+        None,
+    )

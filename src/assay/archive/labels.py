@@ -115,9 +115,8 @@ def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelC
 
 def current(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
     """The newest label of each rater of each item, the oldest first."""
-    newest: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
-    for one in sorted(labels, key=lambda one: one.seq):
-        newest[one.label.rater, one.label.item] = one
+    ordered = sorted(labels, key=lambda one: one.seq)
+    newest = {(one.label.rater, one.label.item): one for one in ordered}
     return sorted(newest.values(), key=lambda one: one.seq)
 
 

@@ -31,10 +31,12 @@ _FILENAME = f"filename = '{_FILE}'"
 
 def views_sql(connection: Any, sources: Sequence[str | BatchSource]) -> str:
     """One query over all sources."""
-    resolved: list[BatchSource] = []
-    for given in sources:
-        resolved += [given] if isinstance(given, BatchSource) else find_sources([given])
-    selects = [select for source in resolved for select in _selects(connection, source)]
+    selects = [
+        select
+        for given in sources
+        for source in ([given] if isinstance(given, BatchSource) else find_sources([given]))
+        for select in _selects(connection, source)
+    ]
     return values_sql(" UNION ALL BY NAME ".join(_mixed_as_text(connection, selects)))
 
 

@@ -37,7 +37,14 @@ from assay.batch.sources import (
     is_uri,
 )
 from assay.batch.target_checks import check_target
-from assay.batch.targets import BatchTarget, Workplace, files_of, open_workplace
+from assay.batch.targets import (
+    GRADES,
+    REJECTS,
+    BatchTarget,
+    Workplace,
+    files_of,
+    open_workplace,
+)
 from assay.batch.task import VIEW, BatchTask, Queries, graded_view
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
@@ -206,10 +213,11 @@ class _Grading:
         self.unused |= dict.fromkeys(one for one in queries.unused if one not in keys)
         kind = work.target.form
         grades = in_dialect(queries.grades, engine.dialect)
-        engine.write(grades, work.grades(name), kind=kind, progress=self._progress(part))
-        if count_faults(engine, files_of(work.grades(name))):
+        place = work.place(GRADES, name)
+        engine.write(grades, place, kind=kind, progress=self._progress(part))
+        if count_faults(engine, files_of(place)):
             rejects = in_dialect(self._rejects(part, queries), engine.dialect)
-            engine.write(rejects, work.rejects(name), kind=kind)
+            engine.write(rejects, work.place(REJECTS, name), kind=kind)
         self._done += part.size
 
     def _rejects(self, part: _BatchPart, queries: Queries) -> str:

@@ -243,9 +243,8 @@ def groups_of(rows: Iterable[Sequence[Any]]) -> Groups:
 
 def _double(parts: Sequence[Any]) -> float:
     """The sum of doubles that were cut at `PLACES`, rounded once."""
-    whole = 0
-    for part, places in zip(parts, PLACES, strict=True):
-        whole += int(part) << (PLACES[-1] - places)
+    shifted = zip(parts, PLACES, strict=True)
+    whole = sum(int(part) << (PLACES[-1] - places) for part, places in shifted)
     return whole / (1 << PLACES[-1])
 
 

@@ -108,14 +108,6 @@ class Workplace(NamedTuple):
     folder: str
     target: BatchTarget
 
-    def grades(self, partition: str = "") -> str:
-        """Where the grades of a partition go: a file, or a folder that isn't there yet."""
-        return self._place(GRADES, partition)
-
-    def rejects(self, partition: str = "") -> str:
-        """Where the rejected rows of a partition go, if there are any."""
-        return self._place(REJECTS, partition)
-
     @property
     def record(self) -> str:
         """The file for the record."""
@@ -128,7 +120,10 @@ class Workplace(NamedTuple):
         os.makedirs(path, exist_ok=True)
         return path
 
-    def _place(self, kind: str, partition: str) -> str:
+    def place(self, kind: str, partition: str = "") -> str:
+        """Where the GRADES or the REJECTS of a partition go: a file, or a folder that isn't there
+        yet.
+        """
         if not self.target.is_folder:
             return os.path.join(self.folder, f"{kind}.{self.target.form}")
         path = os.path.join(self.folder, kind, *filter(None, partition.split("/")))
@@ -137,18 +132,13 @@ class Workplace(NamedTuple):
 
     def files(self) -> tuple[list[str], list[str]]:
         """The files of grades and of rejects that were written, in order of their names."""
-        if self.target.is_folder:
-            places = (os.path.join(self.folder, kind) for kind in (GRADES, REJECTS))
-        else:
-            places = (self.grades(), self.rejects())  # type: ignore[assignment]
-        grades, rejects = map(files_of, places)
-        return grades, rejects
+        return files_of(self.place(GRADES)), files_of(self.place(REJECTS))
 
     def final_name(self, path: str) -> str:
         """What a file is called from the folder of the record, once it is published."""
         if self.target.is_folder:
             return os.path.relpath(path, self.folder)
-        final = self.target.grades if path == self.grades() else self.target.rejects
+        final = self.target.grades if path == self.place(GRADES) else self.target.rejects
         return final if self.target.url else os.path.basename(final)
 
     def partition_of(self, path: str) -> str | None:
@@ -197,7 +187,10 @@ class Workplace(NamedTuple):
 
     def _publish_tables(self, *, overwrite: bool) -> None:
         target = self.target
-        files = {target.table: self.grades(), f"{target.table}_{REJECTS}": self.rejects()}
+        files = {
+            target.table: self.place(GRADES),
+            f"{target.table}_{REJECTS}": self.place(REJECTS),
+        }
         if os.path.exists(target.record) and overwrite:
             os.unlink(target.record)
         if target.url:
@@ -214,8 +207,8 @@ class Workplace(NamedTuple):
 
     def _publish_files(self, *, overwrite: bool) -> None:
         moves = [
-            (self.rejects(), self.target.rejects),
-            (self.grades(), self.target.grades),
+            (self.place(REJECTS), self.target.rejects),
+            (self.place(GRADES), self.target.grades),
             (self.record, self.target.record),  # last: it says that the others are whole
         ]
         if overwrite:

@@ -215,10 +215,7 @@ def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
 
 def band(score: int, bands: tuple[Band, ...]) -> str:
     """The letter of a score in hundredths: the first band whose edge it reaches."""
-    for letter, edge in bands:
-        if score >= edge:
-            return letter
-    return bands[-1].grade
+    return next((letter for letter, edge in bands if score >= edge), bands[-1].grade)
 
 
 def worse(one: str, other: str, bands: tuple[Band, ...]) -> str:

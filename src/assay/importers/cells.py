@@ -126,10 +126,7 @@ def structure_of(value: Any) -> Any:
 
 def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
     """The value of the first of these columns that the row has."""
-    for name in names:
-        if name in row:
-            return present(row[name])
-    return None
+    return next((present(row[name]) for name in names if name in row), None)
 
 
 def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:

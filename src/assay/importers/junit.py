@@ -234,9 +234,7 @@ class _SuiteReader:
         outcome, reruns = case.outcome, case.reruns
         suite.own["tests"] += 1
         suite.own["passed"] += outcome == "passed"
-        for name, count in case.found.items():
-            if name in _OUTCOMES:
-                suite.own[name] += count
+        suite.own.update({name: n for name, n in case.found.items() if name in _OUTCOMES})
         self._note_unknown(case)
         if outcome != "passed" and outcome not in case.found:
             suite.own[outcome] += 1

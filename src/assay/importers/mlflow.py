@@ -137,11 +137,9 @@ class _MetricTable:
         """The values of a row's metrics, by their labels."""
         if not isinstance(row, dict):
             return {}
-        found = {}
-        for column, value in row.items():
-            label = _metric(column)
-            if label is not None:
-                found[label] = value
+        found = {
+            label: value for column, value in row.items() if (label := _metric(column)) is not None
+        }
         for one in objects(structure_of(row.get("assessments"))):
             if isinstance(one.get("expectation"), dict):
                 self._expected.add(_label(one))

@@ -194,10 +194,8 @@ def _asked(events: Mapping[str, list[dict[str, Any]]]) -> tuple[dict[str, Any] |
 
 
 def _answer(match: Mapping[str, Any], answered: Any) -> Any:
-    for value in (match.get("sampled"), answered, match.get("picked")):
-        if value is not None:
-            return value
-    return None
+    given = (match.get("sampled"), answered, match.get("picked"))
+    return next((value for value in given if value is not None), None)
 
 
 IMPORTER = Importer(

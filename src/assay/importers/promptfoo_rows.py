@@ -245,10 +245,11 @@ def _stated(tree: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
 
 def _declared(test: dict[str, Any]) -> list[Any]:
     """The assertions of a test in the form of results that failed; those of a set come after it."""
-    made: list[Any] = []
-    for one in objects(test.get("assert")):
-        made += [{"assertion": each} for each in (one, *objects(one.get("assert")))]
-    return made
+    return [
+        {"assertion": each}
+        for one in objects(test.get("assert"))
+        for each in (one, *objects(one.get("assert")))
+    ]
 
 
 def _components(results: Any) -> dict[str, bool]:

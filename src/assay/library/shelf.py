@@ -227,8 +227,7 @@ class Shelf:
             aliased = [entry for entry in entries if self.load("profiles", entry).alias == name]
             if aliased:
                 name = max(aliased, key=self._rank).id
-        loaded: Profile = self.load("profiles", name)
-        return loaded
+        return cast("Profile", self.load("profiles", name))
 
     def profile_for_family(self, family: str) -> Profile:
         """The profile that serves a family: a shipped one before a folder's, the one with its name
@@ -255,13 +254,11 @@ class Shelf:
 
     def policy(self, name: str) -> Policy:
         """A policy for scorecards by name, `name@version` or path."""
-        loaded: Policy = self.policy_of(WORKFLOW, name)
-        return loaded
+        return cast("Policy", self.policy_of(WORKFLOW, name))
 
     def rubric(self, name: str) -> Rubric:
         """A rubric by name, `name@version` or path."""
-        loaded: Rubric = self.rubric_of(WORKFLOW, name)
-        return loaded
+        return cast("Rubric", self.rubric_of(WORKFLOW, name))
 
     def policy_of(self, family: str, name: str) -> Any:
         """A policy of a family by name, `name@version` or path."""

@@ -184,12 +184,8 @@ def _decided_by(
         return "gates"
     if places[-1].tie_group != group:
         return "score"
-    for name, mine, theirs in zip(
-        _KEYS, _inside(contender, common), _inside(previous, common), strict=True
-    ):
-        if mine != theirs:
-            return name
-    return "run_id"
+    keys = zip(_KEYS, _inside(contender, common), _inside(previous, common), strict=True)
+    return next((name for name, mine, theirs in keys if mine != theirs), "run_id")
 
 
 def shown(places: list[Place]) -> list[dict[str, Any]]:
