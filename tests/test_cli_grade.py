@@ -682,6 +682,7 @@ def test_keep_going_grades_the_rest_and_still_exits_3(assay: Any, tmp_path: Path
     )
     assert (done.code, ids(done)) == (3, ["r-1", "r-3"])
     assert [fault["line"] for fault in done.json()["faults"]] == [2, 4]
+    assert "The rest was graded." in assay("grade", "mixed.jsonl", "--keep-going").err
     assert json.loads((tmp_path / "out.json").read_text()) == done.json()
     assert [
         json.loads(row)["run_id"] for row in (tmp_path / "out.jsonl").read_text().splitlines()
@@ -694,6 +695,7 @@ def test_keep_going_with_nothing_good_writes_nothing(assay: Any, tmp_path: Path)
     (tmp_path / "mixed.jsonl").write_text(lines("{oops", "[]"))
     done = assay("grade", "mixed.jsonl", "--keep-going", "-o", "out.json", "--json")
     assert (done.code, done.json()["results"]) == (3, [])
+    assert "were graded" not in assay("grade", "mixed.jsonl", "--keep-going").err
     assert os.listdir(tmp_path) == ["mixed.jsonl"]
 
 

@@ -146,6 +146,6 @@ def faults_error(totals: Totals, *, stopped: bool) -> InputError:
         return error
     if stopped and totals.graded:
         error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
-    elif not stopped:
-        error.advice = f"The other {totals.graded:,} were graded."
+    elif totals.graded:
+        error.advice = "The rest was graded."
     return error
