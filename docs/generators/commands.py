@@ -17,7 +17,7 @@ EVERYWHERE = ("help", "json", "config_file", "no_config")
 EXIT_MEANINGS = {
     ExitCode.PASSED: "It passed; a candidate may be promoted. Only this code opens a gate.",
     ExitCode.FAILED: "It failed: a gate, a floor, a threshold, or the decision is hold or reject.",
-    ExitCode.MISUSE: "The command line was misused. Nothing was done.",
+    ExitCode.MISUSE: "The command line was misused, or an output could not be written.",
     ExitCode.MALFORMED: "A file is malformed: evidence, a policy, a profile, a rubric.",
     ExitCode.NOT_ENOUGH: "There is not enough evidence to decide.",
     ExitCode.FAULT: "An internal error. `--debug` shows the traceback; please report it.",
