@@ -103,6 +103,23 @@ def test_a_flaky_test_has_the_share_of_its_attempts_as_score(tmp_path: Path) -> 
     assert any("share of attempts" in note for note in tally.notes)
 
 
+@pytest.mark.parametrize("outer", ['<testsuites name="pytest tests">', "<testsuites>"])
+def test_an_attempt_that_pytest_repeated_is_not_a_pass(tmp_path: Path, outer: str) -> None:
+    # pytest-rerunfailures lists each failed attempt as a case without an element
+    test = '<testcase classname="test_cart" name="test_%s" time="0.1"'
+    text = f"""{outer}<testsuite name="pytest" errors="0" failures="1" skipped="0" tests="3">
+      {test % "adds"} />{test % "flaky"} />{test % "flaky"}><system-out>again</system-out></testcase>
+      {test % "fails"} />{test % "fails"} />{test % "fails"}><failure message="!">!</failure></testcase>
+      </testsuite></testsuites>"""
+    runs, tally = _imported(tmp_path, text)
+    assert [run["dataset"]["sample_id"].rpartition("_")[2] for run in runs] == [
+        *("adds", "flaky", "fails")
+    ]
+    assert [run["scores"]["passed"]["raw"] for run in runs] == [1, Decimal("0.5"), 0]
+    assert [run.get("retries") for run in runs] == [None, 1, 2]
+    assert tally.stated == {"samples": 3, "passed": 2}
+
+
 def test_what_a_test_has_besides_is_never_a_pass(tmp_path: Path) -> None:
     """Names in another case or with a prefix are the same; an unknown one is missing evidence."""
     inner = {

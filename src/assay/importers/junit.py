@@ -23,6 +23,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.xml_files import XmlEnd, XmlStart, stream_xml
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.junit_cases import AGAIN, OUTCOMES, RERUN, CaseReport
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -30,29 +31,16 @@ MAX_MISSING = 100_000
 """Tests that a suite may count and not list."""
 _SUITES = ("testsuites", "testsuite")
 _ROOT = re.compile(r"(?:<\?.*?\?>|<!--.*?-->|\s)*(?:<!DOCTYPE\b.*?)?<testsuites?[\s>/]", re.S)
-_OUTCOMES = ("failure", "error", "skipped")
 _COUNTED = {
     "passed": "passed tests",
     "failure": "failed tests",
     "error": "tests with errors",
     "skipped": "skipped tests",
 }
-_AGAIN = ("flakyfailure", "flakyerror", "rerunfailure", "rerunerror")
-_HARMLESS = ("system-out", "system-err", "properties", "property", "attachments")
-_KNOWN = frozenset((*_OUTCOMES, *_AGAIN, *_HARMLESS))
+_PYTEST = ("pytest tests", "pytest")
+"""The names of the suites that pytest writes, the outermost first."""
 MAX_NAMED = 20
 """Unknown elements that are named in notes."""
-_STATED = ("status", "result", "outcome", "success", "executed")
-_STATUSES = {
-    "passed": (
-        *("run", "pass", "passed", "ok", "success", "succeeded", "successful", "completed"),
-        *("fixed", "true"),
-    ),
-    "failure": ("fail", "failed", "failure", "false"),
-    "error": ("error", "errored", "broken", "aborted"),
-    "skipped": ("notrun", "skipped", "disabled", "ignored", "pending", "suppressed", "todo"),
-}
-"""What some writers say in an attribute of a case, without an element; another word is an error."""
 
 
 def _fits(head: Head) -> bool:
@@ -74,52 +62,6 @@ class _Counts:
             if text.isascii() and text.isdigit() and len(text) < 12:
                 return int(text)
         return None
-
-
-class _Case:
-    """One test case while it is read."""
-
-    def __init__(self, start: XmlStart) -> None:
-        self.start = start
-        self.found: dict[str, int] = {}
-        """How many elements of each name it has."""
-        self.reasons: dict[str, str] = {}
-
-    def child(self, start: XmlStart, text: str) -> None:
-        self.found[start.name] = self.found.get(start.name, 0) + 1
-        if start.name in _HARMLESS:
-            return
-        message = start.attributes.get("message", "").strip() or text.strip()
-        kind = start.attributes.get("type", "").strip()
-        self.reasons.setdefault(start.name, message or kind)
-
-    @property
-    def unknown(self) -> list[str]:
-        """The elements that nobody knows: they may say that the test failed."""
-        return [name for name in self.found if name not in _KNOWN]
-
-    @property
-    def outcome(self) -> str:
-        """`failure`, `error`, `skipped` or `passed`; the worst of those reported."""
-        stated = {
-            next((outcome for outcome, known in _STATUSES.items() if word in known), "error")
-            for word in self.words
-        }
-        for reported in (self.found, stated):
-            for outcome in ("error", "failure", "skipped"):
-                if outcome in reported:
-                    return outcome
-        return "error" if self.unknown else "passed"
-
-    @property
-    def words(self) -> list[str]:
-        """What its attributes state as the outcome, in lower case."""
-        given = {key.lower(): text.strip().lower() for key, text in self.start.attributes.items()}
-        return [given[key] for key in _STATED if given.get(key)]
-
-    @property
-    def reruns(self) -> int:
-        return sum(self.found.get(name, 0) for name in _AGAIN) if self.found else 0
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
@@ -188,9 +130,10 @@ class _SuiteReader:
         self._suites: list[_Counts] = []
         self._named: set[str] = set()
         """The unknown elements that notes name."""
+        self._held: CaseReport | None = None
 
     def runs(self) -> Iterator[dict[str, Any]]:
-        case: _Case | None = None
+        case: CaseReport | None = None
         inside: list[XmlStart] = []
         for event in _events(self._path):
             if isinstance(event, XmlStart):
@@ -199,21 +142,34 @@ class _SuiteReader:
                 if case is not None:
                     inside.append(event)
                 elif event.name in _SUITES:
+                    yield from self._take(None)
                     self._suites.append(_Counts(event))
                 elif event.name == "testcase":
-                    case = _Case(event)
+                    case = CaseReport(event)
                 elif event.name in ("failure", "error"):  # of a fixture, say
-                    case = _Case(event._replace(attributes={"name": f"<{event.name}>"}))
+                    case = CaseReport(event._replace(attributes={"name": f"<{event.name}>"}))
                     case.child(event, "")
             elif case is not None and inside:
                 start = inside.pop()
                 if not inside:
                     case.child(start, event.text)
             elif case is not None:
-                yield self._run(case)
+                yield from self._take(case)
                 case = None
             elif event.name in _SUITES:
+                yield from self._take(None)
                 yield from self._close()
+
+    def _take(self, case: CaseReport | None) -> Iterator[dict[str, Any]]:
+        """The run of the case before this one. For a test that is run again, pytest lists each
+        failed attempt as a case without an outcome, before the last one.
+        """
+        held, self._held = self._held, case
+        is_pytest = any(one.name in _PYTEST for one in self._suites)
+        if held is not None and case is not None and is_pytest and case.is_again(held):
+            case.found[RERUN] = 1 + held.reruns
+        elif held is not None:
+            yield self._run(held)
 
     def _check_root(self, start: XmlStart) -> None:
         if start.name not in _SUITES:
@@ -223,7 +179,7 @@ class _SuiteReader:
                 where=f"{self._path}:{start.line}",
             )
 
-    def _run(self, case: _Case) -> dict[str, Any]:
+    def _run(self, case: CaseReport) -> dict[str, Any]:
         attributes, suite = case.start.attributes, self._suites[-1]
         if not attributes.get("name", "").strip():
             raise InputError(
@@ -234,7 +190,7 @@ class _SuiteReader:
         outcome, reruns = case.outcome, case.reruns
         suite.own["tests"] += 1
         suite.own["passed"] += outcome == "passed"
-        suite.own.update({name: n for name, n in case.found.items() if name in _OUTCOMES})
+        suite.own.update({name: n for name, n in case.found.items() if name in OUTCOMES})
         self._note_unknown(case)
         if outcome != "passed" and outcome not in case.found:
             suite.own[outcome] += 1
@@ -260,7 +216,7 @@ class _SuiteReader:
             line=case.start.line,
         )
 
-    def _note_unknown(self, case: _Case) -> None:
+    def _note_unknown(self, case: CaseReport) -> None:
         for name in case.unknown:
             if name in self._named or len(self._named) < MAX_NAMED:
                 self._named.add(name)
@@ -294,9 +250,9 @@ class _SuiteReader:
         return short_id(name if place in ("", name) else f"{place}::{name}", 0)
 
     @staticmethod
-    def _reason(case: _Case, outcome: str) -> str:
+    def _reason(case: CaseReport, outcome: str) -> str:
         if outcome == "passed":
-            return next((case.reasons[name] for name in _AGAIN if name in case.reasons), "")
+            return next((case.reasons[name] for name in AGAIN if name in case.reasons), "")
         reason = case.reasons.get(outcome, "")
         if outcome == "error" and outcome not in case.found and case.unknown:
             reason = f"it has <{case.unknown[0][:40]}>, which Assay doesn't know"
@@ -325,7 +281,7 @@ class _SuiteReader:
         if tests is not None and tests not in (suite.own["tests"], listed):
             # pytest counts a test that passed, and failed to clean up, twice
             missing = tests - listed if tests - listed > found["error"] else 0
-            if missing and [one.name for one in self._suites] == ["pytest tests"]:
+            if missing and [one.name for one in self._suites] == [_PYTEST[0]]:
                 missing = 0  # it counts what ran, not what was planned
                 self._tally.note("pytest counts subtests, and lists only those that fail.")
             self._differ(suite, "tests", tests, listed, missing)
