@@ -658,6 +658,23 @@ def test_a_catalogue_that_is_not_one_is_refused_and_not_taken_for_none(
     assert code_of(tree.catalogue) == "FMC-012"
 
 
+@each("kept", [None, {}, {"Q-single-test-02": CATALOGUE["Q-single-test-02"]}])
+def test_a_catalogue_that_was_lost_or_lacks_a_question_stops_the_gate(
+    tree: Tree, kept: dict[str, Any] | None
+) -> None:
+    catalogued(tree, 1, *three(clear=4))
+    before = gate_of(tree)
+    path = Path(tree.root, "questions.json")
+    whole = path.read_bytes()
+    path.write_text(json.dumps(kept)) if kept is not None else path.unlink()
+    before_it = files(tree.root)
+    assert code_of(gate_of, tree) == "FMC-012"
+    assert code_of(catalogued, tree, 2, *three(clear=4), catalogue=None) in ("FMC-012", "SCO-023")
+    assert files(tree.root) == before_it
+    path.write_bytes(whole)
+    assert gate_of(tree) == before
+
+
 @pytest.mark.req("F-018", "F-021")
 def test_the_catalogue_says_which_questions_may_go_unanswered_and_why(tree: Tree) -> None:
     catalogued(tree, 1, *three(clear=4, last="n/a"))

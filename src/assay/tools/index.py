@@ -27,7 +27,7 @@ from assay.records.tool_entry import (
 from assay.tools.catalogue import of_server, read_catalogue
 from assay.tools.ecma import namespace_hash
 from assay.tools.manifest import Manifest, Snapshot, read_manifest, snapshot_of
-from assay.tools.memory import ENTRIES, Memory
+from assay.tools.memory import CATALOGUE, ENTRIES, Memory
 from assay.tools.names import GRADINGS, stamp
 from assay.tools.node import CHANGED, Home, Node, index_node, judge, read_entries
 from assay.tools.policy import SchemaRules
@@ -66,6 +66,7 @@ class IndexBuilder:
         self.rules = rules
         self.memory = Memory(home, also=also)
         self.catalogue = read_catalogue(root)
+        self.memory.check_catalogue(self.catalogue, root)
         self.statuses: list[str] = []
         self.grades: list[str] = []
         self.blockers: list[Blocker] = []
@@ -117,6 +118,8 @@ class IndexBuilder:
             self.statuses.append(NODE_REJECTED if any(item.veto for item in lost) else BLOCKED)
             self.blockers.extend(Blocker(node=place, reason=item.reason) for item in lost)
         summary[ENTRIES] = self.memory.document()
+        if self.catalogue:
+            summary[CATALOGUE] = self.catalogue
         newest: dict[str, str] = {}
         if self.versions:
             scoring, grading = (

@@ -1,5 +1,5 @@
-"""What an index remembers of the entries it was made from: the id and the digest of each, and
-whether it is a veto.
+"""What an index remembers of what it was made from: the id and the digest of each entry, and
+whether it is a veto; and the catalogue of questions.
 
 An entry may never be deleted or changed. If an entry that an index remembers is missing or changed,
 its node is closed, and a remembered veto keeps rejecting it. The memory is part of the index, so
@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
+from assay.tools.catalogue import QUESTIONS, Catalogue, joined, stated
 from assay.tools.names import AREAS, GRADINGS
 from assay.tools.node import Home, LostEntry, StoredEntry, entry_paths, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.status import NODE_REJECTED
 
-ENTRIES = "entries"
-"""The key in the summary of an index, which is open to keys of our own."""
+ENTRIES, CATALOGUE = "entries", "catalogue"
+"""Keys in the summary of an index, which is open to keys of our own."""
 
 
 class EntryGroup(NamedTuple):
@@ -43,6 +44,7 @@ class Memory:
         self._held: dict[EntryGroup, dict[str, dict[str, str]]] = defaultdict(dict)
         self._found: dict[EntryGroup, dict[str, dict[str, str]]] = defaultdict(dict)
         self._rejecting: dict[EntryGroup, set[str]] = defaultdict(set)
+        self._catalogue: dict[str, dict[str, Any]] = {}
         for index in (_read_index(home), *also):
             for ref in _rejecting(index):
                 path, _, file = ref.rpartition("/")
@@ -50,13 +52,27 @@ class Memory:
                 if os.path.basename(path) == GRADINGS and group.area in AREAS:
                     self._rejecting[group].add(file)
             summary = index.get("summary")
-            listed = summary.get(ENTRIES) if isinstance(summary, dict) else None
+            summary = summary if isinstance(summary, dict) else {}
+            listed = summary.get(ENTRIES)
             for key, entry in listed.items() if isinstance(listed, dict) else ():
                 folder, area, own = ["", "", *key.rsplit("/", 2)][-3:]
                 if isinstance(entry, dict) and area in AREAS:
                     self._held[EntryGroup(folder, area)].setdefault(
                         own, {name: str(value) for name, value in entry.items()}
                     )
+            if isinstance(asked := summary.get(CATALOGUE), dict):
+                self._catalogue = joined(self._catalogue, stated(asked), home)
+
+    def check_catalogue(self, catalogue: Catalogue, root: str) -> None:
+        """Refuse a catalogue that lacks anything that the index was made with."""
+        path = os.path.join(root, QUESTIONS)
+        if joined(catalogue, self._catalogue, path) != catalogue:
+            raise InputError(
+                "FMC-012",
+                "lacks questions that gradings of this tree were held against.",
+                where=path,
+                fix="Restore it: without them, less would be asked for.",
+            )
 
     def take(self, home: Home, stored: Sequence[StoredEntry]) -> list[LostEntry]:
         """Note the entries that were found in a node; those of it that are gone, or are not what

@@ -279,9 +279,9 @@ def _contents(index: StoredIndex) -> list[str]:
 
 
 def summary_of(index: StoredIndex) -> list[tuple[str, Any]]:
-    """What an index sums up; of the entries it remembers, their number."""
+    """What an index sums up; of the entries and questions it remembers, their number."""
     return [
-        (key, len(value) if key == "entries" and isinstance(value, dict) else value)
+        (key, len(value) if key in ("entries", "catalogue") and isinstance(value, dict) else value)
         for key, value in index.summary.items()
         if key not in _VERSIONS
     ]
