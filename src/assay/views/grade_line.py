@@ -286,8 +286,3 @@ def passed_text(graded: int, failed: int) -> str:
     if failed:
         return f"{failed:,} of {count(graded, 'run')} did not pass"
     return f"{'The one run' if graded == 1 else f'All {graded:,} runs'} passed"
-
-
-def more_text(more: int, failed: int) -> str:
-    """The runs that are not shown."""
-    return f"… and {more:,} more: {failed:,} not passed, {more - failed:,} passed."

@@ -1,5 +1,5 @@
 """Results as Markdown for a pull-request comment or a job summary: the verdict first, then what
-failed and why, then the rest in a few lines.
+failed and why, then a count of the rest.
 
 Only our own words are Markdown. Every text from evidence, a policy or a file name is in a code
 span, where no renderer sees markup, a link, an issue number or an @mention. A page is bounded:
@@ -21,7 +21,6 @@ from assay.views.grade_line import (
     bar_sentence,
     causes,
     is_passed,
-    more_text,
     passed_text,
 )
 from assay.views.markdown_code import cell_code, code
@@ -39,31 +38,30 @@ MAX_PAGE = 60_000
 
 
 class Markdown(Format):
-    """Grades as a page. It keeps at most `rows` rows of each kind, so that a stream of any length
-    needs no memory; all is written at the end.
+    """Grades as a page. It keeps at most `rows` runs that did not pass, so that a stream of any
+    length needs no memory; all is written at the end.
     """
 
     def __init__(self, rows: int = ROWS) -> None:
         self.rows = rows
         self.failed: list[bytes] = []
-        self.passed: list[bytes] = []
         self.worst: list[WorstSample] = []
 
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
-        """One row, and behind it what the comment shows of a run that did not pass."""
+        """One row, and behind it what the comment shows of the sample."""
         if result["passed"] is True or source.run is None:
             return self.piece(result)
         return self.piece(result) + msgspec.json.encode(worst_sample(result, source.run))
 
     def piece(self, result: Payload) -> bytes:
-        """One row, after a character that marks its kind."""
-        passed = result["passed"] is True
+        """One row; none for a run that passed."""
+        if result["passed"] is True:
+            return b""
         cells = (
             f"{cell_code(result['run_id'])} | {result['grade']} |"
-            f" {points(result['weighted_score'])} | {'yes' if passed else 'no'} |"
-            f" {'' if passed else _why(result)}"
+            f" {points(result['weighted_score'])} | {_why(result)}"
         )
-        return f"{'+' if passed else '-'}| {cells} |\n".encode()
+        return f"| {cells} |\n".encode()
 
     def onto(self, stream: IO[bytes]) -> Markdown:
         """Rows wait here until the verdict is known."""
@@ -72,9 +70,8 @@ class Markdown(Format):
     def write(self, data: bytes) -> None:
         """Keep a row, as long as there is room for one, and the worst samples."""
         row, end, sample = data.partition(b"\n")
-        rows = self.passed if row[:1] == b"+" else self.failed
-        if row and len(rows) < self.rows:
-            rows.append(row[1:] + end)
+        if row and len(self.failed) < self.rows:
+            self.failed.append(row + end)
         if sample:
             keep_sample(self.worst, _read_sample(sample))
 
@@ -88,13 +85,13 @@ class Markdown(Format):
         return page.encode()
 
     def _page(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any], most: int) -> str:
-        rows = [*self.failed, *self.passed][:most]
+        rows = self.failed[:most]
         parts = [_verdict(counts), worst_samples(self.worst)]
         if rows:
             parts.append(
-                "| run | grade | score | passed | why |\n|---|---|---:|---|---|\n"
+                "| run | grade | score | why |\n|---|---|---:|---|\n"
                 + b"".join(rows).decode()
-                + _more(counts, len(rows), len(self.failed))
+                + _more(counts["failed"] - len(rows))
             )
         parts.append(_fault_list(faults, counts["faults"]))
         if counts["graded"]:
@@ -126,10 +123,8 @@ def _why(result: Payload) -> str:
     return "; ".join(map(cell_code, reasons[:NAMED])) + (f"; and {more} more" if more > 0 else "")
 
 
-def _more(counts: Mapping[str, Any], shown: int, failed_shown: int) -> str:
-    more = counts["graded"] - shown
-    failed = counts["failed"] - min(failed_shown, shown)
-    return f"\n{more_text(more, failed)}\n" if more > 0 else ""
+def _more(failed: int) -> str:
+    return f"\n… and {failed:,} more that did not pass.\n" if failed > 0 else ""
 
 
 def _fault_list(faults: Sequence[Mapping[str, Any]], total: int) -> str:
