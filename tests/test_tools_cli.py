@@ -1681,6 +1681,9 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
         {"serverInfo": {"name": "Bee Server", "version": "1"}, "tools": tools},
     )
     put(tmp_path / "s.json", scores("bee-server_tools"))
+    checked = quick("tools", "check", "--snapshot", "server.json").out
+    assert checked.count("undetermined") == 1, "one line for all that a server doesn't show"
+    assert "malicious-module, api-key-domain-mismatch: an MCP server doesn't show" in checked
     result = quick(
         "tools",
         "grade",

@@ -245,6 +245,13 @@ def finding_lines(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) 
             level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level])
             text = printable(f"{where}{path}{finding.message} {finding.fix}")
             yield f"  {level} {text} [{finding.rule}]"
+    if item.schema.kind == "mcp" and item.schema.main.get("declaration") is None:
+        yield (
+            f"  {opt.paint('undetermined', 'yellow')} {', '.join(one.id for one in item.checks)}: an"
+            " MCP server doesn't show its modules, keys and hosts; its gate opens only if you grade"
+            " it with --declare FILE"
+        )
+        return
     for check in item.checks:
         # where the schema links no terms, the finding terms-missing says so already
         unlinked = check.id == "tos-attached" and check.evidence.get("link") is None
