@@ -12,6 +12,7 @@ import pytest
 
 from assay.archive import compared
 from assay.records.summary import ValueInterval
+from assay.server.pages import overview
 from assay.server.pages.running import _state
 from assay.store import jobs
 from assay.views import drawing
@@ -82,6 +83,7 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
         "2 evaluations, oldest first; the newest has 25.0%.",
     ):
         assert words in text, (words, text)
+    assert 'class="sign">✗ </span>reject' in answer.text, "the underline starts at the word"
     found = Markup(answer.text)
     line = "faq: the newest evaluation is worse than an earlier evaluation: pass rate 25.0%, was 100.0%."
     assert line in found.text
@@ -92,6 +94,40 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
     picture = next(one for one in links if one.endswith("/pass-rates.svg"))
     assert api.client.get(picture).status_code == 200
     assert api.client.get(picture.replace("pass-rates", "other")).status_code == 404
+
+
+def test_a_card_lists_missed_floors_where_the_evaluation_is_small(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = runs(4, family="rag")
+    for one in made[:3]:
+        one["scores"] = {**one["scores"], "safety": {"raw": 0}}
+    assert api.post("/evaluations", {"name": "unsafe", "runs": made}).status_code == 201
+    name = made[0]["workflow"]["id"]
+    text = card(api.client.get("/", headers=HTML).text, name)
+    assert "below the floor of safety: 3 of 4 runs" in text, text
+    monkeypatch.setattr(overview, "FLOORS", 3)
+    text = card(api.client.get("/", headers=HTML).text, name)
+    assert "below the floor" not in text
+    assert "Every reason, floors included" in text
+
+
+def test_a_decision_between_runs_of_one_version_says_which_is_which(api: Api) -> None:
+    for name in ("before", "after"):
+        evaluated(api, name, n=30)
+    made = api.post(
+        "/decisions", {"candidate": {"evaluation": "after"}, "baseline": {"evaluation": "before"}}
+    )
+    assert made.status_code == 201, made.text
+    assert "faq 1: candidate against baseline" in api.client.get("/decisions", headers=HTML).text
+    link = next(
+        one
+        for one in Markup(api.client.get("/decisions", headers=HTML).text).links()
+        if one.startswith("/decisions/")
+    )
+    page = api.client.get(link, headers=HTML).text
+    assert "<h1>after against before, faq 1</h1>" in page
+    assert "<small>no minimum is set</small>" in page
 
 
 def test_attention_is_nothing_only_where_every_newest_evaluation_holds(api: Api) -> None:

@@ -246,10 +246,10 @@ def finding_lines(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) 
             text = printable(f"{where}{path}{finding.message} {finding.fix}")
             yield f"  {level} {text} [{finding.rule}]"
     if item.schema.kind == "mcp" and item.schema.main.get("declaration") is None:
+        checks = ", ".join(check.id for check in item.checks)
         yield (
-            f"  {opt.paint('undetermined', 'yellow')} {', '.join(one.id for one in item.checks)}: an"
-            " MCP server doesn't show its modules, keys and hosts; its gate opens only if you grade"
-            " it with --declare FILE"
+            f"  {opt.paint('undetermined', 'yellow')} {checks}: an MCP server doesn't show its"
+            " modules, keys and hosts; its gate opens only if you grade it with --declare FILE"
         )
         return
     for check in item.checks:

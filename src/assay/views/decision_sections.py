@@ -161,10 +161,8 @@ def _figures(decision: Decision) -> Facts:
                 if effect is None or effect <= SCALE
                 else detectable(effect),
             ),
-            *(
-                (label.capitalize(), text)
-                for label, text in (*bar_facts(decision), *terms_facts(decision))
-            ),
+            *((label.capitalize(), small(text)) for label, text in bar_facts(decision)),
+            *((label.capitalize(), text) for label, text in terms_facts(decision)),
         ],
         "figures",
     )

@@ -115,9 +115,11 @@ def workflow_card(
     decision: CardDecision | None,
     changed: int = 0,
     chart: str = "",
+    floors: Mapping[str, int] | None = None,
 ) -> Section:
     """The card of a workflow with its evaluations, the newest first. `chart` is the address of its
-    trend; `changed` counts evaluations that are not what their digests say.
+    trend; `changed` counts evaluations that are not what their digests say; `floors` the runs of
+    the newest that miss each floor, None if they were not counted.
     """
     newest = evaluations[0]
     against = _against(newest, baseline)
@@ -133,7 +135,7 @@ def workflow_card(
                 ("Last decision", _decided(decision)),
             ]
         ),
-        *_fails(newest),
+        *_fails(newest, floors),
     ]
     named = baseline.evaluation if baseline is not None and baseline.name else None
     listed = Table(
@@ -260,10 +262,13 @@ def _decided(decision: CardDecision | None) -> str:
     )
 
 
-def _fails(newest: Evaluation) -> list[Part]:
-    """The gates that most runs of the newest evaluation fail, and the scores that most lack."""
+def _fails(newest: Evaluation, floors: Mapping[str, int] | None) -> list[Part]:
+    """The gates and floors that most runs of the newest evaluation fail, and the scores that most
+    lack.
+    """
     totals = newest.totals
     found = [
+        *_most(floors or {}, "below the floor of", totals.n, newest),
         *_most(totals.gate_failures, "gate", totals.n, newest),
         *_most(totals.missing, "no score for", totals.n, newest),
     ]
@@ -272,11 +277,12 @@ def _fails(newest: Evaluation) -> list[Part]:
         text = f"could not be graded: {_of(totals.ungraded, totals.n)}"
         found.append((totals.ungraded, link(text, href)))
     found.sort(key=lambda pair: -pair[0])
-    if not found:
+    if not found and totals.passed == totals.n:
         return []
     ways = [text for _, text in found[:FAILS]]
-    ways.append(link("Every reason, floors included", address("evaluations", newest.id)))
-    return [Sentences(ways, "Failed gates and missing scores")]
+    every = "Every reason, floors included" if floors is None else "Every reason"
+    ways.append(link(every, address("evaluations", newest.id)))
+    return [Sentences(ways, "Failures and missing scores")]
 
 
 def _most(

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from assay.archive.compared import evaluation_of_runs
 from assay.archive.evaluations import evaluation_label
-from assay.archive.sides import evidence_of_decision
+from assay.archive.sides import DecisionEvidence, evidence_of_decision
 from assay.errors import count
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
 from assay.records.exam import EXAM_GATE
@@ -71,6 +71,8 @@ CHOICES = (
     ("gate-passed", "exam or tool gate: passed"),
     ("gate-not-passed", "exam or tool gate: failed"),
 )
+SAME = ": candidate against baseline"
+"""How the name of a decision ends whose sides are the same version of a workflow."""
 COLUMNS = (
     Column("Decision"),
     Column("Outcome"),
@@ -215,9 +217,8 @@ def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
             given = {"passed": decision.passed, "results": decision.results}
             gate = convert(given, ToolGate)
             return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), kind)
-    name = " against ".join(
-        side_name(sides.get(side), getattr(decision, side), side) for side in SIDES
-    )
+    one, other = (side_name(sides.get(side), getattr(decision, side), side) for side in SIDES)
+    name = f"{one}{SAME}" if one == other else f"{one} against {other}"
     return Line(name, verdict(decision.outcome), str(decision.reason or "no reason given"), kind)
 
 
@@ -248,7 +249,12 @@ def show_decision(
     )
     line = _line(read_brief(item.checked()), sides)
     parts = _parts(services, principal.project, item)
-    return page(request, line.name[:200], *parts, _stored(item), nav="/decisions")
+    title = line.name
+    if title.endswith(SAME):  # then the names of the evaluations tell the sides apart
+        evidence = evidence_of_decision(services.ledger, item.digest, project=principal.project)
+        one, other = _names(services, principal.project, evidence).values()
+        title = f"{one} against {other}, {title.removesuffix(SAME)}" if one and other else title
+    return page(request, title[:200], *parts, _stored(item), nav="/decisions")
 
 
 def _parts(services: Services, project: str, item: Item) -> list[Part]:
@@ -269,16 +275,22 @@ def _parts(services: Services, project: str, item: Item) -> list[Part]:
 def _release_parts(services: Services, project: str, item: Item, release: Decision) -> list[Part]:
     ledger = services.ledger
     evidence = evidence_of_decision(ledger, item.digest, project=project)
-    names: dict[str, str | None] = {}
-    for side in SIDES:
-        stored = evaluation_of_runs(ledger, getattr(evidence, side), project=project)
-        names[side] = None if stored is None else evaluation_label(ledger, stored, project=project)
+    names = _names(services, project, evidence)
     pairs = pairs_of(services, project, evidence, release, within=names)
     url = address("charts", "decisions", item.digest)
     head, *rest = decision_view(
         release, pairs=pairs.pairs, url=url, runs=pairs.runs, before=pairs.before
     )
     return [head, _compared(names), *rest]
+
+
+def _names(services: Services, project: str, evidence: DecisionEvidence) -> dict[str, str | None]:
+    """The name of the evaluation of each side; None if its runs are of none."""
+    ledger, names = services.ledger, dict[str, str | None]()
+    for side in SIDES:
+        stored = evaluation_of_runs(ledger, getattr(evidence, side), project=project)
+        names[side] = None if stored is None else evaluation_label(ledger, stored, project=project)
+    return names
 
 
 def _compared(names: Mapping[str, str | None]) -> Part:

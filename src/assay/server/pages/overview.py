@@ -5,12 +5,15 @@ Every query reads a bounded number of rows from the end of an index, however muc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from assay.archive.evaluations import StoredEvaluation, read_evaluation
+from assay.archive.samples import sample_rows
 from assay.archive.workflows import (
     WorkflowState,
     listed_workflows,
@@ -46,6 +49,8 @@ WATCHED = 24
 """How many workflows are checked for what needs attention."""
 GRADES = 200
 """How many runs the card of a workflow without evaluations summarises."""
+FLOORS = 500
+"""The most runs of an evaluation whose missed floors its card counts."""
 
 
 @router.get("/")
@@ -148,14 +153,24 @@ def _card(services: Services, project: str, state: WorkflowState) -> Section:
             grades,
             changed=len(state.changed),
         )
+    newest = state.evaluations[0]
     return workflow_card(
         state.name,
         [one.evaluation for one in state.evaluations],
         baseline=state.baseline,
         decision=state.decision,
         changed=len(state.changed),
-        chart=address("charts", "workflows", state.evaluations[0].digest),
+        chart=address("charts", "workflows", newest.digest),
+        floors=_floors(services, project, newest) if newest.evaluation.totals.n <= FLOORS else None,
     )
+
+
+def _floors(services: Services, project: str, newest: StoredEvaluation) -> Counter[str]:
+    """How many runs of an evaluation miss each floor."""
+    whole = read_evaluation(lookup.record(services, project, "evaluation", newest.digest))
+    rows = sample_rows(services.ledger, whole, project=project, texts=False)
+    grades = (run.grade for row in rows for run in row.runs)
+    return Counter(name for one in grades if one is not None for name in one.floor_failures)
 
 
 def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
