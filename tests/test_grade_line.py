@@ -122,7 +122,7 @@ def test_half_a_surrogate_pair_in_a_run_id_is_refused_before_a_line_is_made(
 def test_the_smallest_change_says_what_the_run_needs_to_pass() -> None:
     low = change_text(plain(graded(scorecard({"norm": 0.5})).payload()))
     assert low.startswith("Smallest change for a D: c0 from 0.5 to ")
-    assert low.endswith(" To pass, it needs at least: a score of 70.")
+    assert low.endswith(" To pass, it needs at least a score of 70.")
     floors = scorecard(
         {"norm": 0.6, "critical_floor": {"norm": 0.7}}, {"norm": 0.85}, {"norm": 0.85}
     )
@@ -140,8 +140,10 @@ def test_a_failed_gate_or_two_floors_leave_no_doubt_what_the_run_needs_to_pass()
     low = {"norm": 0.2, "critical_floor": {"norm": 0.7}}
     shut = scorecard(low, {"norm": 0.9}, hard_gates={"clean": False})
     words = change_text(plain(graded(shut).payload()))
-    assert words.endswith(" still get an F. To pass, it needs at least: c0 at 0.7, a score of 70.")
+    assert words.endswith(
+        " still get an F. To pass, it needs at least 0.7 in c0 and a score of 70."
+    )
     both = change_text(plain(graded(scorecard(low, low)).payload()))
-    assert both.endswith("). To pass, it needs at least: c0 at 0.7, c1 at 0.7, a score of 70.")
+    assert both.endswith("). To pass, it needs at least 0.7 in c0, 0.7 in c1 and a score of 70.")
     only = change_text(plain(graded(scorecard({"norm": 0.9}, hard_gates={"g": False})).payload()))
     assert only.endswith("this run would get an A.")

@@ -199,14 +199,18 @@ def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
     for item in result.get("criteria") or ():
         floor = (item.get("critical_floor") or {}).get("norm")
         if item.get("floor_failed") and floor is not None:
-            needs.append(f"{item['name']} at {floor}")
+            needs.append(f"{floor} in {item['name']}")
             left |= item["name"] != gain.get("criterion") or gain["needed_norm"] < floor
     score, threshold = result.get("weighted_score"), result.get("pass_threshold")
     if score is not None and threshold is not None and score < threshold:
         needs.append(f"a score of {float(threshold):g}")
         edges = {band["grade"]: band["min"] for band in result.get("bands") or ()}
         left |= edges.get(gain.get("grade"), score) < threshold
-    return f"{sentence} To pass, it needs at least: {', '.join(needs)}." if left else sentence
+    if not left:
+        return sentence
+    *first, last = needs
+    most = f"{', '.join(first)} and " if first else ""
+    return f"{sentence} To pass, it needs at least {most}{last}."
 
 
 # --- every cause
