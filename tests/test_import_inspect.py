@@ -151,6 +151,31 @@ def test_values_mean_what_inspect_documents(tmp_path) -> None:
     assert runs[0]["metadata"]["labels"] == {"match": "blue"}
 
 
+def test_a_scorer_that_never_gave_a_score_is_missing_from_all(tmp_path, capsys) -> None:
+    def counted(name: str, scorer: str, scored: int | None) -> dict:
+        return {"name": name, "scorer": scorer, "scored_samples": scored, "metrics": {}}
+
+    tree = log(*(sample(number) for number in range(3)))
+    tree["results"]["scores"] = [
+        *(counted("match", "match", 3), counted("judge", "judge", 0)),
+        *(counted("depth", "rubric", 0), counted("old", "old", None)),
+    ]
+    _, tally = read(tmp_path, tree)
+    assert {name: one.n for name, one in tally.metrics.items()} == {
+        "match": 3,
+        "judge": 0,
+        "rubric/depth": 0,
+    }
+    assert assay(["grade", str(tmp_path / "log.json")]) == 1
+    assert "judge has no value on any sample" in capsys.readouterr().err
+
+
+def test_scores_that_were_edited_are_counted(tmp_path) -> None:
+    edited = {"match": {"value": "C", "history": [{"value": "I"}, {"value": "C"}]}}
+    _, tally = read(tmp_path, log(sample(1), sample(2, scores=edited)))
+    assert tally.read_text() == "2 samples, 1 edited score"
+
+
 def test_a_scorer_that_answers_in_words_can_not_be_ignored_by_a_gate(tmp_path, capsys) -> None:
     """`unsafe` on every sample would be promoted over `safe` by the other scorer alone."""
     for word in ("safe", "unsafe"):

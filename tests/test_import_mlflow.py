@@ -134,6 +134,8 @@ def test_assessments_of_one_name_count_with_their_mean_and_overridden_ones_do_no
     }
     corrected = {"assessments that others override": 1}
     assert scores({**no, "valid": False}, yes) == ({"correctness": 1}, corrected)
+    # an assessment that nothing replaces is missing, not gone
+    assert scores({**no, "valid": False}) == ({"correctness": None}, corrected)
 
 
 def test_feedback_of_genai_counts_yes_as_one_and_a_failed_judge_as_missing(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from assay.importers.inspect_samples import (
     revision_text,
     scorer_of,
     times_of,
+    unscored_in,
 )
 from assay.importers.parts import objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
@@ -360,6 +361,8 @@ class _Log:
                 self._tally.note(
                     f"the log counts {declared.total:,} samples and declares {known:,}"
                 )
+        for label in unscored_in(self._part("results")):
+            self._tally.metric(label)  # a scorer that never gave a score must not be ignored
         if not self._only:
             return
         for label, mean, is_plain in self._means(declared.epochs):

@@ -96,6 +96,20 @@ def scorer_of(results: dict[str, Any]) -> str:
     return name if isinstance(name, str) and name else "score"
 
 
+def unscored_in(results: dict[str, Any]) -> list[str]:
+    """The labels of the scores that no sample has, by the log's own count.
+
+    >>> unscored_in({"scores": [{"name": "match", "scorer": "match", "scored_samples": 0}]})
+    ['match']
+    """
+    return [
+        name if name == scorer else f"{scorer}/{name}"
+        for score in objects(results.get("scores"))
+        if count_of(score.get("scored_samples")) == 0
+        for name, scorer in [(str(score.get("name")), str(score.get("scorer")))]
+    ]
+
+
 def times_of(part: dict[str, Any], *, created: Any = None) -> dict[str, str]:
     """When a sample or a whole log ran, as it says it; else when it was created."""
     named = {"started_at": part.get("started_at"), "finished_at": part.get("completed_at")}
@@ -162,6 +176,8 @@ def _scores(
     made: dict[str, Any] = {}
     for name, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
+        if isinstance(score, dict) and score.get("history"):
+            tally.read["edited scores"] += 1
         several = (
             value
             if isinstance(value, dict)

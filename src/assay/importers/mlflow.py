@@ -99,6 +99,11 @@ class _Scores:
             self._tally.in_words(label)
             self._tally.dropped["values in words, which are not graded"] += 1
 
+    def lose(self, label: str) -> None:
+        """Count a metric as missing if it has no value: nothing replaced the one that it had."""
+        if label not in self.labels:
+            self._values.setdefault(label, [None])
+
     @property
     def means(self) -> dict[str, Any]:
         """The value of each metric, the mean where there are several; None if one is missing."""
@@ -175,6 +180,8 @@ class _MetricTable:
                 scores.add(_label(one), value, reason=reason, error=error)
             elif isinstance(expectation, dict):
                 expected[_label(one)] = expectation.get("value")
+        for label in {_label(one) for one in assessments if one.get("valid") is False}:
+            scores.lose(label)
         inputs, failure = _inputs(row), _failure(row)
         own_id = row.get(_OWN_ID) if self._origin.verdicts else None
         sample_id = short_id(inputs or None if own_id is None else own_id, index)
