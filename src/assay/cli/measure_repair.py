@@ -20,17 +20,6 @@ from assay.scoring.metrics.outcomes import summarise
 
 TEST_S = 60.0
 
-_HOSTILE = """
-The test runner's own report decides. A test passes if it was collected once, ran, and passed. A test that was skipped, expected to fail,
-never collected, or whose process ended early has not passed. Every run gets a fresh copy of the tree, so one test cannot spoil another. The
-run without the patch shows that a test detects the issue: a test of the issue that passes without the patch counts as failed, and every test
-that exists without the patch must still exist with it.
-A patch cannot change the files of the required tests and their folder, conftest.py, the settings of the runner, sitecustomize.py and
-the like, or add modules that would shadow the library, installed packages or the tests. Such changes are left out and listed;
---restore protects more files.
-A hostile patch can still cheat: its code runs in the process of the test that imports it. Code written against this very runner can forge
-its report. A test command other than pytest or unittest passes by its exit status, and code can end that process with 0."""  # noqa: E501
-
 
 def _repair(options: Options) -> Measured:
     jobs = _jobs(options)
@@ -172,12 +161,12 @@ COMMANDS = {
         _repair,
         (
             "Judge a patch by tests. Each test runs as its own command in the sandbox, first"
-            " without the patch, then with it. Exits 0 once measured."
+            " without the patch, then with it. Exits 0 once measured. A hostile patch can still"
+            " cheat: its code runs in the process of the test that imports it. Code written"
+            " against this runner can forge its report, and under a test command other than pytest"
+            " or unittest, code can end that process with 0."
         ),
-        (
-            "assay measure repair --tree repo --patch fix.diff --fail-to-pass"
-            f" tests/test_a.py::test_b\n{_HOSTILE}"
-        ),
+        "assay measure repair --tree repo --patch fix.diff --fail-to-pass tests/test_a.py::test_b",
         arg(
             "instances",
             nargs="?",
