@@ -28,7 +28,7 @@ ARGUMENTS = (
         metavar="FILE",
         help="judge every run: a judge's description (YAML), or its name in assay.yaml",
     ),
-    flag("--no-judge", "don't judge; criteria that need a judge stay missing, and fail"),
+    flag("--no-judge", "don't judge; criteria that need a judge stay missing, and count as 0"),
     arg(
         "--max-usd",
         metavar="X",
