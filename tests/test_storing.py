@@ -720,6 +720,20 @@ def test_an_input_at_fault_stores_nothing(assay: Any, inputs: Path) -> None:
     assert count(f"{inputs}/l.db") == 0
 
 
+def test_a_count_with_a_decimal_point_is_refused_whether_it_is_stored_or_not(
+    assay: Any, tmp_path: Path, lite: Api
+) -> None:
+    """Its canonical spelling, which is stored, has none."""
+    one = run(attempt=1.0)
+    write(tmp_path / "run.jsonl", one)
+    for more in ((), ("--store", "own.db")):
+        for verb in (("grade", "run.jsonl"), ("gate", "./run.jsonl", "--baseline", "./run.jsonl")):
+            done = assay(*verb, *more)
+            assert (done.code, "whole number without a decimal" in done.err) == (3, True), verb
+    assert lite.post("/runs", one).status_code == 422
+    assert lite.post("/decisions", {"candidate": [one], "baseline": [one]}).status_code == 422
+
+
 def committed(path: Path) -> int:
     """How many records another process sees in a ledger while one is writing it."""
     try:

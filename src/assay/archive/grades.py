@@ -14,12 +14,18 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.grading import Graded
 from assay.records.digests import run_digest
-from assay.records.reading import read_run
+from assay.records.evidence import RUN_SCHEMA, Run
+from assay.records.reading import read_record, read_run
+from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
 from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, draft, graded_drafts
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 from assay.store.listing import GradeOf, evidence_of, grades_of
 
 GRADING_SCHEMA = "assay.grading/1"
+_READ_AS: dict[Any, tuple[type[Run] | type[Scorecard], str]] = {
+    RUN_SCHEMA: (Run, "SCO-011"),
+    SCORECARD_SCHEMA: (Scorecard, "GRD-101"),
+}
 
 
 class _RunDigest(Struct, frozen=True):
@@ -87,8 +93,13 @@ def settled(document: Document) -> Document:
     """A document as a replay will read it: keys in canonical order, numbers in canonical spelling.
 
     A grade names gates in the order of its evidence and numbers as they were written, so a stored
-    grade must be made from the stored form.
+    grade must be made from the stored form. What is refused as it was written, such as a count of
+    1.0, is refused here too: its canonical spelling is 1.
     """
+    tree = document.tree
+    known = _READ_AS.get(tree.get("schema")) if isinstance(tree, dict) else None
+    if known is not None:
+        read_record(document, *known)
     return structs.replace(document, tree=in_order(document.tree))
 
 
