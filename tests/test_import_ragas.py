@@ -120,6 +120,23 @@ def test_a_column_that_reports_a_failure_makes_its_row_missing_evidence(
     assert (runs[0]["metadata"]["reason"], tally.errors) == (f"{column}: error", 1)
 
 
+@pytest.mark.parametrize(
+    ("column", "bad", "good"),
+    [
+        *[("error", 429, None), ("failed", True, False), ("skipped", "yes", "no")],
+        *[("exit_code", 1, 0), ("status_code", 503, 200), ("status", 500, 200)],
+    ],
+)
+def test_a_failure_in_numbers_is_no_metric(
+    tmp_path: Path, column: str, bad: Any, good: Any
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{**ROWS[0], column: bad}, {**ROWS[1], column: good}]))
+    runs, tally = imported("ragas", path)
+    assert [run["status"] for run in runs] == ["error", "success"]
+    assert column not in tally.metrics
+
+
 def test_text_in_the_column_of_a_metric_is_a_missing_value(tmp_path: Path) -> None:
     columns = ("faithfulness", "factual_correctness(mode=f1)", "note", "verdict")
     texts = dict(zip(columns, ("RateLimitError", "Timeout", "RateLimitError", "fail"), strict=True))

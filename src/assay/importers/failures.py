@@ -64,6 +64,18 @@ def failure_of(row: Mapping[str, Any], columns: Iterable[str]) -> str:
     return ""
 
 
+def is_about_failure(column: str) -> bool:
+    """Whether a column reports failures even if its values are numbers, or true and false. A column
+    such as `verdict` or `ok` may be a metric.
+
+    >>> [is_about_failure(name) for name in ("error", "status_code", "verdict", "faithfulness")]
+    [True, True, False, False]
+    """
+    name = plain_name(column)
+    is_code = name.endswith(("status", "code"))
+    return name == "status" or (may_report_failure(column) and (is_code or not is_ending(column)))
+
+
 def reports_failure(column: str, value: Any, *, named: bool = False) -> bool:
     """Whether the value in a column reports a failure; `named` if the user named the column."""
     word = "" if value is None else str(value).strip().lower()

@@ -15,7 +15,7 @@ from typing import Any
 
 from assay.files.tables import line_of, table_rows
 from assay.importers.cells import MetricColumns, first_of, present, structure_of
-from assay.importers.failures import failure_of
+from assay.importers.failures import failure_of, is_about_failure
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import plain_name
@@ -94,7 +94,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 used[label] = _is_score(label, tally)
                 if used[label] and not (label.startswith(_PLAIN) or "non_llm" in label):
                     judged.add(label)
-            others = (name for name in row if name not in KNOWN_COLUMNS and name not in scores)
+            others = (name for name in row if name not in KNOWN_COLUMNS and not used.get(name))
             failure = failure_of(row, others)
             scores = {
                 label: None if failure else value for label, value in scores.items() if used[label]
@@ -126,6 +126,8 @@ def _is_score(label: str, tally: ImportTally) -> bool:
     """
     if _WORDS.search(plain_name(label)) or tally.scale_of(label) is not None:
         return True
+    if is_about_failure(label):
+        return False
     if _NO_METRIC.search(plain_name(label)):
         tally.note(f"the column {label} is not used: by its name it isn't a metric")
         return False
