@@ -53,10 +53,11 @@ class Exported(NamedTuple):
     not_data: tuple[NotData, ...]
 
 
-class NoExport(NamedTuple):
-    """A module that exports neither `main` nor `schema`, and what it exports instead."""
+EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
 
-    exports: tuple[str, ...]
+
+class NoSchema(InputError):
+    """The file is readable and holds something else."""
 
 
 class Engine:
@@ -93,9 +94,9 @@ class Engine:
         with self._lock:
             self._drop()
 
-    def read(self, source: bytes, *, file: str) -> Exported | NoExport:
-        """What the module exports as its schema, or what else it exports. Raises InputError with a
-        code `FMC-00n`.
+    def read(self, source: bytes, *, file: str) -> Exported:
+        """What the module exports as its schema. Raises InputError with a code `FMC-00n`; NoSchema
+        if it exports neither `main` nor `schema`.
         """
         if len(source) > limits.MAX_SOURCE:
             raise too_large(file, limits.MAX_SOURCE)
@@ -103,7 +104,10 @@ class Engine:
         _check_text(text, file)
         reply = self._ask(text, file)
         if reply["outcome"] == "no export":
-            return NoExport(tuple(reply["exports"]))
+            others = f", only {', '.join(reply['exports'])}" if reply["exports"] else ""
+            raise NoSchema(
+                "FMC-002", f"exports neither `main` nor `schema`{others}.", where=file, fix=EXPORT
+            )
         if reply["outcome"] != "copied":
             raise _refusal(reply, file)
         main: dict[str, Any] = ecma.parse(reply["main"])

@@ -18,18 +18,13 @@ from assay.files.yaml_files import parse_yaml
 from assay.tools import ecma
 from assay.tools.declaration import check_declaration
 from assay.tools.reading import limits
-from assay.tools.reading.engine import Engine, NoExport, required_libraries, too_large
+from assay.tools.reading.engine import Engine, NoSchema, required_libraries, too_large
 from assay.tools.source import ToolSchema
 
 MODULES = (".mjs", ".js")
 DATA = (".json", ".yaml", ".yml")
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
-
-
-class NoSchema(InputError):
-    """The file is readable and holds something else."""
 
 
 def read_schema(path: str) -> ToolSchema:
@@ -185,11 +180,6 @@ def _from_module(path: str, base: str, source: bytes, engine: Engine | None) -> 
         with Engine() as own:
             return _from_module(path, base, source, own)
     found = engine.read(source, file=path)
-    if isinstance(found, NoExport):
-        others = f", only {', '.join(found.exports)}" if found.exports else ""
-        raise NoSchema(
-            "FMC-002", f"exports neither `main` nor `schema`{others}.", where=path, fix=EXPORT
-        )
     namespace = _namespace(found.main, path)
     where = os.path.abspath(path)
     return ToolSchema(

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from assay.errors import InputError
 from assay.tools.reading import limits
-from assay.tools.reading.engine import Engine
-from assay.tools.reading.files import DATA, EXPORT, MODULES, NoSchema, file_bytes, schema_of
+from assay.tools.reading.engine import EXPORT, Engine, NoSchema
+from assay.tools.reading.files import DATA, MODULES, file_bytes, schema_of
 from assay.tools.source import ToolSchema
 
 _ENV = re.compile(r"\.env(?:rc)?(?![a-z])")
