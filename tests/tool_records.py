@@ -64,8 +64,8 @@ def build_entry(subject: Any, listed: Any, rules: Any, **options: Any) -> Any:
         ("last_full", GradingEntry),
     ):
         options[key] = _record(options.get(key), kind)
-    built = entry.build_entry(_subject(subject), listed, rules, **options)
-    return SimpleNamespace(entry=document(built.entry), result=built.result)
+    made, result = entry.build_entry(_subject(subject), listed, rules, **options)
+    return SimpleNamespace(entry=document(made), result=result)
 
 
 def blocked_entry(subject: Any, reason: str, **options: Any) -> Any:

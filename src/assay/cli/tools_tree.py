@@ -99,7 +99,7 @@ def _record(options: Options) -> int:
         )
     with storing(options) as store:
         tree = inp.tree_of(options)
-        path, names, built = record(
+        path, names, result = record(
             tree,
             [inp.read_object(file) for file in options.files],
             {name: getattr(options, name) for name in PLACE if getattr(options, name)},
@@ -117,7 +117,7 @@ def _record(options: Options) -> int:
         inp.progress(entry["area"], primitive(names), status, valid=True, written=True)
         inp.progress_count(1, 1)
         inp.keep(store, tree, [owner_of(entry["area"], names)])
-    notes = [*built.result.notes, *built.result.warnings] if built else []
+    notes = [*result.notes, *result.warnings] if result else []
     lines = [f"{entry['aggregateGrade'] or status}  {path}", *(f"  {note}" for note in notes)]
     shown = {"path": path, "entry": entry, "notes": notes, "policy": tree.rules.id}
     return opt.give(options, shown, [*lines, inp.policy_line(tree)])

@@ -162,13 +162,6 @@ class EntrySubject(NamedTuple):
     skill_id: str | None = None
 
 
-class Built(NamedTuple):
-    """A new entry and what led to its grade."""
-
-    entry: GradingEntry
-    result: Aggregate
-
-
 def build_entry(
     subject: EntrySubject,
     given: Sequence[Mapping[str, Any]],
@@ -181,9 +174,9 @@ def build_entry(
     trigger: RegradingTrigger | None = None,
     last_full: GradingEntry | None = None,
     cap: str | None = None,
-) -> Built:
-    """A new entry from its answers. A partial one keeps the grade of the last full one, whatever
-    its answers say.
+) -> tuple[GradingEntry, Aggregate]:
+    """A new entry from its answers, and what led to its grade. A partial one keeps the grade of the
+    last full one, whatever its answers say.
     """
     area = area_of(subject.area)
     _check_subject(subject, area)
@@ -237,7 +230,7 @@ def build_entry(
             normalized_score=shown(result.mean),
             notes=[*result.notes, *result.warnings] if result.notes else None,
         )
-    return Built(_sound(entry), result)
+    return _sound(entry), result
 
 
 def blocked_entry(

@@ -279,7 +279,7 @@ def record_scores(
             trigger = regrading_trigger(
                 Trigger("scheduled"), previous=node.vetoes[-1].grading_id, now=now
             )
-        built = build_entry(
+        entry, _ = build_entry(
             EntrySubject(
                 f"{schema.namespace}.{schema.base}",
                 AREA,
@@ -293,7 +293,7 @@ def record_scores(
             veto=veto,
             trigger=trigger,
         )
-        path = tree.write_entry(built.entry, names, now=now)
+        path = tree.write_entry(entry, names, now=now)
         tree.rebuild("providers", schema.namespace)
     return path
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from assay.errors import Fault, InputError
 from assay.records.systems import version_key
-from assay.records.tool_entry import GradedAnswer
+from assay.records.tool_entry import GradedAnswer, GradingEntry
+from assay.tools.aggregate import Aggregate
 from assay.tools.answers import EXCLUDED, read_answers
 from assay.tools.catalogue import QUESTIONS, answer_faults, given_catalogue, has_evidence, joined
 from assay.tools.entry import (
-    Built,
     EntrySubject,
     Trigger,
     blocked_entry,
@@ -81,7 +81,7 @@ def record(
     mode: str = FULL,
     trigger: Trigger | None = None,
     harness: str | None = None,
-) -> tuple[str, dict[str, str], Built | None]:
+) -> tuple[str, dict[str, str], Aggregate | None]:
     """Write one entry from the envelopes of one area, and rebuild the index. The path of the
     entry, its place, and what it came to.
     """
@@ -136,7 +136,7 @@ def record(
             persona=persona,
             skill_id=names["skill"] if area.skill else None,
         )
-        built = None
+        result = None
         if blocker is not None:
             reason = next((str(item["reason"]) for item in envelopes if item.get("reason")), "")
             entry = blocked_entry(
@@ -153,15 +153,14 @@ def record(
                 given_catalogue(catalogue or {}),
                 os.path.join(tree.root, QUESTIONS),
             )
-            built = _build(
+            entry, result = _build(
                 tree, subject, area, names, envelopes, raised, questions, driver, mode, trigger, now
             )
-            entry = built.entry
         path = tree.write_entry(entry, names, now=now)
-        if built is not None:
+        if result is not None:
             tree.keep_catalogue(questions)
         tree.rebuild(kind, owner)
-    return path, names, built
+    return path, names, result
 
 
 def _build(
@@ -176,7 +175,7 @@ def _build(
     mode: str,
     trigger: Trigger | None,
     now: datetime,
-) -> Built:
+) -> tuple[GradingEntry, Aggregate]:
     veto = None
     if raised is not None:
         veto = make_veto(

@@ -241,7 +241,7 @@ def _write(
         entry.persona,
         entry.skill_id,
     )
-    built = build_entry(
+    made, _ = build_entry(
         subject,
         document(answers),
         tree.rules.under(systems),
@@ -250,7 +250,7 @@ def _write(
         trigger=regrading_trigger(trigger, previous=entry.grading_id, now=now),
         cap=cap,
     )
-    return tree.write_entry(built.entry, place.names, now=now), built.entry.aggregate_grade
+    return tree.write_entry(made, place.names, now=now), made.aggregate_grade
 
 
 def _rescored(
