@@ -1129,9 +1129,9 @@ def test_the_limits_of_age_have_names() -> None:
 def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for_its_age(
     dimension: str, limit: int, score: Any
 ) -> None:
-    assert age_score(dimension, limit, score).score == score
-    assert age_score(dimension, Decimal(f"{limit}.0000001"), score).score == "stale"
-    assert age_score(dimension, limit * 1000, score).score == "stale"
+    assert age_score(dimension, limit, score)[0] == score
+    assert age_score(dimension, Decimal(f"{limit}.0000001"), score)[0] == "stale"
+    assert age_score(dimension, limit * 1000, score)[0] == "stale"
 
 
 @pytest.mark.req("F-075", "X-30")
@@ -1148,13 +1148,12 @@ def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for
     ],
 )
 def test_an_answer_about_the_schema_itself_never_ages(dimension: Any) -> None:
-    assert age_score(dimension, 10_000, 4).score == 4
-    assert age_score(dimension, 10_000, 4).warning == "GRD-WARN-001"
+    assert age_score(dimension, 10_000, 4) == (4, "GRD-WARN-001")
 
 
 @pytest.mark.req("F-074")
 def test_beyond_the_days_of_retention_there_is_a_warning() -> None:
-    assert [age_score("whenToUse", days, 4).warning for days in (0, 180, Decimal("180.001"))] == [
+    assert [age_score("whenToUse", days, 4)[1] for days in (0, 180, Decimal("180.001"))] == [
         None,
         None,
         "GRD-WARN-001",
@@ -1170,7 +1169,7 @@ def test_beyond_the_days_of_retention_there_is_a_warning() -> None:
 def test_age_leaves_a_score_or_makes_it_stale_and_nothing_else(
     days: Decimal, dimension: str, score: Any
 ) -> None:
-    assert age_score(dimension, days, score).score in (score, "stale")
+    assert age_score(dimension, days, score)[0] in (score, "stale")
 
 
 @pytest.mark.req("F-077")

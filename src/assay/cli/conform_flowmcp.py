@@ -125,8 +125,9 @@ def _veto_apply(given: Input) -> Output:
 
 
 def _eligibility(given: Input) -> Output:
-    found = st.stable_eligibility(_list(given, "entries"), given.get("threshold", st.STABLE_FROM))
-    return {"eligible": found.eligible, "reason": found.reason, "nodeStatus": found.status}
+    threshold = given.get("threshold", st.STABLE_FROM)
+    eligible, reason, status = st.stable_eligibility(_list(given, "entries"), threshold)
+    return {"eligible": eligible, "reason": reason, "nodeStatus": status}
 
 
 def _sequence(given: Input) -> Output:
@@ -164,8 +165,8 @@ def _precondition(given: Input) -> Output:
 
 
 def _aging(given: Input) -> Output:
-    found = age_score(given.get("dimension"), given.get("ageDays"), given.get("score"))
-    return {"score": found.score, "warning": found.warning}
+    score, warning = age_score(given.get("dimension"), given.get("ageDays"), given.get("score"))
+    return {"score": score, "warning": warning}
 
 
 def _hash8(given: Input) -> Output:

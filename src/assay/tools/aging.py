@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -37,21 +37,12 @@ keeps its score.
 RETENTION_WARNING = "GRD-WARN-001"
 
 
-class Aged(NamedTuple):
-    """A score as it is now, and the warning about its age, if any."""
+def age_score(dimension: object, age_days: object, score: object) -> tuple[Any, str | None]:
+    """A score at a certain age, and the warning about that, if any. Exactly at the limit it still
+    holds.
 
-    score: Any
-    warning: str | None
-
-
-def age_score(dimension: object, age_days: object, score: object) -> Aged:
-    """A score at a certain age. Exactly at the limit it still holds.
-
-    >>> (
-    ...     age_score("apiAvailability", 14, "pass").score,
-    ...     age_score("apiAvailability", 15, "pass").score,
-    ... )
-    ('pass', 'stale')
+    >>> age_score("apiAvailability", 14, "pass"), age_score("apiAvailability", 15, "pass")
+    (('pass', None), ('stale', None))
     """
     check_score(score)
     try:
@@ -67,7 +58,7 @@ def age_score(dimension: object, age_days: object, score: object) -> Aged:
     limit = LIMITS.get(dimension) if isinstance(dimension, str) else None
     over = limit is not None and age.num > limit * age.den
     warning = RETENTION_WARNING if age.num > RETENTION_DAYS * age.den else None
-    return Aged("stale" if over else score, warning)
+    return "stale" if over else score, warning
 
 
 def stale_answers(
@@ -117,16 +108,16 @@ def age_answers(
             )
         days = (now - moment) / timedelta(days=1)
         asked = (dimensions or {}).get(question) or dimension_of(question)
-        found = age_score(asked if answer.score != "n/a" else None, days, answer.score)
-        if found.score != answer.score:
+        score, warning = age_score(asked if answer.score != "n/a" else None, days, answer.score)
+        if score != answer.score:
             notes.append(
                 f"{question}: {answer.score} is stale, answered {days:.0f} days ago (limit"
                 f" {LIMITS[str(asked)]})"
             )
-            answer = replace(answer, score=found.score)
-        if found.warning:
+            answer = replace(answer, score=score)
+        if warning:
             notes.append(
-                f"{found.warning} {question}: answered {days:.0f} days ago, beyond the"
+                f"{warning} {question}: answered {days:.0f} days ago, beyond the"
                 f" {RETENTION_DAYS} days for which answers are kept in use"
             )
         aged.append(answer)

@@ -7,6 +7,7 @@ carried over byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -166,18 +167,14 @@ def frozen_lock(data: bytes) -> bytes | None:
 
 def write_index(
     path: str, index: NamespaceIndex | SelectionIndex, lock: bytes | None = None
-) -> bool:
-    """Write an index if it differs from the file; whether it did."""
+) -> None:
+    """Write an index if it differs from the file."""
     data = index_bytes(index, lock)
-    try:
-        with open(path, "rb") as stream:
-            if stream.read() == data:
-                return False
-    except FileNotFoundError:
-        pass
+    with suppress(FileNotFoundError), open(path, "rb") as stream:
+        if stream.read() == data:
+            return
     with atomic_write(path) as stream:
         stream.write(data)
-    return True
 
 
 def strict(index: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ gradings may follow each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.errors import InputError
 from assay.tools.names import FULL, LETTERS, PARTIAL, REJECTED
@@ -85,18 +85,10 @@ def sequence_fault(entries: Sequence[dict[str, Any]]) -> InputError | None:
     return None
 
 
-class Eligibility(NamedTuple):
-    """Whether a node may be called stable, why or why not, and what it is instead."""
-
-    eligible: bool
-    reason: str
-    status: str
-
-
 def stable_eligibility(
     entries: Sequence[dict[str, Any]], threshold: object = STABLE_FROM
-) -> Eligibility:
-    """Whether the gradings, oldest first, make a node stable."""
+) -> tuple[bool, str, str]:
+    """Whether the gradings, oldest first, make a node stable; why or why not; and what it is."""
     if threshold not in LETTERS:
         raise InputError(
             "FMC-012",
@@ -104,18 +96,14 @@ def stable_eligibility(
             fix=f"Give one of {', '.join(LETTERS)}.",
         )
     if not entries:
-        return Eligibility(False, "no-gradings", PENDING)
+        return False, "no-gradings", PENDING
     if sequence_fault(entries) is not None:
-        return Eligibility(False, "sequence-invalid", BLOCKED)
+        return False, "sequence-invalid", BLOCKED
     last_full = [entry for entry in entries if entry["gradingMode"] == FULL][-1]
     held = letter_status(last_full.get("aggregateGrade"), stable_from=str(threshold))
     if entries[-1]["gradingMode"] != FULL:
-        return Eligibility(False, "last-not-full", held)
-    return (
-        Eligibility(True, "ok", STABLE)
-        if held == STABLE
-        else Eligibility(False, "below-threshold", held)
-    )
+        return False, "last-not-full", held
+    return (True, "ok", STABLE) if held == STABLE else (False, "below-threshold", held)
 
 
 def check_node_status(status: object) -> str:
