@@ -181,7 +181,7 @@ def test_a_rubric_that_accepts_everything_fails_its_own_test(
 ) -> None:
     monkeypatch.setitem(MATCHES, "substring", lambda text, entry: True)
     failed = self_test(MARKING)
-    assert {failure.name for failure in failed} >= {
+    assert {failure["name"] for failure in failed} >= {
         "a wrong form is wrong",
         "an empty answer has no mark",
     }

@@ -57,8 +57,8 @@ def _recalibrate(options: Options) -> int:
     found = recalibration_document(results, marking, rules)
     if written:
         found["written"] = written
-        for path, one in zip(written, results, strict=True):
-            write_file(path, pretty(recalibrated(one)))
+        for path, (past, score) in zip(written, results, strict=True):
+            write_file(path, pretty(recalibrated(past, score, marking)))
     return opt.give(options, found, recalibration_lines(found))
 
 

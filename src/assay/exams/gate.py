@@ -318,7 +318,7 @@ def _verify(
         self_test={
             "passed": not failures,
             "cases": cases,
-            "failures": [failure._asdict() for failure in failures],
+            "failures": failures,
         },
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import UNSET
 
 from assay.canon import number_text
@@ -10,12 +12,9 @@ from assay.exams.marking import Marking
 from assay.records.exam import DropCheck
 
 
-def axis_reasons(drop: DropCheck) -> list[str]:
+def axis_reasons(drop: DropCheck) -> Iterator[str]:
     """A reason for each axis that doesn't hold."""
-    if drop.by_axis is UNSET:
-        return []
-    found = []
-    for axis, one in drop.by_axis.items():
+    for axis, one in () if drop.by_axis is UNSET else drop.by_axis.items():
         if one.holds:
             continue
         what = (
@@ -24,11 +23,10 @@ def axis_reasons(drop: DropCheck) -> list[str]:
         if one.drop <= one.limit:
             what = f"moved: more than {number_text(one.lost_limit or 0)} of the items lost the mark"
         named = ", ".join(one.lost_items[:5])
-        found.append(
+        yield (
             f"{axis} {what}; {count(one.lost, 'item')} lost the mark, {one.gained} gained it:"
             f" {named}"
         )
-    return found
 
 
 def drop_reason(drop: DropCheck, *, holds: bool) -> str:

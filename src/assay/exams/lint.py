@@ -81,8 +81,9 @@ def lint_exam(paths: Iterable[str], marking: Marking) -> list[LintFinding]:
 def _rubric_findings(marking: Marking, documents: list[Document]) -> Iterator[LintFinding]:
     """Cases of the rubric's own test that it doesn't pass."""
     for failure in self_test(marking):
-        wrong = [axis for axis, mark in failure.actual.items() if mark != failure.expected[axis]]
-        message = f"{marking.id} marks its own case '{failure.name}' differently on"
+        expected, actual = failure["expected"], failure["actual"]
+        wrong = [axis for axis, mark in actual.items() if mark != expected[axis]]
+        message = f"{marking.id} marks its own case '{failure['name']}' differently on"
         yield LintFinding(
             "error",
             "rubric-self-test",

@@ -8,7 +8,7 @@ state are the policy's. How they are found: see `patterns`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -82,32 +82,30 @@ class PatternRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
             text = text.replace(f"{{{key}}}", value)
         return text
 
-    def faults(self, axes: Collection[str]) -> list[tuple[Path, str]]:
+    def faults(self, axes: Collection[str]) -> Iterator[tuple[Path, str]]:
         """What is wrong with it in a rubric with these axes."""
-        found: list[tuple[Path, str]] = []
         named = [*([self.axis] if self.axis else []), *(self.axes or []), *(self.hints or {})]
-        found += [
+        yield from (
             (("axis",), f"no axis is named '{axis}'.{near_miss(axis, axes)}")
             for axis in named
             if axis not in axes
-        ]
+        )
         problem = identifier_fault(self.id)
         if problem is not None:
-            found.append((("name",), f"the name {problem}."))
+            yield ("name",), f"the name {problem}."
         if self.kind in ("tag_zero", "trend") and self.axis is None:
-            found.append((("axis",), f"'{self.kind}' needs the axis it looks at."))
+            yield ("axis",), f"'{self.kind}' needs the axis it looks at."
         if (self.kind == "tag_zero") != (self.tag is not None):
-            found.append((("tag",), "`tag` belongs to 'tag_zero', which needs one."))
+            yield ("tag",), "`tag` belongs to 'tag_zero', which needs one."
         allowed = _LIMITS[self.kind]
         for limit in ("min_items", "min_share", "min_drop", "max_other_drop", "min_chi_square"):
             value: Any = getattr(self, limit)
             if value is None:
                 continue
             if limit not in allowed:
-                found.append(((limit,), f"'{self.kind}' has no limit of this name."))
+                yield (limit,), f"'{self.kind}' has no limit of this name."
             elif not exact.is_amount(value) or (limit == "min_share" and not 0 < value <= 1):
-                found.append(((limit,), f"is {str(value)[:40]}, which can't be a limit."))
-        return found
+                yield (limit,), f"is {str(value)[:40]}, which can't be a limit."
 
 
 class TagGroup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

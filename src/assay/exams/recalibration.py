@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -24,13 +25,8 @@ from assay.exams.policy import ExamRules, fraction, shown
 from assay.records.exam import ExamResult
 from assay.records.systems import Systems
 
-
-class Reweighed(NamedTuple):
-    """A past result, and its score under another rubric."""
-
-    past: CheckedExam
-    marking: Marking
-    score: Fraction
+Reweighed = tuple[CheckedExam, Fraction]
+"""A past result, and its score under another rubric."""
 
 
 def reweigh(past: CheckedExam, marking: Marking) -> Reweighed:
@@ -47,9 +43,8 @@ def reweigh(past: CheckedExam, marking: Marking) -> Reweighed:
                 " grade --rubric`."
             ),
         )
-    return Reweighed(
-        past, marking, mean(sum(marking.units[bits] for bits in past.bits.values()), len(past.bits))
-    )
+    units = sum(marking.units[bits] for bits in past.bits.values())
+    return past, mean(units, len(past.bits))
 
 
 def recalibration_document(
@@ -60,14 +55,14 @@ def recalibration_document(
     """
     listed = list(results)
     history: list[dict[str, Any]] = []
-    for one in listed:
-        old, new = one.past.score, one.score
+    for past, new in listed:
+        old = past.score
         history.append(
             {
-                "file": one.past.where,
-                "set": one.past.result.set,
-                "rubric": one.past.marking.id,
-                "n": len(one.past.bits),
+                "file": past.where,
+                "set": past.result.set,
+                "rubric": past.marking.id,
+                "n": len(past.bits),
                 "score": shown(old),
                 "recalibrated": shown(new),
                 "change": shown(new - old),
@@ -75,7 +70,7 @@ def recalibration_document(
                 "target": {"before": reaches(old, rules), "after": reaches(new, rules)},
             }
         )
-    changes = [one.score - one.past.score for one in listed]
+    changes = [new - past.score for past, new in listed]
     return {
         "rubric": marking.id,
         "weights": {
@@ -96,22 +91,18 @@ def recalibration_document(
 def _turned(listed: list[Reweighed]) -> list[dict[str, str]]:
     """Pairs of past results of one exam that swap places."""
     found = []
-    for index, one in enumerate(listed):
-        for other in listed[index + 1 :]:
-            if one.past.result.digests.exam != other.past.result.digests.exam:
-                continue
-            before, after = one.past.score - other.past.score, one.score - other.score
-            if before * after < 0:
-                better, worse = (one, other) if before > 0 else (other, one)
-                found.append({"was_better": better.past.where, "is_better": worse.past.where})
+    for (one, new), (other, other_new) in combinations(listed, 2):
+        before = one.score - other.score
+        if one.result.digests.exam == other.result.digests.exam and before * (new - other_new) < 0:
+            better, worse = (one, other) if before > 0 else (other, one)
+            found.append({"was_better": better.where, "is_better": worse.where})
     return found
 
 
-def recalibrated(one: Reweighed) -> ExamResult:
+def recalibrated(past: CheckedExam, score: Fraction, marking: Marking) -> ExamResult:
     """A past result under the new rubric: marks as they were, every number that the weights
     change, and where it came from.
     """
-    past, marking = one.past, one.marking
     result, outcomes = past.result, outcomes_of(marking)
     axes, distribution = totals_of(past.bits.values(), marking)
     items = [
@@ -125,14 +116,14 @@ def recalibrated(one: Reweighed) -> ExamResult:
     return replace(
         result,
         rubric=marking.id,
-        score=shown(one.score),
+        score=shown(score),
         items=items,
         axes=axes,
         distribution=distribution,
         pass_line=(
             UNSET
             if result.pass_line is UNSET
-            else replace(result.pass_line, holds=one.score >= fraction(result.pass_line.limit))
+            else replace(result.pass_line, holds=score >= fraction(result.pass_line.limit))
         ),
         # sentences that name the old weights would be untrue under the new ones
         diagnosis=[
