@@ -944,7 +944,7 @@ def test_a_fault_in_hearing_a_callback_is_raised_not_swallowed(
 ) -> None:
     import assay.running.adapters.langgraph_callbacks as module
 
-    def broken(*_: Any) -> Any:
+    def broken(*_: Any, is_form: bool) -> Any:
         raise ValueError("cannot read it")
 
     monkeypatch.setattr(module, "answer_of", broken)

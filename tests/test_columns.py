@@ -136,7 +136,7 @@ def test_what_only_looks_a_little_like_assert_is_left_alone() -> None:
 def test_an_ignored_column_says_what_it_may_have_meant(column: str, meant: str) -> None:
     data = from_rows([{"id": 1, column: "x"}], id="d", version="1", where="d")
     uses = column_uses(workflow(), data)
-    assert uses[-1].use == f"ignored; did you mean {meant}?"
+    assert uses[-1][1] == f"ignored; did you mean {meant}?"
     assert columns_text(uses).endswith(f"{column} (ignored; did you mean {meant}?)")
 
 
@@ -198,7 +198,7 @@ def test_every_column_is_listed_with_what_it_is_taken_for() -> None:
         "notes": "",
     }
     data = from_rows([row, {"id": 2, "question": "?", "late": 1}], id="d", version="1", where="d")
-    assert {one.name: one.use for one in column_uses(workflow(), data)} == {
+    assert dict(column_uses(workflow(), data)) == {
         "id": "id",
         "question": "input",
         "answer": "expected answer",
@@ -214,7 +214,7 @@ def test_every_column_is_listed_with_what_it_is_taken_for() -> None:
 def test_the_tests_of_a_repair_are_not_called_ignored() -> None:
     row = {"id": 1, "question": "?", "fail_to_pass": ["t"], "base": "HEAD"}
     data = from_rows([row], id="d", version="1", where="d")
-    uses = {one.name: one.use for one in column_uses(workflow(repository={"path": "."}), data)}
+    uses = dict(column_uses(workflow(repository={"path": "."}), data))
     assert (uses["fail_to_pass"], uses["base"]) == ("tests", "repository")
 
 

@@ -808,7 +808,7 @@ def test_a_test_is_found_by_its_name() -> None:
         "tests/test_a.py",
         "Case::test_b",
     )
-    assert find_test("tests.nowhere.Case", "unittest", there).file not in there
+    assert find_test("tests.nowhere.Case", "unittest", there)[0] not in there
 
 
 @each(

@@ -8,7 +8,7 @@ an input.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
@@ -27,13 +27,6 @@ _LISTS = ("relevant_ids", "tool_calls", "tools", "handoffs")
 """What measures read under `expected` as a list."""
 
 MAX_SHOWN = 40
-
-
-class ColumnUse(NamedTuple):
-    """A column, and what it is taken for."""
-
-    name: str
-    use: str
 
 
 def expected_outputs(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[str]:
@@ -175,16 +168,16 @@ def unread_expected(
     return sentences[:20]
 
 
-def columns_text(uses: Iterable[ColumnUse]) -> str:
+def columns_text(uses: Iterable[tuple[str, str]]) -> str:
     """Columns with what they are taken for, in a line: the first ones, and every near miss."""
     return ", ".join(
-        f"{one.name} ({one.use})"
-        for place, one in enumerate(uses)
-        if place < MAX_SHOWN or "did you mean" in one.use
+        f"{name} ({use})"
+        for place, (name, use) in enumerate(uses)
+        if place < MAX_SHOWN or "did you mean" in use
     )
 
 
-def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[ColumnUse]:
+def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[tuple[str, str]]:
     """Every column of the dataset with what it is taken for, in the order of the file."""
     spec = dataset.spec
     columns: dict[str, Mapping[str, Any]] = {}
@@ -208,7 +201,7 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
         *(f"expected_{one}" for one in workflow.outputs),
     ]
     names = [one for one in (*names, *groups, *tags, FIELD) if one not in columns]
-    uses = [ColumnUse("id", "made from the content of each row")] if dataset.made_ids else []
+    uses = [("id", "made from the content of each row")] if dataset.made_ids else []
     for column, row in columns.items():
         match = _EXPECTED.fullmatch(column)
         gold = {path.partition(".")[0] if path not in row else path for path in dataset.gold(row)}
@@ -235,5 +228,5 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
         else:
             close = nearest(column, names)
             use = "ignored" if close is None else f"ignored; did you mean {close}?"
-        uses.append(ColumnUse(column, use))
+        uses.append((column, use))
     return uses

@@ -72,7 +72,7 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
     by_name = expected_outputs(workflow, dataset)
     asserted: list[tuple[Assertion, ...]] = []
     faults: list[Fault] = []
-    ignored = {one.name for one in column_uses(workflow, dataset) if one.use.startswith("ignored")}
+    ignored = {name for name, use in column_uses(workflow, dataset) if use.startswith("ignored")}
     for sample in dataset.samples:
         row = sample.row
         faults += [

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from glob import glob
 from importlib.metadata import distributions
-from typing import NamedTuple
 
 from assay.sandbox.box_setup import TreeEntry
 
@@ -66,34 +65,27 @@ _IMPORT_ROOTS = ("", "src", "lib")
 _MAX_LINKS = 40
 
 
-class PlacedTest(NamedTuple):
-    """Where a test is: its file, and its name in there."""
-
-    file: str
-    name: str
-
-
-def find_test(test: str, kind: str, entries: Collection[str]) -> PlacedTest:
-    """The file of a test, among the paths of the tree without the patch. A test that isn't found
-    gets a file that doesn't exist.
+def find_test(test: str, kind: str, entries: Collection[str]) -> tuple[str, str]:
+    """The file of a test, among the paths of the tree without the patch, and its name in there. A
+    test that isn't found gets a file that doesn't exist.
 
     >>> find_test("tests.test_a.Case.test_b", "unittest", {"tests/test_a.py"})
-    PlacedTest(file='tests/test_a.py', name='Case.test_b')
+    ('tests/test_a.py', 'Case.test_b')
     >>> find_test("a.py::test_b[1::2]", "pytest", set())
-    PlacedTest(file='a.py', name='test_b[1::2]')
+    ('a.py', 'test_b[1::2]')
     """
     if kind == "pytest":
         file, _, name = test.partition("::")
-        return PlacedTest(os.path.normpath(file), name)
+        return os.path.normpath(file), name
     if test.endswith(".py"):
-        return PlacedTest(os.path.normpath(test), "")
+        return os.path.normpath(test), ""
     parts = test.split(".")
     for count in range(len(parts), 0, -1):
         for ending in (".py", "/__init__.py"):
             file = "/".join(parts[:count]) + ending
             if file in entries:
-                return PlacedTest(file, ".".join(parts[count:]))
-    return PlacedTest("/".join(parts) + ".py", "")
+                return file, ".".join(parts[count:])
+    return "/".join(parts) + ".py", ""
 
 
 def guarded_paths(

@@ -73,7 +73,7 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
     paths = {entry.path for entry in before}
     runner = find_runner(job.command)
     kinds = ["pytest", "unittest"] if runner is None else [runner.kind]
-    places = {(kind, find_test(test, kind, paths).file) for test in job.tests for kind in kinds}
+    places = {(kind, find_test(test, kind, paths)[0]) for test in job.tests for kind in kinds}
     # a patch can't bring the file of a required test; another command may give tests other names
     files = {
         file

@@ -4,22 +4,16 @@ reported are None, never 0.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay.tracing.rules import passage_id, reported_cost
 from assay.tracing.spans import RequestedCall, RetrievedDocument, count, name
 
 
-class AskedModel(NamedTuple):
-    """A model whose answer is awaited."""
-
-    model: str | None
-    is_form: bool
-    """Whether the tool it is offered only gives its answer a structure."""
-
-
-def answer_of(response: Any, asked: AskedModel) -> dict[str, Any]:
-    """What a model answered and used, as fields of a `Meaning`."""
+def answer_of(response: Any, model: str | None, *, is_form: bool) -> dict[str, Any]:
+    """What a model answered and used, as fields of a `Meaning`. `is_form` says that the tool it was
+    offered only gives its answer a structure.
+    """
     message = next(
         (getattr(one, "message", None) for several in response.generations for one in several), None
     )
@@ -36,12 +30,12 @@ def answer_of(response: Any, asked: AskedModel) -> dict[str, Any]:
     ]
     counts, given, made = (usage, "input", "output") if usage else (older, "prompt", "completion")
     return {
-        "model": name(about.get("model_name")) or name(about.get("model")) or name(asked.model),
+        "model": name(about.get("model_name")) or name(about.get("model")) or name(model),
         "input_tokens": count(counts.get(f"{given}_tokens")),
         "output_tokens": count(counts.get(f"{made}_tokens")),
         "total_tokens": count(counts.get("total_tokens")),
         "cost_usd": reported_cost([about, about.get("token_usage"), usage, older]),
-        "calls": () if asked.is_form else tuple(calls),
+        "calls": () if is_form else tuple(calls),
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
-from assay.running.adapters.langchain_answers import AskedModel, answer_of, is_refusal, passage
+from assay.running.adapters.langchain_answers import answer_of, is_refusal, passage
 from assay.tracing.failures import describe
 from assay.tracing.live import LiveRun
 from assay.tracing.rules import offered_tools
@@ -114,7 +114,8 @@ class _Callbacks:
         self.nodes: dict[Any, _Node] = {}
         self.done: list[_Node] = []
         self.branches: dict[Any, tuple[_Node, str | None]] = {}
-        self.models: dict[Any, AskedModel] = {}
+        self.models: dict[Any, tuple[str | None, bool]] = {}
+        """The name of each model whose answer is awaited, and whether that is structured output."""
 
     def _begin(
         self, run_id: Any, parent_run_id: Any, meant: Meaning, *, sources: Sequence[str] = ()
@@ -215,8 +216,9 @@ class _Callbacks:
         **more: Any,
     ) -> None:
         metadata = metadata or {}
-        self.models[run_id] = AskedModel(
-            metadata.get("ls_model_name"), "ls_structured_output_format" in metadata
+        self.models[run_id] = (
+            metadata.get("ls_model_name"),
+            "ls_structured_output_format" in metadata,
         )
         meant = Meaning(
             "model",
@@ -230,7 +232,8 @@ class _Callbacks:
 
     @_heard
     def on_llm_end(self, response: Any, *, run_id: Any, **more: Any) -> None:
-        self.live.ends(str(run_id), **answer_of(response, self.models.pop(run_id)))
+        model, is_form = self.models.pop(run_id)
+        self.live.ends(str(run_id), **answer_of(response, model, is_form=is_form))
 
     @_heard
     def on_llm_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
