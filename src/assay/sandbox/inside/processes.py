@@ -15,31 +15,21 @@ _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-class TreeUsage:
-    """The resources that a tree of processes uses at one moment."""
-
-    __slots__ = ("cpu_s", "kb", "pids", "tasks")
-
-    def __init__(self, pids: list[int], tasks: int, cpu_s: float, kb: int) -> None:
-        self.pids = pids
-        self.tasks = tasks
-        self.cpu_s = cpu_s
-        self.kb = kb
-
-
 def others(job: Job) -> list[int]:
     """The processes of the tree; an empty list only if three looks agree, because a single look
     misses a process that forks and ends between listing and reading.
     """
     for _ in range(3):
-        pids = look(job).pids
+        pids = look(job)[0]
         if pids:
             return pids
     return []
 
 
-def look(job: Job) -> TreeUsage:
-    """Memory, computing time and tasks of the tree at this moment."""
+def look(job: Job) -> tuple[list[int], int, float, int]:
+    """The processes of the tree at this moment, its tasks, its computing time in seconds and its
+    memory in KB.
+    """
     pids, parents = [], {}
     tasks, ticks, pages = 0, 0, 0
     own = os.getpid()
@@ -68,7 +58,7 @@ def look(job: Job) -> TreeUsage:
         pids.append(pid)
         tasks += int(fields[17])
         pages += max(0, int(memory[1]) - int(memory[2]))
-    return TreeUsage(pids, tasks, ticks / _TICK, pages * _PAGE_KB)
+    return pids, tasks, ticks / _TICK, pages * _PAGE_KB
 
 
 def _user_of(name: str) -> int:

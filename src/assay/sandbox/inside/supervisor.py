@@ -167,21 +167,21 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
     events.register(leash, select.POLLIN)
     while True:
         ready = [one for one, _ in events.poll(_LOOK_MS)]
-        seen = look(job)
-        peak_kb, cpu_s = max(peak_kb, seen.kb), max(cpu_s, seen.cpu_s)
-        if seen.tasks >= job["most_tasks"]:
+        _, tasks, computed_s, kb = look(job)
+        peak_kb, cpu_s = max(peak_kb, kb), max(cpu_s, computed_s)
+        if tasks >= job["most_tasks"]:
             lines.append(
-                f"violation processes {seen.tasks} tasks at once, and {job['most_tasks']} may be"
+                f"violation processes {tasks} tasks at once, and {job['most_tasks']} may be"
             )
         if leash in ready:
             lines.append("stopped leash")
         elif waiting in ready:
             break
-        elif seen.tasks > job["most_tasks"]:
+        elif tasks > job["most_tasks"]:
             lines.append("stopped processes")
-        elif seen.kb * 1024 > job["memory"]:
+        elif kb * 1024 > job["memory"]:
             lines.append("stopped memory")
-        elif seen.cpu_s > job["cpu_s"] + 1:
+        elif computed_s > job["cpu_s"] + 1:
             lines.append("stopped cpu")
         if lines and lines[-1].startswith("stopped"):
             break
