@@ -128,3 +128,8 @@ def test_the_first_pass_leads_to_a_baseline_and_the_next_run_to_the_gate(
     assert gate == f"assay gate w2/runs.jsonl --baseline production {chosen}"
     done = assay(*shlex.split(gate)[1:])
     assert (done.code, "REJECT" in done.out) == (1, True), done.err
+    better = assay(*shlex.split(gate.replace("w2/", "w1/"))[1:])
+    (keep,) = (one for one in commands_in(better.out) if "baseline" in one)
+    own = "--profile own.yaml --grading-policy workflow@1"
+    assert keep == f"assay baseline set production w1/runs.jsonl {own}"
+    assert "production@2" in assay(*shlex.split(keep)[1:]).out

@@ -184,7 +184,7 @@ def _decide_and_store(
 
 def _finish(options: Options, document: Decision) -> int:
     from assay.cli import terminal
-    from assay.cli.gate_worst import why_command
+    from assay.cli.gate_worst import next_command
     from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
     from assay.views import junit
     from assay.views.blocks import Note
@@ -215,7 +215,7 @@ def _finish(options: Options, document: Decision) -> int:
     for note in document.notes or ():
         if options.json and note.startswith((SAME_EVIDENCE, MIXED_VERSIONS)):
             opt.note(note)
-    show = partial(terminal.show, [*summary, *map(Note, why_command(options, document))])
+    show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
 

@@ -14,6 +14,7 @@ from assay.files.json_files import Document, StoredInput
 from assay.files.own_files import is_batch_output
 from assay.pipeline.grading import Graded
 from assay.records.decision import Decision
+from assay.release.baseline import names
 from assay.views.blocks import Part, section
 from assay.views.documents import plain
 from assay.views.report_evidence import evidence_block, kept_evidence
@@ -57,8 +58,12 @@ class CandidateWorst:
         return [section(title, *folds, id="worst")] if folds else []
 
 
-def why_command(options: Options, document: Decision) -> list[str]:
-    """The command that explains the sample on which the candidate fell most."""
+def next_command(options: Options, document: Decision) -> list[str]:
+    """The command that makes a promoted candidate the new baseline, or that explains the sample on
+    which a rejected one fell most.
+    """
+    if document.outcome == "promote":
+        return _baseline_command(options)
     fell = next((item for item in document.worse if item.candidate is not None), None)
     if document.outcome != "reject" or fell is None or len(options.files) > 1:
         return []
@@ -69,6 +74,17 @@ def why_command(options: Options, document: Decision) -> list[str]:
     words = ("explain", file, "--run", fell.sample, *(("--policy", *policy) if policy else ()))
     ledger = ledger_options(options) if isinstance(file, StoredInput) else ""
     return [f"{command(*words, options=options, carry=GRADED_BY)}{ledger}  # why"]
+
+
+def _baseline_command(options: Options) -> list[str]:
+    replaced = [name for name in options.baseline if name in names(options.baselines)]
+    if len(options.baseline) != 1 or not replaced or "-" in options.files:
+        return []
+    ledger = ledger_options(options) if isinstance(options.files[0], StoredInput) else ""
+    typed = options.sources.get("baselines") == "command line"
+    carry = (*GRADED_BY, "--grading-policy", *(("--baselines",) if typed else ()))
+    words = command("baseline", "set", *replaced, *options.files, options=options, carry=carry)
+    return [f"{words}{ledger}  # once it is released"]
 
 
 def write_step_summary(text: str) -> None:
