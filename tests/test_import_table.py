@@ -218,6 +218,7 @@ def test_each_column_that_reports_a_failure_makes_its_row_missing_evidence(
         ("http_code", "204", "HTTP 500"),
         ("error_code", "200", "500"),
         ("judge_error", "0.25", "no JSON in the reply"),  # a number may be a measure of error
+        ("err", "0.25", "no JSON in the reply"),
         ("parseError", "false", "true"),
         ("api_error_message", "none", "rate limited"),
         ("timeout", "30", "yes"),

@@ -65,7 +65,7 @@ _ERROR = re.compile(
 """Names of columns that report that a row failed, was skipped or has an error."""
 _KIND_OF_ERROR = re.compile(
     r"(?!expected|gold|reference|target|ideal|input|question|user)(?:[a-z0-9]+_)*"
-    rf"(?:errors?|exceptions?|traceback|failures?|timeout|crash){_DETAIL}"
+    rf"(?:errors?|err|exceptions?|traceback|failures?|timeout|crash){_DETAIL}"
 )
 """Names of columns such as `judge_error`: a text there reports a failure, but a number may be a
 measure of error, a limit, or a count of what was tried again.

@@ -78,8 +78,7 @@ def _fits(head: Head) -> bool:
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         name = NameVersion(TOOL, UNVERSIONED)
-        judged: set[str] = set()
-        used: dict[str, bool] = {}
+        judged, used = set[str](), dict[str, bool]()
         origin = ResultOrigin(TOOL, name, name, file_id(path), judged=judged)
         first = (row for row, _ in table_rows(path))
         metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS, is_metric=_METRIC.fullmatch)
