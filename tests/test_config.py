@@ -164,6 +164,21 @@ def test_a_key_in_the_file_is_refused_and_never_printed(write: Any, text: str) -
     assert "environment" in refusal_text
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("judges:\n  j: {model: m, base_url: 'https://u:sk@h/v1'}\n", "`key_env`"),
+        ("ledger:\n  url: postgresql://me:sk@db/x\n", "PGPASSWORD"),
+    ],
+)
+def test_the_password_of_a_url_has_a_place_where_its_owner_reads_it(
+    write: Any, text: str, place: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        write(text)
+    assert place in refused.value.fix
+
+
 def test_the_file_is_found_upwards_and_its_paths_go_from_it(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -287,7 +287,12 @@ def _secrets(document: Document) -> Iterator[Fault]:
             continue
         line = (document.lines or {}).get(path)
         what, fix = (
-            ("this URL contains a password.", "Put the URL into the environment: ASSAY_DB=...")
+            (
+                "this URL contains a password.",
+                "Put it into the environment, and name it with `key_env` or `headers_from_env`."
+                if value.startswith("http")
+                else "Put it into the environment: PGPASSWORD, or the ledger's URL in ASSAY_DB.",
+            )
             if in_url
             else (
                 "a key never goes into this file, which is shared and stored.",
