@@ -653,6 +653,17 @@ def test_no_expected_value_reaches_the_workflow_by_any_way(served: tuple[Process
         assert record["expected"]["answer"] == CANARY, "it is evidence all the same"
 
 
+def test_a_workflow_does_not_get_the_address_of_the_ledger(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_DB", url)
+    with executing(url, tmp_path) as api:
+        finished(api, ask(api, asked("where")))
+    received = (tmp_path / "workflows" / "review" / "seen.txt").read_text()
+    assert "where" in received
+    assert url not in received
+
+
 # --- workflows that misbehave
 
 

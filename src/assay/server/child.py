@@ -24,6 +24,8 @@ Message = dict[str, Any]
 Take = Callable[[Sequence[Message]], Awaitable[None]]
 
 COMMAND = (sys.executable, "-P", "-m", "assay.running.child")
+LEDGER_VARIABLES = (VARIABLE, "ASSAY_DB")
+"""They contain the address of the ledger, which a workflow must not get."""
 KINDS = ("workflow_start", "step_start", "step_end", "workflow_end")
 MAX_LINE = 2 * MAX_RUN
 """Bytes in one line: evidence has its own limit, and a head may contain a large sample."""
@@ -91,8 +93,9 @@ class WorkflowProcess:
 
     async def run(self, request: bytes, take: Take, *, stopped: Callable[[], bool]) -> Ended:
         """Start it, pass on its messages in order, and return how it ended."""
-        # VARIABLE contains the address of the database.
-        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in LEDGER_VARIABLES
+        }
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *COMMAND,
