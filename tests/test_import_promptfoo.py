@@ -166,6 +166,14 @@ def test_metrics_of_some_tests_only_are_no_criteria(tmp_path) -> None:
     assert any("Tone" in note for note in tally.notes)
 
 
+def test_what_a_comparison_of_answers_counts_is_no_metric(tmp_path) -> None:
+    # promptfoo replaces the grading by that of `max-score`, and leaves the row's metrics
+    counts = {"maxScore": 1, "assertionCount": 1, "totalWeight": 1}
+    compared = {"pass": True, "score": 1, "reason": "best", "namedScores": counts}
+    runs, _ = read(tmp_path, layout2(row(gradingResult=compared)) | {"evalId": "e"})
+    assert raw(runs[0]) == {"score": 1}
+
+
 def asserted(land: str, oks: tuple[bool, ...], *, test=(), second=(), extra=(), **more) -> dict:
     """A row with assertions, and what each of them came to."""
     first, other = {"type": "contains", "value": "L"}, {"type": "moderation", **dict(second)}

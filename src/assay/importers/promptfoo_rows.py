@@ -142,7 +142,7 @@ def _row(value: Any, where: str) -> PromptfooRow:
     response = row.get("response", row.get("providerResponse"))
     response = response if isinstance(response, dict) else {"output": response}
     usage = response.get("tokenUsage", row.get("tokenUsage"))
-    named = row.get("namedScores") or grading.get("namedScores") or {}
+    named = row.get("namedScores", grading.get("namedScores")) or {}
     success = optional(row.get("success", grading.get("pass")), bool, "`success`", where)
     error = _error(row, grading, response, passed=success is True)
     failed = grading.get("pass") is False
