@@ -152,9 +152,7 @@ def _passages(contexts: Any) -> list[dict[str, Any]] | None:
     if contexts is None:
         return None
     listed = contexts if isinstance(contexts, list) else [contexts]
-    return [
-        {"id": str(rank), "text": str(text), "rank": rank} for rank, text in enumerate(listed, 1)
-    ]
+    return [{"id": str(n), "text": str(text), "rank": n} for n, text in enumerate(listed, 1)]
 
 
 IMPORTER = Importer(TOOL, "ragas tables (CSV, JSON, Parquet)", _fits, _read, apart=True)

@@ -202,7 +202,7 @@ def samples_region(
             Chips("Filter samples", _chips(query, counts, links, can_compare=can_compare)),
             Search(
                 links.to(SampleQuery()),
-                "Search question, answer and expected",
+                "Search questions and answers",
                 query.q,
                 kept,
                 links.to(query.but(q="")),
