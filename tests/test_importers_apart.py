@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.main import run as assay
 from assay.errors import AssayError, NotEnoughEvidence
 from assay.importers.known import KNOWN
 from assay.pipeline.importing import import_runs
@@ -88,6 +89,17 @@ def test_packed_empty_and_utf_16_files_are_named_as_such(kind: str | None, tmp_p
     if kind is None:
         with pytest.raises(NotEnoughEvidence, match="an empty list"):
             import_runs([str(path)], str(tmp_path))
+
+
+def test_other_commands_name_packed_and_utf_16_files_too(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "scores.csv"
+    for data, message in (
+        (gzip.compress(b"id,score"), "gzip"),
+        ("id,a\n".encode("utf-16"), "UTF-16"),
+    ):
+        path.write_bytes(data)
+        assert assay(["grade", str(path)]) == 3
+        assert message in capsys.readouterr().err
 
 
 def test_xml_may_be_utf_16(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def _emptiness(head: Head) -> str:
 
 def unrecognised(head: Head) -> AssayError:
     """The refusal of a file that no importer takes, with what it looks like."""
+    _check_encoding(head)
     if empty := _emptiness(head):
         return NotEnoughEvidence("FIL-005", f"the file is {empty}.", where=head.path)
     return InputError(
