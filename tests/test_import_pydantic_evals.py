@@ -118,6 +118,38 @@ def test_a_case_that_loses_an_assertion_fails_the_gate(
     assert len(imported(NAME, "odd.json")[0][0]["gates"]) == 5
 
 
+def test_a_candidate_brings_no_evaluator_with_other_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    template = json.loads((FOLDER / "report.json").read_text())["cases"][0]
+
+    def report(name: str, rubric: str, *, failed: int = 0, version: str | None = None) -> str:
+        source = {"name": "LLMJudge", "arguments": {"rubric": rubric}}
+        held = {"Good": {"name": "Good", "value": True, "source": source}}
+        held["Good"]["evaluator_version"] = version
+        cases = [
+            {**template, "name": f"c{index}", "assertions": held, "scores": {}}
+            for index in range(40)
+        ]
+        tree = {"name": "exp", "cases": cases[failed:], "failures": cases[:failed]}
+        Path(name).write_text(json.dumps(tree))
+        return name
+
+    def decided(candidate: str) -> str:
+        assert assay(["gate", candidate, "--baseline", "old.json"]) == ExitCode.FAILED
+        return capsys.readouterr().out
+
+    report("old.json", "Is it correct?")
+    same = report("same.json", "Is it correct?")
+    assert assay(["gate", same, "--baseline", "old.json"]) == ExitCode.PASSED
+    assert "lost the check Good by LLMJudge" in decided(report("eased.json", "Is it a text?"))
+    newer = report("newer.json", "Is it correct?", version="2")
+    assert "lost the check Good by LLMJudge" in decided(newer)
+    # a case whose task failed has lost nothing but its result
+    assert "lost the check" not in decided(report("failed.json", "Is it correct?", failed=1))
+
+
 def test_a_report_without_assertions_has_no_verdict(tmp_path: Path) -> None:
     tree = json.loads((FOLDER / "report.json").read_text())
     for case in tree["cases"]:

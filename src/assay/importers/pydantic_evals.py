@@ -23,10 +23,11 @@ from assay.canon import digest
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import amount, is_number, keyed, name_of, optional, shaped
+from assay.importers.parts import amount, is_number, keyed, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "pydantic-evals"
 _LISTS = (("cases",), ("failures",))
@@ -60,6 +61,8 @@ class _ReportSurvey:
         self.failed = 0
         """Cases with an evaluator that failed."""
         self.judged: set[str] = set()
+        self._checks: dict[str, dict[str, int]] = {}
+        """The evaluators of each result, with their options."""
         for place, value in stream_json(path, _LISTS):
             if not place:
                 shaped(value, dict, "the report", path)
@@ -87,11 +90,18 @@ class _ReportSurvey:
                 source = result.get("source")
                 if isinstance(source, dict) and "judge" in str(source.get("name", "")).lower():
                     self.judged.add(name)
+                self._checks.setdefault(name, {}).update(_checks({name: result}))
 
     def missing(self) -> dict[str, Any]:
         """Every metric of the report, without a value."""
         own = self.assertions if self.is_even else ["assertions"]
         return dict.fromkeys([*sorted(self.scores), *own])
+
+    @cached_property
+    def checks(self) -> dict[str, int]:
+        """The evaluators that are the same wherever they gave a result."""
+        alike = [found for found in self._checks.values() if len(found) == 1]
+        return {check: 0 for found in alike for check in found}
 
     @cached_property
     def is_even(self) -> bool:
@@ -200,6 +210,7 @@ class _ReportReader:
                 "labels": {name: result.get("value") for name, result in labels.items()},
                 "metrics": metrics,
             },
+            checks=_checks({**given, **assertions}),
         )
         if not self._survey.is_even:
             run["gates"] |= _gates(held)
@@ -217,10 +228,13 @@ class _ReportReader:
             expected=_expected(case),
         )
 
-    def _sample(self, sample_id: str, attempt: int, **more: Any) -> dict[str, Any]:
-        return sample_run(
-            self._origin, self._wanted, self._tally, sample_id=sample_id, attempt=attempt, **more
-        )
+    def _sample(
+        self, sample_id: str, attempt: int, *, checks: dict[str, int] | None = None, **more: Any
+    ) -> dict[str, Any]:
+        required = self._survey.checks | (checks or {})
+        metadata = more.pop("metadata", {}) | ({CHECKS: required} if required else {})
+        named = {"sample_id": sample_id, "attempt": attempt, "metadata": metadata}
+        return sample_run(self._origin, self._wanted, self._tally, **named, **more)
 
     def _repeat(self, case: dict[str, Any], at: str) -> tuple[str, int]:
         """The id of a case, and which repeat of it this is."""
@@ -257,6 +271,20 @@ def _results(case: dict[str, Any], kind: str, at: str, path: str) -> dict[str, d
         if type(result) is not dict:
             shaped(result, dict, f"{at}.{kind}.{name}", path)
     return results
+
+
+def _checks(results: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """What a comparison requires: the evaluator of each result, with the same options. One with
+    other options may be easier to please.
+    """
+    made: dict[str, int] = {}
+    for name, result in results.items():
+        for source in objects([result.get("source")]):
+            settings = [source.get("arguments"), result.get("evaluator_version")]
+            stated = any(one is not None for one in settings)
+            options = f"with the options {digest(settings)[7:19]}" if stated else "without options"
+            made[f"{name[:100]} by {str(source.get('name'))[:100]} {options}"] = 0
+    return made
 
 
 def _gates(held: dict[str, bool]) -> dict[str, dict[str, Any]]:
