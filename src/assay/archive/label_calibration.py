@@ -72,10 +72,11 @@ def labelled_rows(
     name = _criterion(results, criterion)
     people = people_say(results, name)
     label_set = results.stored.set
-    if judgements is not None:
-        rows, judged = judged_rows(ledger, label_set, people, judgements, name, project=project)
-    else:
-        rows, judged = _of_runs(ledger, results, people, name, project)
+    rows, judged = (
+        _of_runs(ledger, results, people, name, project)
+        if judgements is None
+        else judged_rows(ledger, label_set, people, judgements, name, project=project)
+    )
     verdicts: dict[str, Any] | None = judged
     about = {
         "name": label_set.name,

@@ -143,8 +143,7 @@ class DuckDBEngine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        found: list[tuple[Any, ...]] = self._run(sql).fetchall()
-        return found
+        return self._run(sql).fetchall()
 
     def write(
         self, sql: str, path: str, *, kind: str, progress: Callable[[float], None] | None = None

@@ -254,10 +254,8 @@ def _names(files: Iterable[str]) -> str:
 
 def attached_databases(connection: Any) -> list[tuple[str, str]]:
     """The names and files of the databases that sources are read from."""
-    found: list[tuple[str, str]] = connection.execute(
-        "SELECT database_name, path FROM duckdb_databases() WHERE NOT path IS NULL"
-    ).fetchall()
-    return found
+    sql = "SELECT database_name, path FROM duckdb_databases() WHERE NOT path IS NULL"
+    return list(connection.execute(sql).fetchall())
 
 
 def _attached(connection: Any, source: BatchSource) -> str:

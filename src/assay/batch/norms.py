@@ -53,10 +53,11 @@ def score_code(criterion: BatchCriterion, cells: ScoreCells, max_n: int) -> str:
     checks = []
     if cells.n is not None:
         checks.append(Branch(f"NOT ({is_count(cells.n, max_n)})", fault.BAD_N.number))
-    if criterion.formula in COUNTS:
-        more, norm = _counted(criterion.formula, cells)
-    else:
-        more, norm = _scored(criterion, cells.raw)
+    more, norm = (
+        _counted(criterion.formula, cells)
+        if criterion.formula in COUNTS
+        else _scored(criterion, cells.raw)
+    )
     return f"CAST({case(checks + more, norm)} AS INTEGER)"
 
 

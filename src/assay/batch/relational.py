@@ -16,7 +16,7 @@ from assay.batch.norms import adjusted, quotient
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 from assay.batch.rejects import rejects_query
-from assay.batch.source_rows import IDENTIFIER, RowExpressions, is_bad_verdict
+from assay.batch.source_rows import IDENTIFIER, RowExpressions, index_of, is_bad_verdict
 from assay.batch.task import Queries
 from assay.exact import NORM_ONE, SCORE_MAX
 
@@ -110,7 +110,7 @@ class _Grades:
         if layout.criterion is not None:
             name = identifier(layout.criterion.name)
             columns += [
-                f"{rows.criterion_index(name)} AS k",
+                f"{index_of(name, (item.name for item in self.plan.criteria))} AS k",
                 f"{rows.long_code(name)} AS c",
                 f"NOT {name} IS NULL AS named",
             ]
@@ -119,7 +119,7 @@ class _Grades:
         if layout.gate is not None and layout.verdict is not None:
             gate, verdict = identifier(layout.gate.name), identifier(layout.verdict.name)
             columns += [
-                f"{rows.gate_index(gate)} AS g",
+                f"{index_of(gate, self.plan.gates)} AS g",
                 f"CASE WHEN {verdict} THEN 1 WHEN NOT {verdict} THEN 0 ELSE -1 END AS v",
                 f"{gate} AS gate",
             ]

@@ -183,10 +183,11 @@ def replay_run(
     """
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
     rejects = tuple(_rejects(run, rows, specs, largest_n(rules.shrinkage)))
-    if any(one.code != fault.UNKNOWN_CRITERION.code for one in rejects):
-        row = _invalid_row(plan, shows_n)
-    else:
-        row = _row(_graded(str(run), rows, plan, rules), rows, plan, shows_n)
+    row = (
+        _invalid_row(plan, shows_n)
+        if any(one.code != fault.UNKNOWN_CRITERION.code for one in rejects)
+        else _row(_graded(str(run), rows, plan, rules), rows, plan, shows_n)
+    )
     return ReplayedRun(
         {
             "run": run,

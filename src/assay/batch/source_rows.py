@@ -6,6 +6,8 @@ rejects show.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from assay.batch.layout import Cell, RowLayout, ScoreCells
 from assay.batch.norms import is_count, largest_n, score_code
 from assay.batch.plan import BatchPlan
@@ -30,14 +32,6 @@ class RowExpressions:
         self._max_n = largest_n(plan.shrinkage)
         self.wide = tuple(i for i, one in enumerate(plan.criteria) if one.name in layout.wide)
         self.wide_gates = tuple(i for i, one in enumerate(plan.gates) if one in layout.wide_gates)
-
-    def criterion_index(self, name: str) -> str:
-        """Which criterion of the plan a long row has, by its number; NULL for another."""
-        return _index(name, [item.name for item in self.plan.criteria])
-
-    def gate_index(self, name: str) -> str:
-        """Which gate of the plan a long row has; NULL for another."""
-        return _index(name, self.plan.gates)
 
     def long_code(self, name: str) -> str:
         """The code of a long row's score; NULL where its criterion isn't the profile's."""
@@ -127,7 +121,8 @@ def is_bad_verdict(cell: Cell) -> str:
     return f"({identifier(cell.name)} IS NULL AND NOT {identifier(cell.written)} IS NULL)"
 
 
-def _index(name: str, names: tuple[str, ...] | list[str]) -> str:
+def index_of(name: str, names: Iterable[str]) -> str:
+    """Which of the plan's criteria or gates a long row names, by its number; NULL for another."""
     whens = " ".join(f"WHEN {name} = {text(one)} THEN {i}" for i, one in enumerate(names))
     return f"CASE {whens} END" if whens else "CAST(NULL AS INTEGER)"
 

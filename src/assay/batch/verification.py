@@ -29,13 +29,6 @@ SHOWN = 5
 """Runs that are named where many are missing."""
 
 
-class RunColumn(NamedTuple):
-    """A view, and its column of run ids."""
-
-    view: str
-    column: str
-
-
 class RowDifference(NamedTuple):
     """The first column in which a stored row differs from the one that Python computes."""
 
@@ -108,12 +101,11 @@ def sample_of_runs(engine: BatchEngine, view: str, column: str, size: int) -> li
     return [row[0] for row in ask(engine, sql)]
 
 
-def runs_without(engine: BatchEngine, left: RunColumn, right: RunColumn) -> list[str]:
-    """Some runs of a view that another one lacks."""
+def runs_without(engine: BatchEngine, left: tuple[str, str], right: tuple[str, str]) -> list[str]:
+    """Some runs of a view that another one lacks; each is given with its column of run ids."""
     sides = (
-        f"SELECT COALESCE(CAST({identifier(side.column)} AS VARCHAR), '') AS r"
-        f" FROM {identifier(side.view)}"
-        for side in (left, right)
+        f"SELECT COALESCE(CAST({identifier(column)} AS VARCHAR), '') AS r FROM {identifier(view)}"
+        for view, column in (left, right)
     )
     sql = f"SELECT r FROM ({' EXCEPT '.join(sides)}) AS lost ORDER BY r LIMIT {SHOWN}"
     return [row[0] for row in ask(engine, sql)]

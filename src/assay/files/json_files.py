@@ -42,6 +42,11 @@ class Document(Struct, frozen=True):
     at: str = ""
     """Where in the file the document is, if it is one of a list."""
 
+    def line_of(self, path: Path) -> int | None:
+        """The line of a path, or that of its nearest parent with a line."""
+        lines = self.lines or {}
+        return next((lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in lines), None)
+
 
 class Unread(Struct, frozen=True):
     """A line of a stream that cannot be read, with its fault."""

@@ -352,9 +352,7 @@ def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
     for one in listed if only and isinstance(listed, list) else ():
         scores = one.get("scores") if isinstance(one, dict) else None
         name = one.get("metric") if isinstance(one, dict) else None
-        if not isinstance(name, str) or not isinstance(scores, list):
-            continue
-        if name not in run.criteria:
+        if not isinstance(name, str) or not isinstance(scores, list) or name not in run.criteria:
             continue
         criterion = tally.metric(run.label(name))
         if scores and all(map(is_number, scores)) and len(scores) == tally.metrics[criterion].n:

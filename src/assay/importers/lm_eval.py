@@ -264,10 +264,9 @@ def _sample_runs(
                 if results is None:
                     continue
                 total = sums.get(label, Fraction(0))
-                if total is not None and value is not None:
-                    sums[label] = total + exact(value, label, where)
-                else:
-                    sums[label] = None
+                sums[label] = (
+                    None if total is None or value is None else total + exact(value, label, where)
+                )
         row = rows[0].tree
         count += 1
         shared, others = _shared(scores, main, tally)

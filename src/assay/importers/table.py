@@ -125,12 +125,12 @@ class _Row(NamedTuple):
         word = str(self.text(column) or "").strip().lower()
         status = "error" if word in NOTHING else status_of(word)
         if status is None:
-            fault = self.fault(column, f"has {word[:60]!r}, which Assay doesn't know as a status.")
-            fault.fix = (
-                "Use success, failed, error, timeout or cancelled. If the column is something else,"
-                " leave it out with `--map status=`."
+            raise self.fault(
+                column,
+                f"has {word[:60]!r}, which Assay doesn't know as a status.",
+                fix="Use success, failed, error, timeout or cancelled. If the column is something"
+                " else, leave it out with `--map status=`.",
             )
-            raise fault
         return status
 
     def score(self, column: ScoreColumn) -> Decimal | int | None:

@@ -51,23 +51,17 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
         if kind == "rubrics"
         else list(_policy(tree))
     )
-    lines = document.lines or {}
-    faults = []
-    for item in lints:
-        at = item.path
-        while at and at not in lines:
-            at = at[:-1]
-        faults.append(
-            Fault(
-                f"[{item.pattern}] {item.message}",
-                code="LIB-004",
-                file=document.file,
-                line=lines.get(at),
-                path=show_path(item.path),
-                fix=item.fix,
-            )
+    return [
+        Fault(
+            f"[{item.pattern}] {item.message}",
+            code="LIB-004",
+            file=document.file,
+            line=document.line_of(item.path),
+            path=show_path(item.path),
+            fix=item.fix,
         )
-    return faults
+        for item in lints
+    ]
 
 
 def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:

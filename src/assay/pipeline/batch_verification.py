@@ -22,7 +22,6 @@ from assay.batch.task import graded_view
 from assay.batch.verification import (
     SHOWN,
     RowDifference,
-    RunColumn,
     changed_files,
     row_differences,
     runs_without,
@@ -207,7 +206,7 @@ def _runs(
         drawn = sampled(evidence, run, record.sample)
         evidence = engine.define(in_dialect(drawn, engine.dialect))
         note = f"a sample of {count(record.sample, 'run')}"
-    given, stored = RunColumn(evidence, run), RunColumn(grades, "run")
+    given, stored = (evidence, run), (grades, "run")
     whose = "the input" if record.sample is None else "the sample"
     faults = [f"'{run}' isn't a run of {whose}" for run in runs_without(engine, stored, given)]
     faults += [f"the run '{run}' has no row" for run in runs_without(engine, given, stored)]

@@ -5,7 +5,7 @@ that a page can show it without computing anything.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
@@ -312,8 +312,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     def tree(self) -> dict[str, Any]:
         """The decision as plain data, with the keys of its JSON."""
-        tree: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(Decimal,))
-        return tree
+        return cast("dict[str, Any]", msgspec.to_builtins(self, builtin_types=(Decimal,)))
 
 
 read_decision = msgspec.json.Decoder(Decision).decode

@@ -37,16 +37,12 @@ class Faults:
         """Add a fault at a path of the file; its line is the path's, or that of the nearest parent
         with a line.
         """
-        lines = self.document.lines or {}
-        at = path
-        while at and at not in lines:
-            at = at[:-1]
         self.found.append(
             Fault(
                 message,
                 code="LIB-002",
                 file=self.document.file,
-                line=lines.get(at),
+                line=self.document.line_of(path),
                 path=show_path(path),
                 fix=fix,
             )

@@ -7,7 +7,7 @@ before a record is made.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, to_builtins
 
@@ -109,5 +109,4 @@ def own_findings(check: ToolCheck) -> list[SchemaFinding]:
 
 def plain_check(check: ToolCheck) -> dict[str, Any]:
     """The record as plain data, with the keys of its JSON."""
-    tree: dict[str, Any] = to_builtins(check)
-    return tree
+    return cast("dict[str, Any]", to_builtins(check))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, insert, select, update
@@ -42,8 +42,7 @@ class Job(NamedTuple):
 
     def request(self) -> dict[str, Any]:
         """The request."""
-        request: dict[str, Any] = parse_json(self.asked)
-        return request
+        return cast("dict[str, Any]", parse_json(self.asked))
 
     def document(self) -> dict[str, Any]:
         """The job as the API shows it."""

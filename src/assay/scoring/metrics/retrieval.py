@@ -52,16 +52,6 @@ class RetrievalResult(NamedTuple):
     without_relevant: tuple[str, ...]
     """Queries with no relevant document, which count as 0, as in trec_eval."""
 
-    def as_dict(self) -> dict[str, object]:
-        """The JSON form of `assay measure retrieval`."""
-        return {
-            "mean": self.mean,
-            "queries": self.queries,
-            "missing": list(self.missing),
-            "unjudged": list(self.unjudged),
-            "without_relevant": list(self.without_relevant),
-        }
-
 
 class _Ranking(NamedTuple):
     """One query's ranking and its judgements."""
