@@ -269,6 +269,26 @@ def test_a_mean_over_other_documents_or_other_prompts_never_promotes(assay, tmp_
     assert assay("gate", new, "--baseline", old).code == 0
 
 
+def test_a_candidate_brings_no_metric_or_filter_with_other_options(assay, tmp_path) -> None:
+    def configured(name, metric, pattern):
+        filters = [{"name": "none", "filter": [{"function": "regex", "regex_pattern": pattern}]}]
+        config = {"metric_list": [{"aggregation": "mean", **metric}], "filter_list": filters}
+        tree = lasting(name)
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({**tree, "configs": dict.fromkeys(tree["results"], config)}))
+        return path
+
+    plain = {"metric": "<function acc at 0x7f01>"}
+    old = configured("old", plain, "^(.*)$")
+    same = configured("same", {"metric": "<function acc at 0x7f99>"}, "^(.*)$")
+    assert assay("gate", same, "--baseline", old).code == 0
+    eased = {**plain, "ignore_case": True}
+    for name, metric, pattern in (("eased", eased, "^(.*)$"), ("loose", plain, ".*")):
+        ended = assay("gate", configured(name, metric, pattern), "--baseline", old)
+        assert ended.code == 1
+        assert "lost the check metrics and filters of t0" in ended.out
+
+
 def test_samples_of_other_shots_or_another_task_version_are_another_version(tmp_path) -> None:
     def fewer_shots(tree):
         tree["n-shot"] = dict.fromkeys(tree["n-shot"], 3)

@@ -31,6 +31,7 @@ from assay.importers.parts import (
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "lm_eval"
 _NO_METRICS = frozenset(
@@ -158,6 +159,7 @@ def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator
             metadata={
                 "sample_digest": digest(content),
                 "task_version": results.version(task),
+                CHECKS: results.checks(task),
                 **others,
             },
         )
@@ -242,6 +244,7 @@ def _sample_runs(
     several = dataset.id != task
     origin = ResultOrigin(TOOL, NameVersion(dataset.id, model), dataset, file_id(path))
     lead = f"{task}/" if several else ""
+    checks = {} if results is None else {CHECKS: results.checks(task)}
     sums: dict[str, Fraction | None] = {}
     count = 0
     for rows in sample_rows(path):
@@ -280,7 +283,7 @@ def _sample_runs(
             outputs={"answer": answer_of(row)},
             expected=row.get("target"),
             tags=[f"task:{task}"] if several else None,
-            metadata=others or None,
+            metadata=others | checks,
         )
     if results is not None:
         size = results.size(task)
@@ -298,6 +301,7 @@ def _sample_runs(
                 sample_id=f"{lead}missing-{index + 1 - count}",
                 status="cancelled",
                 reason="the results count this document, and the samples don't have it",
+                metadata=checks,
             )
         _check_means(task, results, sums, count, tally)
 

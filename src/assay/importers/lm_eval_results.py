@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
-from assay.importers.parts import is_number, name_of, optional, shaped
+from assay.importers.parts import is_number, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED
+from assay.importers.spool import json_line
 from assay.importers.tally import ImportTally
+
+_AGGREGATED = ("aggregation", "higher_is_better")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""What Python prints of a function's place in memory."""
 
 
 class Results(NamedTuple):
@@ -73,6 +79,20 @@ class Results(NamedTuple):
             and one.get("aggregation") == "mean"
             for one in (listed if isinstance(listed, list) else [])
         )
+
+    def checks(self, task: str) -> dict[str, int]:
+        """What a comparison requires: the metrics of the task and its filters, with the same
+        options. Others may be easier to please.
+        """
+        config = self.configs.get(task)
+        if not isinstance(config, dict):
+            return {}
+        metrics = [
+            {key: value for key, value in one.items() if key not in _AGGREGATED}
+            for one in objects(config.get("metric_list"))
+        ]
+        stated = _ADDRESS.sub("", json_line([metrics, config.get("filter_list")]).decode())
+        return {f"metrics and filters of {task[:100]} with the options {digest(stated)[7:19]}": 0}
 
     def version(self, task: str) -> str:
         """The version of a task, which older files have as a number."""
