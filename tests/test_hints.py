@@ -133,3 +133,19 @@ def test_the_first_pass_leads_to_a_baseline_and_the_next_run_to_the_gate(
     own = "--profile own.yaml --grading-policy workflow@1"
     assert keep == f"assay baseline set production w1/runs.jsonl {own}"
     assert "production@2" in assay(*shlex.split(keep)[1:]).out
+
+
+def test_the_gate_that_is_printed_keeps_the_bar_and_guesses_no_baseline(
+    assay: Any, tmp_path: Path
+) -> None:
+    rows = "".join(f"q{n},{int(n > 0)}\n" for n in range(40))
+    (tmp_path / "runs.csv").write_text(f"question,score\n{rows}")
+    graded = ("grade", "runs.csv", "--min-pass-rate", "0.9", "--confidence", "0.5")
+    (keep,) = (one for one in commands_in(assay(*graded).out) if "baseline" in one)
+    assert keep == "assay baseline set production runs.csv"
+    assert assay(*shlex.split(keep.replace("production", "bees"))[1:]).code == 0
+    (gate,) = (one for one in commands_in(assay(*graded).out) if "gate" in one)
+    assert gate == "assay gate runs.csv --baseline bees --min-pass-rate 0.9 --confidence 0.5"
+    assert assay(*shlex.split(gate)[1:]).code == 0
+    assert assay(*shlex.split(keep.replace("production", "ants"))[1:]).code == 0
+    assert not [one for one in commands_in(assay(*graded).out) if "gate" in one]

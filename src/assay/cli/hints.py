@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from assay.cli.frame import CHOICES, COMMON, Options
+from assay.cli.frame import BARS, CHOICES, COMMON, Options
 from assay.errors import printable
 
 GRADED_BY = (*(name for name in CHOICES if name != "--now"), "--from", "--map")
@@ -40,12 +40,13 @@ def release_step(options: Options, *runs: str, passed: bool) -> tuple[str, str] 
     chosen = ("--grading-policy", *policy) if policy else ()
     carry = [name for name in GRADED_BY if name != "--policy"]
     known = names(baselines_folder())
-    name = "production" if "production" in known or not known else known[0]
     configured = None if options.config is None else options.config.spec.baseline
-    if configured and configured not in known:  # it may be in a ledger, or nowhere yet
-        return None
+    name = known[0] if len(known) == 1 else "production"
+    if (configured or name) not in known and (configured or known):
+        return None  # it may be in a ledger or nowhere yet, or any of several may be meant
     if known:
         against = () if configured else ("--baseline", name)
+        carry += BARS
         words = command("gate", *runs, *against, *chosen, options=options, carry=carry)
         return words, "may it replace the baseline?"
     if not passed:
