@@ -665,6 +665,7 @@ def test_incomparable_sides_end_in_exit_3_with_the_field_named(
     assert field in error["message"] or (
         field == "policy" and "workflow-judged@1" in error["message"]
     )
+    assert ("--grading-policy" in error["fix"]) == (field == "policy")
 
 
 def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so(

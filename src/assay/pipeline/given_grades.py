@@ -70,7 +70,7 @@ def recompute(result: Any, grader: Grader, *, where: str) -> Grade:
             "REL-008",
             f"the grade of {run_id!r} was made by {policy}, not by {grader.rules.policy}.",
             where=where,
-            fix="Pass that policy with --policy.",
+            fix="Pass that policy with --policy; `assay gate` calls it --grading-policy.",
         )
     try:
         scorecard = grader.required(read_scorecard(document))
