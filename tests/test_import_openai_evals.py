@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from assay.cli.main import run as assay
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, broken, imported, survives, takers
@@ -84,6 +85,29 @@ def test_metrics_alone_need_no_verdict_and_texts_are_no_scores(tmp_path) -> None
     assert runs[0]["scores"]["score"]["source"]["kind"] == "llm"
     assert runs[0]["scores"]["tries"]["raw"] is None
     assert tally.dropped == {"metrics_that_are_no_number": 1}
+
+
+def test_a_candidate_brings_no_eval_of_another_class_or_with_other_arguments(
+    tmp_path, capsys
+) -> None:
+    def log(name: str, cls: str, **args: str) -> str:
+        made = {"cls": cls, "args": {"samples_jsonl": f"/tmp/{name}.jsonl", **args}}
+        spec = {"completion_fns": ["m"], "eval_name": "e.dev.v0", "run_id": "r"}
+        event = {"run_id": "r", "type": "match", "data": {"correct": True, "sampled": "a"}}
+        rows = [{"spec": {**spec, "run_config": {"eval_spec": made}}}]
+        rows += [{**event, "sample_id": f"e.dev.{index}"} for index in range(40)]
+        return str(written(tmp_path / f"{name}.jsonl", [*rows, {"final_report": {"accuracy": 1}}]))
+
+    old = log("old", "basic.match:Match")
+    assert assay(["gate", log("same", "basic.match:Match"), "--baseline", old]) == 0
+    others = (
+        log("loose", "basic.includes:Includes"),
+        log("eased", "basic.match:Match", trim="yes"),
+    )
+    for other in others:
+        capsys.readouterr()
+        assert assay(["gate", other, "--baseline", old]) == 1
+        assert "lost the check eval basic.match:Match without options" in capsys.readouterr().out
 
 
 def test_two_logs_in_one_file_are_refused(tmp_path) -> None:

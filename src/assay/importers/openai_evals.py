@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from assay.canon import digest
 from assay.errors import InputError
 from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.openai_items import is_items, read_items
-from assay.importers.parts import head_of, is_number, name_of, optional, shaped
+from assay.importers.parts import head_of, is_number, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "openai_evals"
 CORRECT = "correct"
@@ -68,9 +70,12 @@ def _log(
             answers=_has(groups, "match") or _has(groups, "sampling"),
             verdicts=_has(groups, "match"),
         )
+        checks = _checks(spec)
         for group in groups:
             tally.read["events"] += len(group)
-            yield from _sample(group, origin, wanted, tally, path)
+            for run in _sample(group, origin, wanted, tally, path):
+                run["metadata"] |= checks
+                yield run
     if report is None:
         tally.note(f"{path} has no final report: the run did not finish.")
         yield sample_run(
@@ -87,6 +92,19 @@ def _log(
             if label in _labels(tally) and is_number(value):
                 # of the match events, `oaieval` itself makes the accuracy
                 tally.state(tally.metric(label), value, is_plain=label != key)
+
+
+def _checks(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a comparison requires: the eval's class with the same arguments, apart from the file
+    that its samples come from. Another one may be easier to please.
+    """
+    for config in objects([spec.get("run_config")]):
+        for made in objects([config.get("eval_spec")]):
+            given = next(iter(objects([made.get("args")])), {})
+            options = {key: value for key, value in given.items() if key != "samples_jsonl"}
+            suffix = f"with the options {digest(options)[7:19]}" if options else "without options"
+            return {CHECKS: {f"eval {str(made.get('cls'))[:100]} {suffix}": 0}}
+    return {}
 
 
 def _has(groups: LineGroups, kind: str) -> bool:
