@@ -353,7 +353,7 @@ def _print_totals(totals: Totals, options: Options) -> None:
     if failed is not None and failed.file not in ("-", "<stdin>") and ", " not in failed.file:
         why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
-    passed = bool(totals.graded) and not (totals.fault_count or totals.empty or exit_code(totals))
+    passed = totals.graded > 1 and not (totals.fault_count or totals.empty or exit_code(totals))
     named = not any(path in ("-", "<stdin>") or ", " in path for path in options.files)
     if passed and named and (step := release_step(options, *options.files, passed=True)):
         sys.stdout.write("{}  # {}\n".format(*step))
