@@ -138,6 +138,35 @@ def test_assessments_of_one_name_count_with_their_mean_and_overridden_ones_do_no
     assert scores({**no, "valid": False}) == ({"correctness": None}, corrected)
 
 
+def test_a_candidate_brings_no_other_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judged(name: str, model: str, unjudged: int = 0) -> str:
+        source = {"source_type": "LLM_JUDGE", "source_id": model}
+        assessment = {"assessment_name": "good", "source": source, "feedback": {"value": "yes"}}
+        rows = [
+            {
+                "trace_id": f"t{index}",
+                "state": "OK",
+                "request": {"q": index},
+                "response": "a",
+                "assessments": [assessment] * (index >= unjudged),
+            }
+            for index in range(40)
+        ]
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(rows))
+        return str(path)
+
+    old = judged("old", "openai:/gpt-4o")
+    assert assay(["gate", judged("same", "openai:/gpt-4o"), "--baseline", old]) == 0
+    for name, model, unjudged in (("other", "always-yes", 0), ("part", "openai:/gpt-4o", 1)):
+        capsys.readouterr()
+        assert assay(["gate", judged(name, model, unjudged), "--baseline", old]) == 1
+        lost = "lost the check good by openai:/gpt-4o" in capsys.readouterr().out
+        assert lost is (name == "other")
+
+
 def test_feedback_of_genai_counts_yes_as_one_and_a_failed_judge_as_missing(tmp_path: Path) -> None:
     path = _file(tmp_path, GENAI)
     assert takers(path) == ["mlflow"]

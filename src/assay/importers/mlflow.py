@@ -34,6 +34,7 @@ from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import keyed, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "mlflow"
 _SCORE = re.compile(r"(?P<label>.+/v\d+)/score|(?P<name>.+)/value")
@@ -126,6 +127,14 @@ def _label(assessment: Mapping[str, Any]) -> str:
     return str(assessment.get("assessment_name") or assessment.get("name") or "assessment")
 
 
+def _judge(assessment: Mapping[str, Any]) -> str | None:
+    """The check that a model made, by its name; None if none did."""
+    source = assessment.get("source")
+    if not isinstance(source, dict) or "LLM" not in str(source.get("source_type")):
+        return None
+    return f"{_label(assessment)[:100]} by {str(source.get('source_id'))[:100]}"
+
+
 class _MetricTable:
     def __init__(self, path: str, wanted: Wanted, tally: ImportTally) -> None:
         self._path, self._wanted, self._tally = path, wanted, tally
@@ -134,6 +143,8 @@ class _MetricTable:
         self._origin = ResultOrigin(TOOL, name, name, file_id(path), judged=self._judged)
         self._expected: set[str] = set()
         """What samples expect: it has columns like those of metrics."""
+        self._judges: dict[str, str] = {}
+        """The judge of each metric in the first rows, for rows without an assessment."""
         first = (self._valued(row) for row, _ in table_rows(path))
         self._columns = MetricColumns(first, tally, other=(), is_metric=_is_numeric)
         self._seen: Counter[str] = Counter()
@@ -150,6 +161,8 @@ class _MetricTable:
                 self._expected.add(_label(one))
             elif isinstance(feedback := one.get("feedback"), dict):
                 found[_label(one)] = feedback.get("value")
+                if judge := _judge(one):
+                    self._judges.setdefault(_label(one), judge)
         return {label: value for label, value in found.items() if label not in self._expected}
 
     def runs(self) -> Iterator[dict[str, Any]]:
@@ -167,14 +180,15 @@ class _MetricTable:
         expected = dict(keyed(structure_of(first_of(row, _TARGETS)), "answer") or {})
         assessments = _assessments(row, f"{place}.assessments", self._path)
         scores = self._scores(row, {_label(one) for one in assessments})
+        judges = dict(self._judges)
         for one in assessments:
             feedback, expectation = one.get("feedback"), one.get("expectation")
             if isinstance(feedback, dict) and one.get("valid") is False:
                 self._tally.dropped["assessments that others override"] += 1
             elif isinstance(feedback, dict):
-                source = one.get("source")
-                if isinstance(source, dict) and "LLM" in str(source.get("source_type")):
+                if judge := _judge(one):
                     self._judged.add(_label(one))
+                    judges[_label(one)] = judge
                 error = one.get("error") or feedback.get("error")
                 value, reason = feedback.get("value"), one.get("rationale")
                 scores.add(_label(one), value, reason=reason, error=error)
@@ -189,7 +203,8 @@ class _MetricTable:
         means = scores.means
         answer = first_of(row, _OUTPUTS)
         answered = self._origin.answers or answer is not None
-        notes = (("reasons", scores.reasons), ("labels", scores.labels))
+        checks = dict.fromkeys(judges.values(), 0)
+        notes = (("reasons", scores.reasons), ("labels", scores.labels), (CHECKS, checks))
         return sample_run(
             self._origin,
             self._wanted,
