@@ -85,6 +85,11 @@ def test_a_report_counts_the_causes_in_the_words_of_the_line() -> None:
         assert words in page
 
 
+def test_the_repr_of_a_grade_names_the_reason_and_can_not_move_the_cursor() -> None:
+    shown = repr(graded(scorecard({"norm": 0.5}, run_id="r\x1b[2K\n1")).grade)
+    assert shown == "<Grade r\\x1b[2K\\n1: F, 50.00, not passed; the score is below the threshold>"
+
+
 def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -> None:
     finding = {
         "rule": "critical_floors",

@@ -137,6 +137,14 @@ def test_a_failure_in_numbers_is_no_metric(
     assert column not in tally.metrics
 
 
+def test_a_measure_of_error_is_not_dropped_without_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{**row, "mean_squared_error": 0.04} for row in ROWS]))
+    runs, tally = imported("ragas", path)
+    assert {run["status"] for run in runs} == {"success"}
+    assert "the column mean_squared_error reports failures, so it isn't graded" in tally.notes
+
+
 def test_text_in_the_column_of_a_metric_is_a_missing_value(tmp_path: Path) -> None:
     columns = ("faithfulness", "factual_correctness(mode=f1)", "note", "verdict")
     texts = dict(zip(columns, ("RateLimitError", "Timeout", "RateLimitError", "fail"), strict=True))

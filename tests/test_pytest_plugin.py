@@ -340,7 +340,8 @@ def test_the_report_is_written_in_the_form_its_extension_asks_for(
     assert done.code == 1
     assert f"wrote out/r.{extension}" in done.out
     text = (tmp_path / "out" / f"r.{extension}").read_text()
-    assert all(f"r-{index}" in text for index in range(12))
+    listed = range(0, 12, 3) if extension == "md" else range(12)  # Markdown: those that failed
+    assert all(f"r-{index}" in text for index in listed)
     if extension == "xml":
         assert ElementTree.fromstring(text).get("failures") == "4"
 

@@ -126,6 +126,7 @@ def _is_score(label: str, tally: ImportTally) -> bool:
     if _WORDS.search(plain_name(label)) or tally.scale_of(label) is not None:
         return True
     if is_about_failure(label):
+        tally.note(f"the column {label} reports failures, so it isn't graded")
         return False
     if _NO_METRIC.search(plain_name(label)):
         tally.note(f"the column {label} is not used: by its name it isn't a metric")

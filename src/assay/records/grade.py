@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from assay import exact
+from assay.errors import printable
 from assay.records.scorecard import SCORING_SYSTEM, Criterion, Scorecard
 
 GRADES_SCHEMA = "assay.grades/1"
@@ -144,7 +145,8 @@ class Grade(Struct, frozen=True, kw_only=True):
         """What a failed `assert assay.grade(run)` shows: the verdict, and each rule that fired."""
         verdict = "passed" if self.passed else "not passed"
         head = f"{self.run_id}: {self.grade}, {self.weighted_score:.2f}, {verdict}"
-        return f"<Grade {'; '.join([head, *(one.text for one in self.findings if one.fired)])}>"
+        fired = (one.text for one in self.findings if one.fired)
+        return printable(f"<Grade {'; '.join([head, *fired])}>")
 
     @property
     def sample(self) -> str:
