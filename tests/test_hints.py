@@ -149,3 +149,21 @@ def test_the_gate_that_is_printed_keeps_the_bar_and_guesses_no_baseline(
     assert assay(*shlex.split(gate)[1:]).code == 0
     assert assay(*shlex.split(keep.replace("production", "ants"))[1:]).code == 0
     assert not [one for one in commands_in(assay(*graded).out) if "gate" in one]
+
+
+def test_no_command_names_standard_input_or_files_that_were_imported_together(
+    assay: Any, tmp_path: Path
+) -> None:
+    suite = '<testsuite name="s" tests="20" failures="0" errors="0" skipped="0">{}</testsuite>'
+    for part in "ab":
+        cases = "".join(f'<testcase classname="{part}" name="t{n}"/>' for n in range(20))
+        (tmp_path / f"{part}.xml").write_text(suite.format(cases))
+    whole = ("a.xml", "b.xml")
+    assert assay("baseline", "set", "bees", *whole).code == 0
+    failing = (tmp_path / "a.xml").read_text().replace("/><", "><failure/></testcase><")
+    for code in (0, 1):
+        done = assay("gate", *whole, "--baseline", "bees")
+        assert (done.code, commands_in(done.out)) == (code, [])
+        (tmp_path / "a.xml").write_text(failing.replace('failures="0"', 'failures="19"'))
+    piped = assay("gate", "-", "--from", "junit", "--baseline", "bees", stdin=failing)
+    assert (piped.code, commands_in(piped.out)) == (1, [])

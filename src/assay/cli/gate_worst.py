@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from assay.cli.hints import GRADED_BY, command, given
+from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import ledger_options
 from assay.cli.parsing import Options
 from assay.errors import UsageError
@@ -68,7 +68,7 @@ def next_command(options: Options, document: Decision) -> list[str]:
     if document.outcome != "reject" or fell is None or len(options.files) > 1:
         return []
     file = options.files[0]
-    if file == "-" or is_batch_output(file):
+    if not is_one_file(file) or is_batch_output(file):
         return []
     policy = given(options, "--grading-policy")[1:]
     words = ("explain", file, "--run", fell.sample, *(("--policy", *policy) if policy else ()))
@@ -78,7 +78,7 @@ def next_command(options: Options, document: Decision) -> list[str]:
 
 def _baseline_command(options: Options) -> list[str]:
     replaced = [name for name in options.baseline if name in names(options.baselines)]
-    if len(options.baseline) != 1 or not replaced or "-" in options.files:
+    if len(options.baseline) != 1 or not replaced or not all(map(is_one_file, options.files)):
         return []
     ledger = ledger_options(options) if isinstance(options.files[0], StoredInput) else ""
     typed = options.sources.get("baselines") == "command line"

@@ -13,7 +13,7 @@ import msgspec
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import BARS, CHOICES, STORE, Command, Options
-from assay.cli.hints import GRADED_BY, command, release_step
+from assay.cli.hints import GRADED_BY, command, is_one_file, release_step
 from assay.cli.ledger import stored_stream
 from assay.cli.stream import (
     Output,
@@ -349,12 +349,11 @@ def _print_totals(totals: Totals, options: Options) -> None:
     if "bar" in counts:
         sys.stdout.write(f"{bar_text(counts['bar'])}\n")
     failed = totals.worst_failed
-    # `explain` takes one file: it cannot explain several that were imported together
-    if failed is not None and failed.file not in ("-", "<stdin>") and ", " not in failed.file:
+    if failed is not None and is_one_file(failed.file):
         why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
     passed = totals.graded > 1 and not (totals.fault_count or totals.empty or exit_code(totals))
-    named = not any(path in ("-", "<stdin>") or ", " in path for path in options.files)
+    named = all(map(is_one_file, options.files))
     if passed and named and (step := release_step(options, *options.files, passed=True)):
         sys.stdout.write("{}  # {}\n".format(*step))
 

@@ -55,6 +55,13 @@ def release_step(options: Options, *runs: str, passed: bool) -> tuple[str, str] 
     return words, "what the next version is compared with"
 
 
+def is_one_file(path: str) -> bool:
+    """Whether a printed command can name an input: standard input can't be read again, and several
+    files that were imported together are one input.
+    """
+    return path not in ("-", "<stdin>") and ", " not in path
+
+
 def given(options: Options, name: str) -> list[str]:
     """An option of the frame as it was given; nothing if it has its default, or its value from
     assay.yaml, which the command that is printed reads too.
