@@ -69,9 +69,9 @@ class Memory:
         if joined(catalogue, self._catalogue, path) != catalogue:
             raise InputError(
                 "FMC-012",
-                "lacks questions that gradings of this tree were held against.",
+                "lacks questions that gradings of this tree were checked against.",
                 where=path,
-                fix="Restore it: without them, less would be asked for.",
+                fix="Restore it: without these questions, the gate would ask for less.",
             )
 
     def take(self, home: Home, stored: Sequence[StoredEntry]) -> list[LostEntry]:
