@@ -104,7 +104,7 @@ def test_a_case_that_loses_an_assertion_fails_the_gate(
     report("better.json", range(30))
     assert assay(["gate", "better.json", "--baseline", "old.json"]) == ExitCode.PASSED
     assert assay(["gate", "new.json", "--baseline", "old.json"]) == ExitCode.FAILED
-    assert "lost the gate assertion Correct in exp/c1" in capsys.readouterr().out
+    assert ", the gate assertion Correct in exp/c1" in capsys.readouterr().out
     # beyond the limit, another set of assertions is another gate
     sets = [imported(NAME, report("many.json", range(1), more))[0] for more in (90, 91)]
     names = [set(runs[0]["gates"]) for runs in sets]
@@ -148,6 +148,17 @@ def test_a_candidate_brings_no_evaluator_with_other_options(
     assert "lost the check Good by LLMJudge" in decided(newer)
     # a case whose task failed has lost nothing but its result
     assert "lost the check" not in decided(report("failed.json", "Is it correct?", failed=1))
+    # an evaluator of one case is required of that case alone
+    for name, texts in (("old.json", "a"), ("more.json", "ab")):
+        tree = json.loads(Path(same).read_text())
+        for index, text in enumerate(texts):
+            source = {"name": "Contains", "arguments": {"value": text}}
+            own = {"Contains": {"name": "Contains", "value": True, "source": source}}
+            tree["cases"].append(
+                {**template, "name": f"own{index}", "assertions": own, "scores": {}}
+            )
+        Path(name).write_text(json.dumps(tree))
+    assert "lost the check" not in decided("more.json")
 
 
 def test_a_report_without_assertions_has_no_verdict(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ class _ReportSurvey:
         self.failed = 0
         """Cases with an evaluator that failed."""
         self.judged: set[str] = set()
-        self._checks: dict[str, dict[str, int]] = {}
-        """The evaluators of each result, with their options."""
+        self._checks: Counter[str] = Counter()
+        """How many cases without such a failure have each evaluator with its options."""
         for place, value in stream_json(path, _LISTS):
             if not place:
                 shaped(value, dict, "the report", path)
@@ -85,12 +85,13 @@ class _ReportSurvey:
         assertions = _results(case, "assertions", at, path)
         self.scores |= scores.keys()
         self.assertions.update(assertions.keys())
+        if not case.get("evaluator_failures"):
+            self._checks.update(_checks({**scores, **assertions}).keys())
         for results in (scores, assertions):
             for name, result in results.items():
                 source = result.get("source")
                 if isinstance(source, dict) and "judge" in str(source.get("name", "")).lower():
                     self.judged.add(name)
-                self._checks.setdefault(name, {}).update(_checks({name: result}))
 
     def missing(self) -> dict[str, Any]:
         """Every metric of the report, without a value."""
@@ -99,9 +100,9 @@ class _ReportSurvey:
 
     @cached_property
     def checks(self) -> dict[str, int]:
-        """The evaluators that are the same wherever they gave a result."""
-        alike = [found for found in self._checks.values() if len(found) == 1]
-        return {check: 0 for found in alike for check in found}
+        """The evaluators that measure every case, also one that failed before they did."""
+        whole = self.cases - self.failed
+        return {check: 0 for check, count in self._checks.items() if count == whole}
 
     @cached_property
     def is_even(self) -> bool:
