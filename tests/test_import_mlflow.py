@@ -165,6 +165,15 @@ def test_a_candidate_brings_no_other_judge(
         assert assay(["gate", judged(name, model, unjudged), "--baseline", old]) == 1
         lost = "lost the check good by openai:/gpt-4o" in capsys.readouterr().out
         assert lost is (name == "other")
+    # nor people who override the judge
+    path = Path(judged("people", "openai:/gpt-4o"))
+    tree = json.loads(path.read_text())
+    (good,) = tree[-1]["assessments"]
+    person = {"source_type": "HUMAN", "source_id": "ann"}
+    tree[-1]["assessments"] = [{**good, "valid": False}, {**good, "source": person}]
+    path.write_text(json.dumps(tree))
+    assert assay(["gate", str(path), "--baseline", old]) == 1
+    assert "lost the check good by openai:/gpt-4o in mlflow/" in capsys.readouterr().out
 
 
 def test_feedback_of_genai_counts_yes_as_one_and_a_failed_judge_as_missing(tmp_path: Path) -> None:

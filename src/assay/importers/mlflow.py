@@ -180,7 +180,8 @@ class _MetricTable:
         expected = dict(keyed(structure_of(first_of(row, _TARGETS)), "answer") or {})
         assessments = _assessments(row, f"{place}.assessments", self._path)
         scores = self._scores(row, {_label(one) for one in assessments})
-        judges = dict(self._judges)
+        held = {_label(one) for one in assessments if one.get("valid") is not False}
+        judges = {label: judge for label, judge in self._judges.items() if label not in held}
         for one in assessments:
             feedback, expectation = one.get("feedback"), one.get("expectation")
             if isinstance(feedback, dict) and one.get("valid") is False:
