@@ -21,7 +21,7 @@ from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch, scoring_plan
 from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
-from examples import CAMPAIGN
+from examples import CAMPAIGN, each
 from forking import once
 
 duckdb = pytest.importorskip("duckdb")
@@ -83,7 +83,8 @@ def cards(path: Path, side: str | Rows) -> Path:
             "sample_id": row["sample"],
             "hard_gates": row["gates"],
             "criteria": [
-                to_builtins(one.spec.scored(row["raws"][one.spec.id], n=1))
+                to_builtins(one.spec.scored(raw := row["raws"][one.spec.id], n=1))
+                | ({"missing": "nobody scored it"} if raw is None else {})
                 for one in SCORING.criteria
             ],
         }
@@ -118,8 +119,8 @@ def named(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "run": f"{name}-{n}"} for n, row in enumerate(rows)]
 
 
-def with_raw(row: dict[str, Any], raw: float | None) -> dict[str, Any]:
-    return {**row, "raws": {**row["raws"], SCORING.criteria[0].spec.id: raw}}
+def with_raw(row: dict[str, Any], raw: float | None, at: int = 0) -> dict[str, Any]:
+    return {**row, "raws": {**row["raws"], SCORING.criteria[at].spec.id: raw}}
 
 
 def with_gates(row: dict[str, Any], places: str, verdict: bool | None = False) -> dict[str, Any]:
@@ -149,6 +150,17 @@ SIDES = {
         ],
         "twice": [*GOOD, GOOD[0]],
         "half": [with_raw(row, None) if n % 2 else row for n, row in enumerate(GOOD)],
+        **{
+            f"{side} lack scores{' in groups' * bool(groups)}": [
+                with_raw(row, raws[n], -1) if n in raws else row
+                for n, row in enumerate(runs(seed, drop=0.0, groups=groups))
+            ]
+            for side, seed, raws in (
+                ("ours", 2, {3: None, 8: 0.1}),
+                ("theirs", 1, {3: 0.1, 8: None}),
+            )
+            for groups in (0, 12)
+        },
         "lacks where it missed": [
             *(with_raw(row, 1 if n < 2 else None) for n, row in enumerate(GOOD[:4])),
             *GOOD[4:],
@@ -302,9 +314,25 @@ def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: 
     )
     done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
     assert (done.code, done.json()["outcome"]) == (1, "hold")
-    assert f"no score for {SCORING.criteria[0].spec.id} in 20 of 40" in done.json()["reason"]
+    assert "20 samples lack a run or score on one side" in done.json()["reason"]
     same = assay("gate", theirs, "--baseline", theirs, "--profile", PROFILE, "--json").json()
     assert same["outcome"] == "promote"  # neither side has those scores
+
+
+@each("groups", ("", " in groups"))
+def test_what_missing_scores_could_hide_is_the_same_over_batches_and_scorecards(
+    tmp_path: Path, assay: Any, groups: str
+) -> None:
+    made = []
+    for suffix, maker in (("jsonl", cards), ("parquet", batch)):
+        sides = (f"{one} lack scores{groups}" for one in ("ours", "theirs"))
+        ours, theirs = (maker(tmp_path / f"{side}.{suffix}", side) for side in sides)
+        done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
+        assert done.out, done.err
+        made.append(done.json())
+    assert "2 samples lack a run or score on one side, first s03" in made[0]["reason"]
+    for field in DECIDED:
+        assert made[1].get(field) == made[0].get(field), field
 
 
 def test_a_floor_missed_where_the_baseline_lacks_a_score_is_not_offset_elsewhere(

@@ -651,6 +651,32 @@ def test_evidence_that_the_baseline_lacks_does_not_open_the_gate(
     assert (found.outcome, why in reasons[rule]) == ("hold", True)
 
 
+@each("groups", (0, 16))
+def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(groups: int) -> None:
+    def side(name: str, raw: int | None) -> Side:
+        rows = copy.deepcopy(BASELINE)
+        for index, row in enumerate(rows):
+            row["criteria"][1] |= {"raw_score": 5 if index else raw}
+            if groups:
+                row["group"] = f"g{index % groups}"
+        if raw is None:
+            rows[0]["criteria"][1]["missing"] = "nobody scored it"
+        return made(rows, name)
+
+    for whole, lacking in (((5, 1), (None, 1)), ((3, 5), (3, None))):
+        ours, theirs = (side(*one) for one in zip(("candidate", "baseline"), whole, strict=True))
+        low = decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).comparison.difference.low
+        assert low is not None
+        rules = RULES._replace(margin=-low)  # the largest that is still held
+        for sides in (whole, lacking):
+            ours, theirs = (
+                side(*one) for one in zip(("candidate", "baseline"), sides, strict=True)
+            )
+            found = decide_sides(ours, theirs, rules, GRADER, terms=Terms())
+            assert found.outcome == "hold", found.reason
+        assert "lacks a run or score on one side" in found.reason
+
+
 @each("floor", (3, 1))
 def test_a_floor_missed_without_a_score_of_the_baseline_is_not_offset_elsewhere(floor: int) -> None:
     def side(name: str, raws: list[int | None], floor: int = 3) -> Side:

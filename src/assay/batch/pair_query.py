@@ -19,6 +19,7 @@ from assay.batch.run_query import (
     BatchView,
     any_of,
     extra_gate_names,
+    has_item,
     total,
 )
 from assay.exact import NORM_ONE
@@ -40,7 +41,9 @@ class PairQuery(BatchRunQuery):
         extra_gates: Mapping[str, bool] | None = None,
         left_out: Sequence[str] = (),
         slices: Sequence[str] = (),
+        unscored: bool = False,
     ) -> None:
+        """`unscored` says whether runs lack scores, so that pairs must show which."""
         extra = extra_gates or {}
         super().__init__(plan, extra_gates=list(extra))
         # whether a candidate's sample must have the gate: where the baseline has it, and where the
@@ -51,9 +54,15 @@ class PairQuery(BatchRunQuery):
         }
         self.repeated = ATTEMPT in candidate.columns or ATTEMPT in baseline.columns
         self.slices = {column: f"s{index}" for index, column in enumerate(slices)}
-        ours = self.runs(candidate)
+        self.unscored = range(len(plan.criteria)) if unscored else range(0)
+        absent = [
+            f"{has_item('missing', plan.criteria[index].name)} AS a{index}"
+            for index in self.unscored
+        ]
+        ours = self.runs(candidate, *absent)
         theirs = self.runs(
             baseline,
+            *absent,
             *(
                 f"COALESCE(CAST({identifier(column)} AS VARCHAR), '') AS {alias}"
                 for column, alias in self.slices.items()
@@ -97,6 +106,7 @@ class PairQuery(BatchRunQuery):
         ]
         columns += [f"{_flag(f'MAX(f{index})')} AS f{index}" for index, _ in self.floors]
         columns += [f"{_sum(f'n{index}')} AS n{index}" for index in range(len(self.plan.criteria))]
+        columns += [f"{_sum(f'a{index}')} AS a{index}" for index in self.unscored]
         if side == "t":
             for alias in self.slices.values():
                 columns.append(f"MAX({alias}) AS {alias}")
@@ -131,6 +141,7 @@ class PairQuery(BatchRunQuery):
             fields += [f"h{index}" for index, _ in self.extra]
             fields += [f"f{index}" for index, _ in self.floors]
             fields += [f"n{index}" for index in range(len(self.plan.criteria))]
+            fields += [f"a{index}" for index in self.unscored]
             columns += [f"{side}.{field} AS {side}_{field}" for field in fields]
         joined = f"o FULL OUTER JOIN t ON o.sample = t.sample{join}"
         return f"SELECT {', '.join(columns)} FROM {joined}"
@@ -139,7 +150,7 @@ class PairQuery(BatchRunQuery):
         """Each pair as it counts: what the candidate lost as the worst, what the baseline lost as
         the best.
         """
-        gone, one = "(NOT has_o OR lost_o > 0)", NORM_ONE
+        gone, best = "(NOT has_o OR lost_o > 0)", NORM_ONE
         lacks = {
             index: f"(o_h{index} = 0 AND {required})" for index, required in self._required.items()
         }
@@ -186,8 +197,15 @@ class PairQuery(BatchRunQuery):
         for index in range(len(self.plan.criteria)):
             columns += [
                 f"CASE WHEN has_o THEN o_n{index} ELSE 0 END AS n{index}_o",
-                f"CASE WHEN has_t THEN t_n{index} + {one} * lost_t ELSE {one} END AS n{index}_t",
+                f"CASE WHEN has_t THEN t_n{index} + {best} * lost_t ELSE {best} END AS n{index}_t",
             ]
+        for one, other in (("o", "t"), ("t", "o")):
+            weighed = [
+                f"CASE WHEN {other}_a{index} < {other}_m"
+                f" THEN {self.plan.criteria[index].weight} * {one}_a{index} ELSE 0 END"
+                for index in self.unscored
+            ]
+            columns.append(f"COALESCE({' + '.join(weighed) or '0'}, 0) AS absent_{one}")
         kept = f" WHERE NOT sample IN ({', '.join(map(text, left_out))})" if left_out else ""
         counted = f"SELECT {', '.join(columns)} FROM joined{kept}"
         points = [f"(20000000 * score_{side} + m_{side}) // (2 * m_{side})" for side in ("o", "t")]
@@ -205,6 +223,7 @@ class PairQuery(BatchRunQuery):
         return (
             f"SELECT *, {points[0]} - {points[1]} AS d,"
             f" NOT has_t AS alone, ({gone} OR NOT has_t OR lost_t > 0) AS lost,"
+            " absent_o + absent_t > 0 AS unscored,"
             f" {', '.join(fails)} FROM ({counted}) AS counted"
         )
 

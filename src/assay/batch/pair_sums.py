@@ -32,6 +32,7 @@ from assay.release.tally import (
     PassTally,
     ScoreTally,
     SevereTally,
+    SidePoints,
 )
 from assay.stats.clusters import MINIMUM, Groups
 
@@ -151,6 +152,7 @@ class _Tally:
             "alone": count_if("alone"),
             "lost": count_if("lost"),
             "lost_known": count_if("lost AND NOT alone"),
+            "unscored": count_if("unscored AND NOT lost"),
             "missing_o": count_if("NOT has_o OR lost_o > 0"),
             "missing_t": count_if("NOT has_t OR lost_t > 0"),
             "fails_o": count_if("fails_o"),
@@ -226,16 +228,16 @@ class _Tally:
         for is_whole in (True, False):
             if not is_whole and not counts["alone"]:
                 return compared[0], compared[0]
-            n = counts["n"] if is_whole else counts["n"] - counts["alone"]
+            left_out = 0 if is_whole else counts["alone"]
+            n = counts["n"] - left_out
             scores = self._scores(
                 known + alone if is_whole else known,
                 single + alone if is_whole else single,
                 shares,
-                clusters=counts["groups"]
-                + counts["ungrouped"]
-                - (0 if is_whole else counts["alone"]),
+                clusters=counts["groups"] + counts["ungrouped"] - left_out,
                 lost_count=counts["lost" if is_whole else "lost_known"],
-                condition="lost" if is_whole else "lost AND NOT alone",
+                unscored=counts["unscored"],
+                condition="TRUE" if is_whole else "NOT alone",
             )
             strata = {self.stratum: sums[0 if is_whole else 1]} if n else {}
             compared.append(ComparedSides(n, scores, strata, 0, None))
@@ -249,17 +251,16 @@ class _Tally:
         *,
         clusters: int,
         lost_count: int,
+        unscored: int,
         condition: str,
     ) -> ScoreTally:
         lost: tuple[LostPair, ...] = ()
-        if 0 < lost_count <= MAX_MISSING:
-            lost = tuple(
-                self._lost(row)
-                for row in self.rows(
-                    "SELECT sample, grp, has_o, has_t, score_o, m_o, lost_o, score_t, m_t, lost_t"
-                    f" FROM pairs WHERE {condition}"
-                )
-            )
+        unscored = unscored if lost_count + unscored <= MAX_MISSING else 0
+        if 0 < lost_count + unscored <= MAX_MISSING:
+            which = "(lost OR unscored)" if unscored else "lost"
+            sides = ", ".join(f"has_{s}, score_{s}, m_{s}, lost_{s}, absent_{s}" for s in "ot")
+            found = f"SELECT sample, grp, {sides} FROM pairs WHERE {which} AND {condition}"
+            lost = tuple(map(self._lost, self.rows(found)))
         if not shares or clusters < MINIMUM:
             return ScoreTally(values, shares, clusters, None, lost_count, lost)
         check_group_count(clusters - single.total())
@@ -282,13 +283,12 @@ class _Tally:
         return ScoreTally(values, shares, clusters, groups, lost_count, lost, members)
 
     def _lost(self, row: Sequence[Any]) -> LostPair:
-        sample, group, has_o, has_t, score_o, m_o, lost_o, score_t, m_t, lost_t = row
-        unknown = (
-            100 * float(Fraction(int(lost_o), int(m_o)) if has_o else 1),
-            100 * float(Fraction(int(lost_t), int(m_t)) if has_t else 1),
-        )
-        ours, theirs = _points(score_o, m_o), _points(score_t, m_t)
-        return LostPair.of(sample, group, ours, theirs, unknown)
+        return LostPair.of(row[0], row[1], self._side(*row[2:7]), self._side(*row[7:]))
+
+    def _side(self, has: bool, score: Any, m: Any, gone: Any, lacks: Any) -> SidePoints:
+        unknown = Fraction(int(gone), int(m)) if has else 1
+        unscored = Fraction(int(lacks), sum(self.stratum.weights) * int(m))
+        return SidePoints.of(_points(score, m), unknown, unscored)
 
     def _norms(self) -> list[NormSums]:
         """The sums of all pairs, and of the baseline's samples. They are counted by the number of

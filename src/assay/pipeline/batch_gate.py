@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -205,19 +206,18 @@ def decide_batches(
     _check_columns(candidate, baseline)
     check_plan(plan, baseline)
     check_slices(baseline, slices)
-    query = PairQuery(
-        plan,
-        *views,
-        extra_gates=extra_gates(engine, plan, *views),
-        left_out=quarantine,
-        slices=slices,
-    )
+    gates = extra_gates(engine, plan, *views)
+    paired = partial(PairQuery, plan, *views, extra_gates=gates, left_out=quarantine, slices=slices)
+    query = paired()
     summed = [
         side_sums(engine, query, view, where=side.path, name=name, level=rules.level)
         for view, side, name in zip(
             views, (candidate, baseline), ("candidate", "baseline"), strict=True
         )
     ]
+    lacks = [any(one.missing for one in sums.summary.criteria.values()) for sums in summed]
+    if any(lacks):
+        query = paired(unscored=True)
     query.materialise(engine)
     _check_names(engine, query, quarantine)
     summarised = [
@@ -267,8 +267,7 @@ def decide_batches(
             rules,
             violated=False,
         )
-    lacks_some = any(one.missing for one in summed[1].summary.criteria.values())
-    unscored = unscored_runs(engine, query, *views) if lacks_some else {}
+    unscored = unscored_runs(engine, query, *views) if lacks[1] else {}
     promotion = hold_unscored(promotion, summarised[0], summarised[1], unscored, rules)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes.append(_groups_note(candidate, baseline))

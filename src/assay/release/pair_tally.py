@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from assay.exact import NORM_ONE
@@ -29,6 +30,7 @@ from assay.release.tally import (
     PassTally,
     ScoreTally,
     SevereTally,
+    SidePoints,
     difference,
 )
 from assay.stats.clusters import MINIMUM, Groups
@@ -108,9 +110,16 @@ def _scores(pairs: Sequence[Pair]) -> ScoreTally:
     differences = [difference(pair.ours, pair.theirs) for pair in pairs]
     groups = [pair.group for pair in pairs]
     gone = [pair for pair in pairs if not pair.is_whole]
+    lacking = [pair for pair in pairs if not pair.is_whole or any(pair.unscored)]
+    listed = next((some for some in (lacking, gone) if len(some) <= MAX_MISSING), [])
     lost = tuple(
-        LostPair.of(pair.sample, pair.group, pair.ours, pair.theirs, pair.unknown)
-        for pair in (gone if len(gone) <= MAX_MISSING else ())
+        LostPair.of(
+            pair.sample,
+            pair.group,
+            _points(pair.candidate, pair.ours, pair.unscored[0]),
+            _points(pair.baseline, pair.theirs, pair.unscored[1]),
+        )
+        for pair in listed
     )
     shared, clusters = shares_groups(groups), cluster_count(groups)
     members: dict[tuple[str | None, str], Counter[float]] = {}
@@ -123,6 +132,10 @@ def _scores(pairs: Sequence[Pair]) -> ScoreTally:
         opened = {cluster: members.pop(cluster) for cluster in {pair.cluster for pair in lost}}
         sums = Groups.of(members.values(), {})
     return ScoreTally(Counter(differences), shared, clusters, sums, len(gone), lost, opened)
+
+
+def _points(row: Row | None, points: float, unscored: Fraction) -> SidePoints:
+    return SidePoints.of(points, 1 if row is None else row.unknown, unscored)
 
 
 def _gates(pairs: Sequence[Pair]) -> GateTally:
@@ -144,7 +157,7 @@ def _gates(pairs: Sequence[Pair]) -> GateTally:
 
 def _certain(pairs: Sequence[Pair]) -> CertainFailures:
     ours = theirs = unknown = 0
-    for _, mine, before in pairs:
+    for _, mine, before, _ in pairs:
         open_gates = frozenset() if before is None else before.undetermined
         ours += mine is None or bool(mine.failed - (mine.undetermined & open_gates))
         theirs += before is not None and bool(before.failed - open_gates)

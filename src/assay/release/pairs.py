@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import count
@@ -24,6 +25,8 @@ class Pair(NamedTuple):
     sample: str
     candidate: Row | None
     baseline: Row | None
+    unscored: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    """The share of its points that each side has no score for and the other has."""
 
     @property
     def known(self) -> Row | None:
@@ -54,14 +57,6 @@ class Pair(NamedTuple):
             and not self.candidate.unknown
             and not self.baseline.unknown
         )
-
-    @property
-    def unknown(self) -> tuple[float, float]:
-        """By how many points each side could be off, because of runs that it lost."""
-        ours, theirs = (
-            1 if row is None else row.unknown for row in (self.candidate, self.baseline)
-        )
-        return 100 * float(ours), 100 * float(theirs)
 
 
 def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None) -> list[Pair]:
@@ -95,13 +90,29 @@ def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = 
                 ours = without(ours, len(mine), len(before - mine), candidate=True)
             if mine - before:
                 theirs = without(theirs, len(before), len(mine - before), candidate=False)
-        pairs.append(Pair(name, ours, theirs))
+        pair = Pair(name, ours, theirs)
+        if ours is not None and theirs is not None and (candidate.unscored or baseline.unscored):
+            pair = pair._replace(
+                unscored=(_unscored(candidate, ours, theirs), _unscored(baseline, theirs, ours))
+            )
+        pairs.append(pair)
     check_strata(
         (pair.sample, pair.candidate.stratum, pair.baseline.stratum)
         for pair in pairs
         if pair.candidate is not None and pair.baseline is not None
     )
     return pairs
+
+
+def _unscored(side: Side, row: Row, other: Row) -> Fraction:
+    """The share of a sample's points that nobody scored, where the other side has a score."""
+    stratum = row.stratum
+    runs = sum(
+        weight * side.unscored.get((name, row.sample), 0)
+        for name, weight in zip(stratum.criteria, stratum.weights, strict=True)
+        if name in other.judges
+    )
+    return Fraction(runs, sum(stratum.weights) * len(row.runs)) * (1 - row.unknown)
 
 
 def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:

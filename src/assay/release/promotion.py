@@ -237,24 +237,27 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
 
 
 def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
-    """How low the lower end could have been, whatever the lost runs scored; None if nothing is
-    missing, or if lost runs can't raise the lower end.
+    """How low the lower end could have been, whatever the lost runs scored and the missing scores
+    were; None if nothing is missing, or if that can't raise the lower end.
 
-    The end is lowest where each lost run is at one end of its range; those that would be the
-    furthest above the others come first. The interval that assumes nothing, and one that holds at
-    every look, only fall when a value falls.
+    The end is lowest where each of them is at one end of its range: Student's interval falls with
+    the mean and with the spread, so those whose range has its middle furthest above come first. The
+    interval that assumes nothing, and one that holds at every look, only fall when a value falls.
     """
-    if not tally.lost_count or rules.guaranteed:
+    if rules.guaranteed or not (tally.lost_count or tally.lost):
         return None
     if tally.lost_count > MAX_MISSING:
         return LostRuns(tally.lost_count, None)
-    ordered = sorted(tally.lost, key=lambda pair: (pair.room, pair.sample))
-    ends = [
-        tally.compare(rules, raised=ordered[:n]).difference.low for n in range(len(ordered) + 1)
-    ]
-    return LostRuns(
-        tally.lost_count, None if None in ends else min(end for end in ends if end is not None)
-    )
+    ordered = sorted(tally.lost, key=lambda pair: (-pair.raised - pair.lowest, pair.sample))
+    ends = []
+    for n in range(len(ordered) + 1):
+        moved = [(pair, pair.raised) for pair in ordered[:n]]
+        moved += [(pair, pair.lowest) for pair in ordered[n:]]
+        ends.append(tally.compare(rules, moved=moved).difference.low)
+    low = None if None in ends else min(end for end in ends if end is not None)
+    lacks_scores = len(ordered) > tally.lost_count
+    first = min(pair.sample for pair in ordered) if lacks_scores else ""
+    return LostRuns(len(ordered), low, first)
 
 
 def adjusted_difference(compared: ComparedSides, shrinkage: exact.Pull) -> float | None:

@@ -40,6 +40,8 @@ class LostRuns(NamedTuple):
     samples: int
     low: float | None
     """The lowest that the lower end could have been; None if there are too many to work it out."""
+    first: str = ""
+    """The first of these samples, if some lack only scores."""
 
 
 def rule(
@@ -173,10 +175,11 @@ def scores(
                 if lost.low is None
                 else f"the lower end could have been {lost.low:+.2f}"
             )
-            return unshown(
-                f"runs of {count(lost.samples, 'sample')} are missing; with them, {low}; as"
-                f" counted, {ends}"
-            )
+            gone = f"runs of {count(lost.samples, 'sample')} are missing"
+            if lost.first:
+                samples = f"{lost.samples} samples lack" if lost.samples > 1 else "a sample lacks"
+                gone = f"{samples} a run or score on one side, first {lost.first}"
+            return unshown(f"{gone}; with them, {low}; as counted, {ends}")
     better = ", and better" if claims.superior else ""
     reason = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"
     if difference.low == difference.high:

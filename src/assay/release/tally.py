@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -48,34 +49,44 @@ class LostThings(NamedTuple):
     words: str
 
 
+class SidePoints(NamedTuple):
+    """The points of a side of a pair, and by how many they could be off."""
+
+    points: float
+    unknown: float
+    """Because of lost runs."""
+    unscored: float
+    """Because of scores that only the other side has, to the next cent."""
+
+    @classmethod
+    def of(cls, points: float, unknown: int | Fraction, unscored: Fraction) -> SidePoints:
+        """From the shares of the points that are unknown."""
+        return cls(points, 100 * float(unknown), ceil(10_000 * unscored) / 100)
+
+
 class LostPair(NamedTuple):
-    """A pair of which a side lost something."""
+    """A pair of which a side lost runs or scores."""
 
     sample: str
     group: str | None
     value: float
-    """The difference as it is counted."""
+    """The difference as it is counted: lost runs as the worst for the candidate, a missing score as
+    0 on either side.
+    """
+    lowest: float
+    """The difference if what was lost were the worst there is for the candidate."""
     raised: float
     """The difference if what was lost were the best there is for the candidate."""
-    room: float
-    """How far that would be below 0; pairs are raised in this order, smallest first."""
 
     @classmethod
-    def of(
-        cls,
-        sample: str,
-        group: str | None,
-        ours: float,
-        theirs: float,
-        unknown: tuple[float, float],
-    ) -> LostPair:
-        """From the points of both sides, and by how many each could be off."""
+    def of(cls, sample: str, group: str | None, ours: SidePoints, theirs: SidePoints) -> LostPair:
+        """From what both sides have and lack."""
         return cls(
             sample,
             group,
-            difference(ours, theirs),
-            difference(ours + unknown[0], theirs - unknown[1]),
-            theirs - unknown[1] - ours - unknown[0],
+            difference(ours.points, theirs.points),
+            difference(ours.points, theirs.points + theirs.unscored),
+            difference(ours.points + ours.unknown + ours.unscored, theirs.points - theirs.unknown),
         )
 
     @property
@@ -97,23 +108,25 @@ class ScoreTally(NamedTuple):
     there are too few groups.
     """
     lost_count: int
-    """Pairs of which something was lost."""
+    """Pairs of which runs were lost."""
     lost: tuple[LostPair, ...] = ()
-    """All of them, if they are few enough to work out what they could have scored."""
+    """All of them, if they are few enough to work out what they could have scored; with them, if
+    all together still are, those that lack a score.
+    """
     members: Mapping[tuple[str | None, str], Counter[float]] = {}
     """The differences in each group of which something was lost."""
 
-    def compare(self, rules: ReleaseRules, *, raised: Sequence[LostPair] = ()) -> Comparison:
-        """Compare the scores of both sides. In `raised` pairs, what was lost counts as the best for
-        the candidate, not as the worst.
+    def compare(
+        self, rules: ReleaseRules, *, moved: Sequence[tuple[LostPair, float]] = ()
+    ) -> Comparison:
+        """Compare the scores of both sides, with other differences for some pairs that lost
+        something.
         """
-        values, groups = self.values, self.groups
+        values, groups = _moved(self.values, moved) if moved else self.values, self.groups
         members = dict(self.members)
-        if raised:
-            values = _moved(values, raised)
-        for cluster in {pair.cluster for pair in raised} & members.keys():
+        for cluster in {pair.cluster for pair, _ in moved} & members.keys():
             members[cluster] = _moved(
-                members[cluster], [pair for pair in raised if pair.cluster == cluster]
+                members[cluster], [one for one in moved if one[0].cluster == cluster]
             )
         if groups is not None and members:
             groups = groups.with_others(Groups.of(members.values(), {}))
@@ -128,11 +141,11 @@ class ScoreTally(NamedTuple):
         )
 
 
-def _moved(values: Counter[float], pairs: Iterable[LostPair]) -> Counter[float]:
+def _moved(values: Counter[float], pairs: Iterable[tuple[LostPair, float]]) -> Counter[float]:
     moved = Counter(values)
-    for pair in pairs:
+    for pair, value in pairs:
         moved[pair.value] -= 1
-        moved[pair.raised] += 1
+        moved[value] += 1
     return +moved
 
 
