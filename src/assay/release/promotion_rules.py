@@ -179,6 +179,7 @@ def scores(
             if lost.first:
                 samples = f"{lost.samples} samples lack" if lost.samples > 1 else "a sample lacks"
                 gone = f"{samples} a run or score on one side, first {lost.first}"
+                ends += ". Evaluate that side again with all of its evidence"
             return unshown(f"{gone}; with them, {low}; as counted, {ends}")
     better = ", and better" if claims.superior else ""
     reason = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"

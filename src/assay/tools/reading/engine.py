@@ -57,7 +57,7 @@ EXPORT = "Write: export const main = { namespace: '...', tools: { ... } }"
 
 
 class NoSchema(InputError):
-    """The file is readable and holds something else."""
+    """The file is readable but contains something else."""
 
 
 class Engine:
