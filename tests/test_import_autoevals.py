@@ -62,6 +62,22 @@ def test_a_skipped_or_failed_scorer_is_missing_and_repeats_are_attempts(tmp_path
     assert tally.errors == 1
 
 
+def test_added_keys_are_listed_and_a_further_result_is_never_dropped(tmp_path) -> None:
+    given = {"score": 1, "metadata": {}, "input": "q", "output": "a", "tags": ["x"]}
+    path = tmp_path / "scores.jsonl"
+    path.write_text("\n".join(json.dumps({"name": name, **given}) for name in "AB"))
+    assert takers(path) == ["autoevals"]
+    runs, tally = imported("autoevals", path)
+    assert [list(run["scores"]) for run in runs] == [["A", "B"]]
+    assert "keys that are not used: tags" in tally.notes
+    for key in ("passed", "error_type", "f1", "status"):
+        added = {"name": "A", **given, "run_id": 1, key: False}
+        path.write_text(json.dumps(added))
+        assert "autoevals" not in takers(path)
+        with pytest.raises(InputError, match=f"'{key}'.* may be a result"):
+            imported("autoevals", path)
+
+
 def test_what_is_not_a_score_is_refused(tmp_path) -> None:
     path = tmp_path / "scores.json"
     for text in ('[{"score": 1}]', '[{"name": "A", "score": "high"}]', "[1]", '[{"name": "A"'):

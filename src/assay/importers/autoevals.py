@@ -3,18 +3,20 @@
 
 The scores of one answer by several scorers are one sample. A score of null is a skipped scorer,
 which is missing evidence. Where no answer has two scorers, the records are separate checks: they
-share one metric, `score`, and the scorer is a tag.
+share one metric, `score`, and the scorer is a tag. Keys that people add, such as `tags`, are listed
+as not used; a verdict, a status or a further score among them is refused, for it would be lost.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.tables import table_rows
+from assay.importers.column_map import NEEDED, SCORE, guess
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
@@ -34,11 +36,20 @@ Scored = tuple[Any, ...]
 
 def _fits(head: Head) -> bool:
     keys = {key.removeprefix("[].") for key in head.keys}
-    return _ALWAYS <= {key for key in keys if not set(".[") & set(key)} <= _KEYS
+    top = {key for key in keys if not set(".[") & set(key)}
+    more = top - _KEYS
+    return top >= _ALWAYS and (not more or ("output" in top and not _results_in(more)))
 
 
-def _records(path: str) -> Iterator[dict[str, Any]]:
+def _results_in(keys: Iterable[str]) -> list[str]:
+    """The keys that may say how a sample ended."""
+    starts = (*NEEDED, "error", SCORE)
+    return [key for key in keys if any(one.startswith(starts) for one in guess([key]).mapping)]
+
+
+def _records(path: str, tally: ImportTally) -> Iterator[dict[str, Any]]:
     """The records of a file."""
+    known = set(_KEYS)
     for one, place in table_rows(path):
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             raise InputError(
@@ -46,7 +57,19 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
                 f"{place} is not a score of autoevals: it needs a `name` and a `score`.",
                 where=path,
             )
+        if added := one.keys() - known:
+            if lost := _results_in(sorted(added)):
+                raise InputError(
+                    "SCO-011",
+                    f"{place} has the key {lost[0]!r}, which isn't part of a score of autoevals and"
+                    " may be a result.",
+                    where=path,
+                    fix="Remove the key, or import the file with --from table, which reads it.",
+                )
+            known |= added
         yield one
+    if unused := sorted(known - _KEYS):
+        tally.note(f"keys that are not used: {', '.join(unused[:20])}")
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
@@ -54,7 +77,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         with Spool(path) as spool:
             seen, scores = Counter[tuple[str, str]](), dict[Answer, Scored]()
             first: dict[str, Scored] = {}  # one object for the answers with one scorer
-            for record in _records(path):
+            for record in _records(path, tally):
                 alone = first.setdefault(record["name"], (record["name"],))
                 content = digest({key: record.get(key) for key in _CONTENT})[7:23]
                 key = (content, alone[0])
