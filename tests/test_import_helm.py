@@ -8,6 +8,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.pipeline.made_profile import reasons_not_to_grade
+from assay.records.evidence import CHECKS
 from peer_files import RECORDED, broken, imported, survives, takers
 
 FOLDER = RECORDED / "helm"
@@ -126,6 +127,19 @@ def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:
         except InputError:
             results.append(False)
     assert {True, False} <= set(results)
+
+
+def test_metrics_and_annotators_are_required_with_their_arguments(tmp_path) -> None:
+    def checks(**args):
+        spec = json.loads(SPEC.read_text())
+        spec["annotators"] = [{"class_name": "acme.Judge", "args": args}]
+        runs, _ = imported("helm", STATS, written(tmp_path / "spec.json", spec))
+        return runs[0]["metadata"][CHECKS]
+
+    plain, one, other = checks(), checks(model="m-1"), checks(model="yes-2")
+    metric = "metric helm.benchmark.metrics.basic_metrics.BasicGenerationMetric"
+    assert {*plain} == {metric, "annotator acme.Judge"}
+    assert len({*plain, *one, *other}) == 4
 
 
 def test_fewer_instances_or_trials_than_the_baseline_never_promote(assay, tmp_path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from assay.cli.main import run as assay
 from assay.errors import AssayError, NotEnoughEvidence
 from peer_files import broken, imported, survives, takers
 
@@ -259,6 +260,22 @@ def test_an_error_of_an_observation_is_one_of_its_trace_however_it_was_exported(
         (run,), _ = imported("langfuse", *paths)
         assert run["status"] == "error"
         assert set(_values(run).values()) == {None}
+
+
+def test_a_candidate_brings_no_other_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judged(name: str, **by: Any) -> str:
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps([_score(f"t{index}", "good", 1, **by) for index in range(40)]))
+        return str(path)
+
+    old = judged("old", source="EVAL", metadata={"model": "m-1"})
+    same = judged("same", source="EVAL", metadata={"model": "m-1", "seconds": 3})
+    assert assay(["gate", same, "--baseline", old]) == 0
+    other = judged("other", source="EVAL", metadata={"model": "always-yes"})
+    assert assay(["gate", other, "--baseline", old]) == 1
+    assert "lost the check good by EVAL (model m-1)" in capsys.readouterr().out
 
 
 def test_a_damaged_export_is_refused_in_words_or_read(tmp_path: Path) -> None:

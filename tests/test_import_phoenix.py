@@ -216,6 +216,30 @@ def test_evaluations_without_a_name_are_named_after_their_file(tmp_path: Path) -
     assert [_values(run) for run in runs] == [{"hallucination/factual": 1}, {}]
 
 
+def test_a_candidate_brings_no_other_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judged(name: str, model: str) -> str:
+        by = {"annotator_kind": "LLM", "metadata": {"model": model}}
+        runs = [_run(f"e{index}", [_annotation("good", 1, **by)]) for index in range(40)]
+        return str(_file(tmp_path, runs, f"{name}.json"))
+
+    def flat(name: str, model: str) -> str:
+        row = {**_run("", []), "annotation_good_score": 1, "annotation_good_annotator_kind": "LLM"}
+        row["annotation_good_metadata"] = json.dumps({"model": model})
+        del row["annotations"]
+        runs = [{**row, "example_id": f"e{index}"} for index in range(40)]
+        return str(_file(tmp_path, runs, f"{name}.json"))
+
+    old = judged("old", "m-1")
+    for same in (judged("same", "m-1"), flat("flat", "m-1")):
+        assert assay(["gate", same, "--baseline", old]) == 0
+    for other in (judged("other", "yes-2"), flat("flat", "yes-2")):
+        capsys.readouterr()
+        assert assay(["gate", other, "--baseline", old]) == 1
+        assert "lost the check good by LLM (model m-1)" in capsys.readouterr().out
+
+
 def test_a_damaged_export_is_refused_in_words_or_read(tmp_path: Path) -> None:
     survived = 0
     for made in broken(EXPERIMENT, 120):

@@ -26,6 +26,7 @@ from assay.importers.parts import (
     is_near,
     is_number,
     name_of,
+    objects,
     optional,
     refused,
     shaped,
@@ -33,6 +34,7 @@ from assay.importers.parts import (
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import json_line
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "helm"
 KINDS = {
@@ -73,7 +75,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     main = files.get("per_instance_stats.json")
     if main is None:
         raise refused("has no scores of instances.", paths[0], "Give per_instance_stats.json too.")
-    name, model = _names(files.get("run_spec.json"), main)
+    spec = _spec(files.get("run_spec.json"))
+    name, model = _names(spec, files.get("run_spec.json"), main)
+    checks = _checks(spec)
     state = files.get("scenario_state.json")
     origin = ResultOrigin(
         TOOL,
@@ -88,18 +92,36 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             _spool_states(state, spool, tally)
         with LineGroups(main, "sample", opened=spool) as groups:
             for group in groups:
-                yield _run(group, origin, wanted, tally, main)
+                yield _run(group, origin, wanted, tally, main, checks)
     if "stats.json" in files and not perturbed:
         _state_means(files["stats.json"], tally)
 
 
-def _names(run_spec: str | None, main: str) -> tuple[str, str]:
+def _spec(run_spec: str | None) -> dict[tuple[Any, ...], Any]:
+    """The parts of a run's specification by their places."""
+    return {} if run_spec is None else dict(stream_json(run_spec, [("adapter_spec", "*")]))
+
+
+def _checks(spec: Mapping[tuple[Any, ...], Any]) -> dict[str, int]:
+    """What a comparison requires: the metrics and the annotators, which may ask a judge, with the
+    same arguments. Others may be easier to please.
+    """
+    found = {}
+    for kind in ("metric", "annotator"):
+        listed = spec.get(("metric_specs",) if kind == "metric" else ("annotators",))
+        for one in objects(listed):
+            given = one.get("args") or {}
+            suffix = f" with the arguments {digest(given)[7:19]}" if given else ""
+            found[f"{kind} {str(one.get('class_name'))[:150]}{suffix}"] = 0
+    return found
+
+
+def _names(spec: Mapping[tuple[Any, ...], Any], run_spec: str | None, main: str) -> tuple[str, str]:
     """The run's name without its model, and the model. HELM calls a run's folder by its name."""
     model: Any = None
     if run_spec is not None:
-        parts = dict(stream_json(run_spec, [("adapter_spec", "*")]))
-        full = name_of(parts.get(("name",)), "`name`", run_spec)
-        model = parts.get(("adapter_spec", "model"))
+        full = name_of(spec.get(("name",)), "`name`", run_spec)
+        model = spec.get(("adapter_spec", "model"))
     else:
         full = os.path.basename(os.path.dirname(os.path.abspath(main)))
         if ":" not in full or "model=" not in full:
@@ -202,7 +224,12 @@ def _spool_states(path: str, spool: IO[bytes], tally: ImportTally) -> None:
 
 
 def _run(
-    group: Sequence[JsonLine], origin: ResultOrigin, wanted: Wanted, tally: ImportTally, path: str
+    group: Sequence[JsonLine],
+    origin: ResultOrigin,
+    wanted: Wanted,
+    tally: ImportTally,
+    path: str,
+    checks: Mapping[str, int],
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     states = [line.tree for line in group if "stats" not in line.tree]
@@ -241,6 +268,7 @@ def _run(
         latency_ms=amount(values.get("inference_runtime"), 1000),
         tokens=sum(tokens) if len(tokens) == 2 else None,
         tags=[f"split:{split}"] if split else None,
+        metadata={CHECKS: checks} if checks else {},
     )
 
 

@@ -32,6 +32,7 @@ from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import (
     amount,
     head_of,
+    judge_check,
     keyed,
     kinds_of,
     name_of,
@@ -41,6 +42,7 @@ from assay.importers.parts import (
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "langfuse"
 _COLUMNS = """
@@ -106,6 +108,8 @@ class _ExportReader:
         self._seen: Counter[str] = Counter()
         self._scores: dict[str, dict[str, list[Any]]] = {}
         """Scores exported apart from their trace, by trace and name."""
+        self._judges: dict[str, dict[str, int]] = {}
+        """The judges of each trace, which a comparison requires."""
         self._failed: set[str] = set()
         """Traces with an observation that ended in an error."""
         name = NameVersion(TOOL, UNVERSIONED)
@@ -147,7 +151,7 @@ class _ExportReader:
                 continue
             scores = self._scores.setdefault(str(trace_id), {})
             if kind == "scores":
-                self._score(row, scores, place, path)
+                self._score(row, str(trace_id), scores, place, path)
             else:
                 self._flat(row, scores)
                 self._failed |= {str(trace_id)} if _is_error(row) else set()
@@ -170,11 +174,16 @@ class _ExportReader:
                 listed = structure_of(row.get("scores"))
                 for one in optional(listed, list, f"{place}: `scores`", path) or []:
                     if isinstance(one, dict):  # an id where the export is without them
-                        self._score(one, scores, place, path)
+                        self._score(one, trace_id, scores, place, path)
             yield self._run(row, scores)
 
     def _score(
-        self, score: Mapping[str, Any], scores: dict[str, list[Any]], place: str, path: str
+        self,
+        score: Mapping[str, Any],
+        trace_id: str,
+        scores: dict[str, list[Any]],
+        place: str,
+        path: str,
     ) -> None:
         name = name_of(score.get("name"), f"{place}: `name` of a score", path)
         kind = str(first_of(score, ("dataType", "data_type")) or "NUMERIC").upper()
@@ -188,6 +197,8 @@ class _ExportReader:
         value = number_in(score.get("value"), f"{place}: the {kind} score {name!r}", path)
         if str(score.get("source")).upper() == "EVAL":
             self._judged.add(name)
+            check = judge_check(name, "EVAL", structure_of(score.get("metadata")))
+            self._judges.setdefault(trace_id, {})[check] = 0
         scores.setdefault(name, []).append(value)
 
     def _flat(self, row: Mapping[str, Any], scores: dict[str, list[Any]]) -> None:
@@ -222,6 +233,7 @@ class _ExportReader:
         sample_id = short_id(str(row["id"]) if given is None else {"input": given}, 0)
         self._seen[sample_id] += 1
         means = {label: mean_of(values) for label, values in scores.items()}
+        checks = self._judges.pop(str(row["id"]), None)
         return sample_run(
             self._origin,
             self._wanted,
@@ -236,7 +248,7 @@ class _ExportReader:
             cost_usd=amount_of(first_of(row, ("totalCost", "total_cost"))),
             tags=[str(name)[:200]] if name is not None else None,
             attempt=self._seen[sample_id],
-            metadata={"trace_id": str(row["id"])[:200]},
+            metadata={"trace_id": str(row["id"])[:200], **({CHECKS: checks} if checks else {})},
         )
 
 

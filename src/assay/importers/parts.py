@@ -17,6 +17,8 @@ from assay.importers.head import HEAD, Head
 from assay.importers.samples import NUMBERS, is_immense
 
 T = TypeVar("T")
+_JUDGE_KEYS = {"model", "model_name", "judge_model", "prompt_version", "evaluator_version"}
+"""What the metadata of a score calls the judge."""
 NEAR = Fraction(1, 10**6)
 _KINDS: dict[Any, str] = {
     dict: "an object",
@@ -100,6 +102,18 @@ def refused(message: str, where: str, fix: str) -> InputError:
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; empty for anything but a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def judge_check(label: str, kind: str, metadata: Any) -> str:
+    """What a comparison requires of a metric that a model scored: the same model and version, as
+    far as the metadata of the score names them.
+
+    >>> judge_check("good", "LLM", {"model": "m-1", "prompt_version": 2, "seconds": 3})
+    'good by LLM (model m-1, prompt_version 2)'
+    """
+    stated = metadata if isinstance(metadata, dict) else {}
+    named = [f"{key} {str(stated[key])[:60]}" for key in sorted(_JUDGE_KEYS & stated.keys())]
+    return f"{label[:100]} by {kind}" + (f" ({', '.join(named)})" if named else "")
 
 
 def head_of(path: str) -> Head:

@@ -27,12 +27,22 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import file_stem, keyed, kinds_of, name_of, optional, refused, shaped
+from assay.importers.parts import (
+    file_stem,
+    judge_check,
+    keyed,
+    kinds_of,
+    name_of,
+    optional,
+    refused,
+    shaped,
+)
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
+from assay.records.evidence import CHECKS
 
 TOOL = "phoenix"
-_FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind)")
+_FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind|metadata)")
 _EVAL = re.compile(r"eval\.(.+)\.(label|score|explanation)")
 _LABELS = {"relevant": 1, "unrelated": 0, "irrelevant": 0}
 """Labels of Phoenix's own evaluators, by which is better."""
@@ -80,15 +90,18 @@ class _Annotations:
         self.scores: dict[str, list[Any]] = {}
         self.reasons: dict[str, str] = {}
         self.labels: dict[str, str] = {}
+        self.checks: dict[str, int] = {}
+        """The judges, which a comparison requires."""
 
     def add(self, name: str, parts: Mapping[str, Any], where: str) -> None:
-        """Add one annotation: label, score, explanation, error and annotator_kind."""
+        """Add one annotation: label, score, explanation, error, annotator_kind and metadata."""
         given = {key: present(value) for key, value in parts.items()}
         if all(given.get(key) is None for key in ("label", "score", "explanation", "error")):
             return  # the column of an annotation that this row doesn't have
         score = number_in(given.get("score"), f"the score of {name!r}", where)
         if str(given.get("annotator_kind")).upper() == "LLM":
             self._judged.add(name)
+            self.checks[judge_check(name, "LLM", structure_of(given.get("metadata")))] = 0
         if given.get("label") is not None:
             self.labels[name] = str(given["label"])[:2000]
         reason = given.get("error") or given.get("explanation")
@@ -140,7 +153,7 @@ class _Annotations:
     @property
     def metadata(self) -> dict[str, Any]:
         """What isn't a score."""
-        parts = (("reasons", self.reasons), ("labels", self.labels))
+        parts = (("reasons", self.reasons), ("labels", self.labels), (CHECKS, self.checks))
         return {key: value for key, value in parts if value}
 
 
