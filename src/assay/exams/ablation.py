@@ -7,21 +7,18 @@ the axis, the exam's score and the gate in turn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from assay.exams.answers import Answer
 from assay.exams.diagnosis import diagnose
+from assay.exams.exam import Exam
 from assay.exams.gate import opens
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.normal import STEPS
 from assay.exams.patterns import find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
 from assay.records.systems import Systems
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.exams.answers import Answer
-    from assay.exams.exam import Exam
 
 
 def break_step(

@@ -7,20 +7,17 @@ axis.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import UNSET
 
+from assay.exams.answers import Answer
+from assay.exams.exam import Exam
 from assay.exams.expectations import wanted_by
+from assay.exams.marking import Marking
 from assay.exams.rule import parsed
 from assay.records.exam import ExamResult, LostMark
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.exams.answers import Answer
-    from assay.exams.exam import Exam
-    from assay.exams.marking import Marking
 
 MAX_TEXT = 1000
 MAX_MARKS = 2000

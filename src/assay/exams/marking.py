@@ -9,10 +9,11 @@ here decides whether an exam is passed: see `gate`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -27,12 +28,8 @@ from assay.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, 
 from assay.exams.text_rules import Length, TextRule
 from assay.exams.versions import SCORING_SYSTEM
 from assay.files.json_files import show_path
+from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from assay.records.contract import Contract
 
 MAX_FAULTS = 100
 

@@ -7,23 +7,20 @@ leaving out a file of the exam would skip what is due.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from assay.canon import digest
 from assay.errors import InputError
+from assay.exams.answers import Answer
 from assay.exams.exam import Exam
 from assay.exams.marking import MarkedExam, Marking, grade_exam, mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.sm2 import Card, check_qualities, quality_of, review
 from assay.records.systems import Systems
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.exams.answers import Answer
 
 REVIEW_SCHEMA = "assay.exam-review/1"
 

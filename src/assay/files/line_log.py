@@ -11,18 +11,16 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from assay.errors import InputError, UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Take = Callable[[dict[str, Any], "LogPlace", int], None]
+Take = Callable[[dict[str, Any], "LogPlace", int], None]
 
 SYNC_BYTES = 1024 * 1024
 """How much may be unsynced: a killed process loses none of it, a power cut may."""

@@ -4,20 +4,16 @@ report shows what was checked.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from assay import exact
 from assay.errors import FormulaError
 from assay.formulas import floor_norm, formula
+from assay.grading.policy import Rules
+from assay.records.evidence import JudgeOn
 from assay.records.grade import Band, Finding, GradedCriterion
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.grading.policy import Rules
-    from assay.records.evidence import JudgeOn
-    from assay.records.scorecard import Criterion, Scorecard
+from assay.records.scorecard import Criterion, Scorecard
 
 _GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
 _NO_GATES = Finding(

@@ -10,23 +10,20 @@ no verdict is left out of a probe, and the answer is counted. Whether a judge ma
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from assay.judging.client import JudgeAnswer
 from assay.judging.injection_probe import MeasuredBias, injection
+from assay.judging.injections import Injection
 from assay.judging.items import AnswerPair
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import Order, PairQuestion, RubricQuestion
 from assay.judging.rubric_task import Asker, spread
+from assay.scoring.rubric import RubricCriterion
 from assay.stats.bounded import Mass, bounded_mean, chance_below
 from assay.stats.intervals import Interval, wilson
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
-    from assay.judging.client import JudgeAnswer
-    from assay.judging.injections import Injection
-    from assay.scoring.rubric import RubricCriterion
 
 AUDIT_SCHEMA = "assay.judge-audit/1"
 PROBES = (

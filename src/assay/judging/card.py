@@ -9,15 +9,17 @@ the newest answers counts, whenever the cards were made.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import ge
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import digest, time_of, time_text
 from assay.errors import InputError
 from assay.files.json_files import Document
+from assay.grading.policy import JudgeTerms
 from assay.judging.answer_times import answered_at, oldest
 from assay.judging.figures import impossible
 from assay.judging.identity import is_definition, others_answered
@@ -25,11 +27,6 @@ from assay.records.evidence import IDENTITY, JudgeOn, Source
 from assay.records.grade import ENGINE
 from assay.records.judge_card import CARD_SCHEMA, Estimate, JudgeCard
 from assay.records.reading import read_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assay.grading.policy import JudgeTerms
 
 AGAIN = "Make it again with `assay judge card`."
 REQUIRED = ("name", "prompt_version", "rubric", "settings")

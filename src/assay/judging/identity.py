@@ -8,15 +8,12 @@ nothing about another that only has the same name.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from assay.canon import digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.judging.config import JudgeSpec
-    from assay.scoring.rubric import Rubric
+from assay.judging.config import JudgeSpec
+from assay.scoring.rubric import Rubric
 
 _SNAPSHOT = re.compile(r"[-:@](\d{4}|\d{8}|\d{4}-\d{2}-\d{2})")
 

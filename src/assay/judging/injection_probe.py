@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from assay.judging.client import JudgeAnswer
+from assay.judging.injections import Injection
+from assay.judging.items import AnswerPair
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.judging.rubric_task import Asker, spread
+from assay.scoring.rubric import RubricCriterion
 from assay.stats.intervals import Interval, wilson
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.judging.client import JudgeAnswer
-    from assay.judging.injections import Injection
-    from assay.judging.items import AnswerPair
-    from assay.scoring.rubric import RubricCriterion
 
 _BOUNDARY = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,11 +16,7 @@ from assay.judging.questions import Example
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import read_record, read_run
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.scoring.rubric import RubricCriterion
+from assay.scoring.rubric import RubricCriterion
 
 Id = Annotated[str, Meta(min_length=1)]
 Label = Literal["a", "b", "tie"]

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 from assay.errors import count
+from assay.judging.client import JudgeAnswer
+from assay.judging.items import AnswerPair
 from assay.judging.questions import PAIRWISE_PROMPT, Order, PairQuestion
 from assay.judging.rubric_task import OUTCOMES, Asker, spread
 from assay.records.grade import ENGINE
 from assay.stats.intervals import wilson
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.judging.client import JudgeAnswer
-    from assay.judging.items import AnswerPair
 
 DEFINITION = (
     "The better answer does what the task asks: it is correct, complete, and says nothing that is"

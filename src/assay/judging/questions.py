@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from assay.errors import InputError
 from assay.judging.fence import Salt, block, neutralise
-
-if TYPE_CHECKING:
-    from assay.scoring.rubric import RubricCriterion
+from assay.scoring.rubric import RubricCriterion
 
 RUBRIC_PROMPT = "rubric/1"
 PAIRWISE_PROMPT = "pairwise/1"

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from assay import exact
 from assay.errors import InputError
 from assay.judging.client import JudgeAnswer
+from assay.judging.items import JudgedItem
 from assay.judging.questions import Example, Question, RubricQuestion
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
-    from assay.judging.items import JudgedItem
-    from assay.scoring.rubric import Rubric, RubricCriterion
+from assay.scoring.rubric import Rubric, RubricCriterion
 
 T = TypeVar("T")
 R = TypeVar("R")

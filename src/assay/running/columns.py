@@ -8,19 +8,16 @@ an input.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.registry import nearest
 from assay.running.assertions import FIELD
 from assay.running.dataset import ID_FIELDS, LoadedDataset
+from assay.running.workflow import LoadedWorkflow
 from assay.scoring.gate_rules import is_absent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from assay.running.workflow import LoadedWorkflow
 
 _EXPECTED = re.compile(r"(?i)(?:expected|gold)[_.-](.+)")
 _LISTS = ("relevant_ids", "tool_calls", "tools", "handoffs")

@@ -7,11 +7,13 @@ expected value is refused, so a workflow never sees its answer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from assay.errors import EvidenceError, Fault, InputError
+from assay.running.assertion_checks import Assertion
 from assay.running.assertions import FIELD, read_assertions
 from assay.running.columns import (
     column_uses,
@@ -21,13 +23,8 @@ from assay.running.columns import (
     with_lists,
 )
 from assay.running.dataset import LoadedDataset, lookup
+from assay.running.workflow import LoadedWorkflow
 from assay.scoring.gate_rules import is_absent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assay.running.assertion_checks import Assertion
-    from assay.running.workflow import LoadedWorkflow
 
 SHOWN = 20
 

@@ -8,18 +8,16 @@ other data is refused, because mixed evidence would describe neither.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
 from assay.files.line_log import LineLog, LogErrors, LogPlace
+from assay.running.dataset import LoadedDataset
 from assay.running.local_code import code_digest
-
-if TYPE_CHECKING:
-    from assay.running.dataset import LoadedDataset
-    from assay.running.runner import RunSettings
-    from assay.running.scorers import PlacedScorer
-    from assay.running.workflow import LoadedWorkflow
+from assay.running.runner import RunSettings
+from assay.running.scorers import PlacedScorer
+from assay.running.workflow import LoadedWorkflow
 
 FORMAT = "assay.run-journal/1"
 _ERRORS = LogErrors(

@@ -7,25 +7,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import digest
 from assay.errors import UsageError, count
 from assay.files.atomic import write_file
+from assay.library.shelf import Shelf
 from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
+from assay.running.compatibility import PreparedSample
 from assay.running.journal import scorers_digest
 from assay.running.local_code import code_digest
+from assay.running.runner import PostRun
 from assay.running.scorer_results import MAX_REASON
 from assay.running.scorers import NO_OUTPUTS, PlacedScorer, check_scorers, scorer_measures
 from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.scoring.extension import ADDED, Additions, extended
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.views.documents import pretty
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
-    from assay.running.compatibility import PreparedSample
-    from assay.running.runner import PostRun
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 """An exception, as `describe` writes it."""

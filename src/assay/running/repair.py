@@ -13,11 +13,12 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
@@ -28,17 +29,13 @@ from assay.running.patch_jobs import RUNNERS, PatchJob, make_job
 from assay.running.patch_tests import Repair, repair
 from assay.running.patch_trees import lay_out, read_files
 from assay.running.revisions import read_revision
+from assay.running.runner import PostRun
+from assay.running.workflow import LoadedWorkflow, Repository
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.isolation import INSTALL, available
 from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import SandboxVerdict
 from assay.tracing.recorder import exact_number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.running.runner import PostRun
-    from assay.running.workflow import LoadedWorkflow, Repository
 
 NOTHING_RAN = "nothing ran in the sandbox"
 MAX_WHY = 200

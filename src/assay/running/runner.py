@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,22 +23,20 @@ from assay.records.evidence import TESTING, TOOLS
 from assay.records.reading import read_run
 from assay.records.schema_weight import without_notes
 from assay.running.adapters import WorkflowTask
+from assay.running.compatibility import PreparedSample
+from assay.running.dataset import LoadedDataset
 from assay.running.strategies import CallPlan, Unfinished
+from assay.running.workflow import LoadedWorkflow
 from assay.scoring.gate_rules import may_be_forbidden
 from assay.tracing.failures import MAX_ERROR, CallFailed, describe, ending
 from assay.tracing.recorder import Recorder, ToolCheck, elapsed_ms
 from assay.tracing.rules import keeps
 
-if TYPE_CHECKING:
-    from assay.running.compatibility import PreparedSample
-    from assay.running.dataset import LoadedDataset
-    from assay.running.workflow import LoadedWorkflow
-
-    Keep = Callable[[dict[str, Any]], None]
-    RunNotify = Callable[[str, str, dict[str, Any]], None]
-    """Called with the run's id, the kind of event, and its fields."""
-    PostRun = Callable[[PreparedSample, dict[str, Any]], dict[str, Any]]
-    """What is measured after a run: from the sample and its evidence to more evidence."""
+Keep = Callable[[dict[str, Any]], None]
+RunNotify = Callable[[str, str, dict[str, Any]], None]
+"""Called with the run's id, the kind of event, and its fields."""
+PostRun = Callable[[PreparedSample, dict[str, Any]], dict[str, Any]]
+"""What is measured after a run: from the sample and its evidence to more evidence."""
 
 BACKOFF_S = 0.2
 """The wait before the second try; each further one waits twice as long."""

@@ -14,7 +14,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -26,14 +27,10 @@ from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.registry import identifier_fault, near_miss
 from assay.running.adapters.loading import load
+from assay.running.runner import PostRun
 from assay.running.scorer_results import MAX_REASON, Scorer, ScorerResults, results_of
+from assay.scoring.profile import ProfileCriterion
 from assay.tracing.failures import describe
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.running.runner import PostRun
-    from assay.scoring.profile import ProfileCriterion
 
 MAX_HUNG = 3
 """Runs in which a scorer may hang before it is no longer called: each leaves a thread behind."""

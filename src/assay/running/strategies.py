@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.running.adapters import Adapter, WorkflowTask, make_adapter
 from assay.running.dataset import lookup
+from assay.running.workflow import LoadedWorkflow, Stage
 from assay.tracing.failures import CallFailed, describe, ending
+from assay.tracing.recorder import Recorder
 
-if TYPE_CHECKING:
-    from assay.running.workflow import LoadedWorkflow, Stage
-    from assay.tracing.recorder import Recorder
-
-    Outputs = Mapping[str, Any]
+Outputs = Mapping[str, Any]
 
 
 class CallPlan:

@@ -16,21 +16,18 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import NotEnoughEvidence
 from assay.sandbox import isolation as walls
 from assay.sandbox import seccomp
 from assay.sandbox.bootstrap import modules_for, start_command
+from assay.sandbox.box_setup import BoxSetup
 from assay.sandbox.ending import READY, read_ending
 from assay.sandbox.limits import MAX_REPORT_MB, OPEN_FILES, OUTPUT_FLOOD
 from assay.sandbox.outcome import Kind, SandboxOutcome, Stream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from assay.sandbox.box_setup import BoxSetup
 
 _STOP_S = 2.0
 """How long the supervisor may take to end a stopped run before it is killed from outside."""

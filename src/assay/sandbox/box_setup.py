@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.sandbox.limits import SandboxLimits
-    from assay.sandbox.outcome import Isolation
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import Isolation
 
 
 class TreeEntry(NamedTuple):

@@ -7,14 +7,11 @@ others; both are failures.
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
+from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import Kind, Status, Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.sandbox.limits import SandboxLimits
 
 READY = b"ready\n"
 NOT_NEEDED = "was no longer needed"

@@ -14,16 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from assay.errors import InputError, NotEnoughEvidence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.sandbox.limits import SandboxLimits
-    from assay.sandbox.outcome import Isolation
+from assay.sandbox.limits import SandboxLimits
+from assay.sandbox.outcome import Isolation
 
 INSTALL = (
     "Install bubblewrap: apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap"

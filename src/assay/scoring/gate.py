@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
+from assay.records.evidence import Run
 from assay.scoring.metrics.measure import Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from assay.records.evidence import Run
 
 
 class GateResult(NamedTuple):

@@ -6,21 +6,18 @@ A rule may raise `Undetermined`. The fields that its gate `needs` are present wh
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import category, normalize
 
 from assay import exact
 from assay.files.json_files import parse_json
+from assay.records.evidence import Run
 from assay.scoring.gate import GateResult
 from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
 from assay.scoring.metrics.measure import Undetermined, some_tests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.records.evidence import Run
 
 _TEMPLATE = re.compile(
     r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL

@@ -8,16 +8,13 @@ evidence out never opens a gate. No gate has a weight.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from assay.records.evidence import Run, Verdict
 from assay.registry import Registry
 from assay.scoring import gate_rules as rules
 from assay.scoring.gate import Gate, GateResult
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.records.evidence import Run, Verdict
 
 GATES: Registry[Gate] = Registry("gate", group="assay.gates")
 for _gate in (

@@ -7,13 +7,11 @@ have been the newest baseline of that name, so an older one would be the wrong o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.store.drafts import DIGEST, Item
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
+from assay.store.ledger import Ledger
 
 _PAGE = 200
 

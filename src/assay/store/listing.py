@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Integer, cast, func, select
+from sqlalchemy.engine import Connection
 
 from assay.store import tables as t
+from assay.store.databases import Database
 from assay.store.drafts import EVIDENCE, digest_bytes, digest_text
 from assay.store.facets import key
 from assay.store.writing import EVALUATES, lookup, parts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sqlalchemy.engine import Connection
-
-    from assay.store.databases import Database
 
 
 def tags_with(

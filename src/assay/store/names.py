@@ -5,17 +5,14 @@ updated in the transaction that adds or forgets a run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, func, select, update
+from sqlalchemy.engine import Connection
 
 from assay.store import tables as t
+from assay.store.databases import Database
 from assay.store.serving import adding
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
-
-    from assay.store.databases import Database
 
 NAMED = ("workflow", "dataset")
 _PLACES = tuple((what, t.FACETS.index(what), t.FACETS.index(f"{what}_version")) for what in NAMED)

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from assay.store.databases import Database
 from assay.store.drafts import digest_text
 from assay.store.writing import lookup
-
-if TYPE_CHECKING:
-    from assay.store.databases import Database
 
 _NAME = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
 _NAMES = {"gate plan": "gate --plan", "rank": "report rank", "summary": "report summary"}

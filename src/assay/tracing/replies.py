@@ -6,8 +6,9 @@ because a workflow doesn't grade itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,11 +16,7 @@ from assay.files.json_files import parse_json
 from assay.records.evidence import Claim, Handoff, Retrieved, Status, Step, ToolCall
 from assay.records.typed import convert
 from assay.tracing.failures import CallFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.tracing.recorder import Recorder
+from assay.tracing.recorder import Recorder
 
 REPLY_SCHEMA = "assay.reply/1"
 SHOWN = 300

@@ -7,20 +7,17 @@ If it is invalid or takes too long to evaluate, the call is undetermined, never 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from assay.files.json_files import parse_json
+from assay.records.contract import Contract
 from assay.records.plain import MAX_DEPTH, beyond_json
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.contract import Contract
-    from assay.scoring.metrics.calls import WrittenCall
+from assay.scoring.metrics.calls import WrittenCall
 
 _DIALECT = {
     "dict": "object",

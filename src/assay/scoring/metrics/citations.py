@@ -7,14 +7,11 @@ claim that cites one. Ids are compared character by character.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from assay.records.evidence import Claim, Retrieved, Run
 from assay.scoring.metrics.measure import Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.evidence import Claim, Retrieved, Run
 
 
 class Sourced(NamedTuple):

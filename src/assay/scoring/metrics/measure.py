@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from assay import exact
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from assay.records.evidence import Run, Tally
+from assay.records.evidence import Run, Tally
 
 
 class Undetermined(Exception):
