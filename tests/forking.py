@@ -22,7 +22,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
-import importlib
 import json
 import os
 import select

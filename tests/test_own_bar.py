@@ -651,16 +651,22 @@ def test_evidence_that_the_baseline_lacks_does_not_open_the_gate(
     assert (found.outcome, why in reasons[rule]) == ("hold", True)
 
 
-@each("groups", (0, 16))
-def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(groups: int) -> None:
+@pytest.mark.parametrize(("groups", "more"), [(0, 0), (16, 0), (0, 26)])
+def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(
+    groups: int, more: int
+) -> None:
+    """`more` of them are as low as a missing one counts."""
+
     def side(name: str, raw: int | None) -> Side:
         rows = copy.deepcopy(BASELINE)
         for index, row in enumerate(rows):
-            row["criteria"][1] |= {"raw_score": 5 if index else raw}
+            low = None if raw is None else 1
+            value = raw if not index else low if index <= more else 5
+            row["criteria"][1] |= {"raw_score": value}
+            if value is None:
+                row["criteria"][1]["missing"] = "nobody scored it"
             if groups:
                 row["group"] = f"g{index % groups}"
-        if raw is None:
-            rows[0]["criteria"][1]["missing"] = "nobody scored it"
         return made(rows, name)
 
     for whole, lacking in (((5, 1), (None, 1)), ((3, 5), (3, None))):
@@ -674,7 +680,8 @@ def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(groups: int
             )
             found = decide_sides(ours, theirs, rules, GRADER, terms=Terms())
             assert found.outcome == "hold", found.reason
-        assert "lacks a run or score on one side" in found.reason
+        why = "no score for style" if lacking[1] is None else "a run or score on one side"
+        assert why in found.reason
 
 
 @each("floor", (3, 1))

@@ -228,6 +228,17 @@ class PairQuery(BatchRunQuery):
         )
 
 
+def middle(weights: int) -> str:
+    """Twice the middle of what a pair could come to, as `LostPair.order` has it. `weights` is the
+    sum of the criteria's weights.
+    """
+    parts = ["CAST(d AS DOUBLE) / 5e8"]
+    for side, sign in ("o", ""), ("t", "-"):
+        parts.append(f"1e2 * (lost_{side} + CASE WHEN has_{side} THEN 0 ELSE 1 END) / m_{side}")
+        parts.append(f"{sign}1e-2 * CEIL(1e4 * absent_{side} / ({weights} * m_{side}))")
+    return f"ROUND({' + '.join(parts)}, 6)"
+
+
 def group_sums(query: PairQuery, where: str, *keys: str) -> str:
     """The size of each group, and the exact sums of its differences and of their squares: a double
     is split at `PLACES` into whole numbers. Groups are separated by `keys`, the first columns.

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine, ask
-from assay.batch.pair_query import PairQuery, group_sums, groups_of
+from assay.batch.pair_query import PairQuery, group_sums, groups_of, middle
 from assay.batch.quoting import text
 from assay.batch.run_query import any_of, count_if, total
 from assay.errors import InputError
@@ -235,8 +235,8 @@ class _Tally:
                 single + alone if is_whole else single,
                 shares,
                 clusters=counts["groups"] + counts["ungrouped"] - left_out,
-                lost_count=counts["lost" if is_whole else "lost_known"],
-                unscored=counts["unscored"],
+                lost_count=(lost_count := counts["lost" if is_whole else "lost_known"]),
+                lacking=lost_count + counts["unscored"],
                 condition="TRUE" if is_whole else "NOT alone",
             )
             strata = {self.stratum: sums[0 if is_whole else 1]} if n else {}
@@ -251,18 +251,19 @@ class _Tally:
         *,
         clusters: int,
         lost_count: int,
-        unscored: int,
+        lacking: int,
         condition: str,
     ) -> ScoreTally:
         lost: tuple[LostPair, ...] = ()
-        unscored = unscored if lost_count + unscored <= MAX_MISSING else 0
-        if 0 < lost_count + unscored <= MAX_MISSING:
-            which = "(lost OR unscored)" if unscored else "lost"
+        if lacking and lost_count <= MAX_MISSING:
             sides = ", ".join(f"has_{s}, score_{s}, m_{s}, lost_{s}, absent_{s}" for s in "ot")
-            found = f"SELECT sample, grp, {sides} FROM pairs WHERE {which} AND {condition}"
-            lost = tuple(map(self._lost, self.rows(found)))
+            found = self.rows(
+                f"SELECT sample, grp, {sides} FROM pairs WHERE (lost OR unscored) AND {condition}"
+                f" ORDER BY {middle(sum(self.stratum.weights))} DESC, sample LIMIT {MAX_MISSING}"
+            )
+            lost = tuple(sorted(map(self._lost, found), key=lambda pair: pair.order))
         if not shares or clusters < MINIMUM:
-            return ScoreTally(values, shares, clusters, None, lost_count, lost)
+            return ScoreTally(values, shares, clusters, None, lost_count, lacking, lost)
         check_group_count(clusters - single.total())
         members: dict[tuple[str | None, str], Counter[float]] = {}
         opened = sorted({pair.group for pair in lost if pair.group is not None})
@@ -280,7 +281,7 @@ class _Tally:
         shut = f"NOT grp IN ({listed})" if opened else "TRUE"
         rows = ask(self.engine, group_sums(self.query, shut))
         groups = groups_of(rows).with_others(Groups.of((), +alone))
-        return ScoreTally(values, shares, clusters, groups, lost_count, lost, members)
+        return ScoreTally(values, shares, clusters, groups, lost_count, lacking, lost, members)
 
     def _lost(self, row: Sequence[Any]) -> LostPair:
         return LostPair.of(row[0], row[1], self._side(*row[2:7]), self._side(*row[7:]))

@@ -109,17 +109,19 @@ def _compared(pairs: Sequence[Pair]) -> ComparedSides:
 def _scores(pairs: Sequence[Pair]) -> ScoreTally:
     differences = [difference(pair.ours, pair.theirs) for pair in pairs]
     groups = [pair.group for pair in pairs]
-    gone = [pair for pair in pairs if not pair.is_whole]
-    lacking = [pair for pair in pairs if not pair.is_whole or any(pair.unscored)]
-    listed = next((some for some in (lacking, gone) if len(some) <= MAX_MISSING), [])
-    lost = tuple(
+    gone = sum(not pair.is_whole for pair in pairs)
+    lacking = [
         LostPair.of(
             pair.sample,
             pair.group,
             _points(pair.candidate, pair.ours, pair.unscored[0]),
             _points(pair.baseline, pair.theirs, pair.unscored[1]),
         )
-        for pair in listed
+        for pair in pairs
+        if not pair.is_whole or any(pair.unscored)
+    ]
+    lost = tuple(
+        sorted(lacking, key=lambda pair: pair.order)[: MAX_MISSING * (gone <= MAX_MISSING)]
     )
     shared, clusters = shares_groups(groups), cluster_count(groups)
     members: dict[tuple[str | None, str], Counter[float]] = {}
@@ -131,7 +133,9 @@ def _scores(pairs: Sequence[Pair]) -> ScoreTally:
             members.setdefault(cluster, Counter())[value] += 1
         opened = {cluster: members.pop(cluster) for cluster in {pair.cluster for pair in lost}}
         sums = Groups.of(members.values(), {})
-    return ScoreTally(Counter(differences), shared, clusters, sums, len(gone), lost, opened)
+    return ScoreTally(
+        Counter(differences), shared, clusters, sums, gone, len(lacking), lost, opened
+    )
 
 
 def _points(row: Row | None, points: float, unscored: Fraction) -> SidePoints:

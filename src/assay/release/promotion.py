@@ -181,12 +181,15 @@ def with_finding(
     *,
     violated: bool,
     id: str = SCORE_RULE,
+    names_lost: bool = False,
 ) -> Promotion:
     """The same decision with a rule that is violated, or does not hold, for a reason that the
-    counts and the overall interval do not show.
+    counts and the overall interval do not show. If it `names_lost` evidence, it says more than the
+    rule, which only counts that.
     """
     rule = next(rule for rule in promotion.rules if rule.id == id)
-    if not violated and not rule.holds:
+    only_counted = names_lost and "lost_runs" in rule.evidence
+    if not violated and not rule.holds and not only_counted:
         return promotion
     shown = replace(
         rule,
@@ -244,20 +247,18 @@ def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
     the mean and with the spread, so those whose range has its middle furthest above come first. The
     interval that assumes nothing, and one that holds at every look, only fall when a value falls.
     """
-    if rules.guaranteed or not (tally.lost_count or tally.lost):
+    if rules.guaranteed or not tally.lacking:
         return None
     if tally.lost_count > MAX_MISSING:
         return LostRuns(tally.lost_count, None)
-    ordered = sorted(tally.lost, key=lambda pair: (-pair.raised - pair.lowest, pair.sample))
     ends = []
-    for n in range(len(ordered) + 1):
-        moved = [(pair, pair.raised) for pair in ordered[:n]]
-        moved += [(pair, pair.lowest) for pair in ordered[n:]]
+    for n in range(len(tally.lost) + 1):
+        moved = [(pair, pair.raised) for pair in tally.lost[:n]]
+        moved += [(pair, pair.lowest) for pair in tally.lost[n:]]
         ends.append(tally.compare(rules, moved=moved).difference.low)
     low = None if None in ends else min(end for end in ends if end is not None)
-    lacks_scores = len(ordered) > tally.lost_count
-    first = min(pair.sample for pair in ordered) if lacks_scores else ""
-    return LostRuns(len(ordered), low, first)
+    first = tally.lost[0].sample if tally.lacking > tally.lost_count else ""
+    return LostRuns(tally.lacking, low, first)
 
 
 def adjusted_difference(compared: ComparedSides, shrinkage: exact.Pull) -> float | None:

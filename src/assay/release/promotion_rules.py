@@ -41,7 +41,7 @@ class LostRuns(NamedTuple):
     low: float | None
     """The lowest that the lower end could have been; None if there are too many to work it out."""
     first: str = ""
-    """The first of these samples, if some lack only scores."""
+    """The sample that could change most, if some lack only scores."""
 
 
 def rule(
@@ -178,7 +178,7 @@ def scores(
             gone = f"runs of {count(lost.samples, 'sample')} are missing"
             if lost.first:
                 samples = f"{lost.samples} samples lack" if lost.samples > 1 else "a sample lacks"
-                gone = f"{samples} a run or score on one side, first {lost.first}"
+                gone = f"{samples} a run or score on one side, for example {lost.first}"
                 ends += ". Evaluate that side again with all of its evidence"
             return unshown(f"{gone}; with them, {low}; as counted, {ends}")
     better = ", and better" if claims.superior else ""

@@ -24,7 +24,9 @@ from assay.stats.estimate import DIGITS
 
 MAX_MISSING = 24
 """Up to this many samples with lost runs, we work out what those runs could have scored; with more,
-the score rule does not hold.
+the score rule does not hold. Scores may be missing in more samples, and these many are raised: the
+lower end of Student's interval falls only with values that are far above the mean, and there can't
+be more of those than the square of its factor t.
 """
 MAX_WORSE = 20
 """Samples that a decision names among those that got worse."""
@@ -90,6 +92,11 @@ class LostPair(NamedTuple):
         )
 
     @property
+    def order(self) -> tuple[float, str]:
+        """The pairs whose range has its middle furthest above come first."""
+        return -round(self.raised + self.lowest, 6), self.sample
+
+    @property
     def cluster(self) -> tuple[str | None, str]:
         """The group, or the sample itself where it has none."""
         return (self.group, "") if self.group is not None else (None, self.sample)
@@ -109,9 +116,11 @@ class ScoreTally(NamedTuple):
     """
     lost_count: int
     """Pairs of which runs were lost."""
+    lacking: int
+    """Pairs of which runs were lost, or that lack a score on one side."""
     lost: tuple[LostPair, ...] = ()
-    """All of them, if they are few enough to work out what they could have scored; with them, if
-    all together still are, those that lack a score.
+    """The first of those in their order, at most `MAX_MISSING`; none if more than that lost
+    runs.
     """
     members: Mapping[tuple[str | None, str], Counter[float]] = {}
     """The differences in each group of which something was lost."""

@@ -80,7 +80,9 @@ def hold_unscored(
         sizes=(compared.n, compared.n),
     )
     for rule, reason in found.items():
-        promotion = with_finding(promotion, reason, {}, rules, violated=False, id=rule)
+        promotion = with_finding(
+            promotion, reason, {}, rules, violated=False, id=rule, names_lost=True
+        )
     return promotion
 
 
