@@ -14,7 +14,9 @@ import pytest
 from assay.cli.main import run as assay
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.importers.column_map import guess, parse_map
+from assay.importers.head import Head
 from assay.importers.importer import Wanted
+from assay.importers.table import takes
 from peer_files import imported, takers
 
 CSV = (
@@ -60,10 +62,10 @@ def test_a_guess_takes_nothing_that_is_open_and_no_verdict_by_chance() -> None:
     found = guess(["answer", "output", "score"])
     assert "answer" not in found.mapping
     assert found.open == ("answer may be 'answer' or 'output'",)
-    assert not guess(["id", "label", "ok", "result"]).is_useful
+    assert not takes(Head("x.csv", b"id,label,ok,result"), {})
     taken = guess(["question", "answer", "toxicity_score"]).mapping  # to be named as not graded
     assert taken["score:toxicity_score"] == "toxicity_score"
-    assert not guess(["run_id", "passed", "score", "hard_gates"]).is_useful  # a grade of ours
+    assert not takes(Head("x.csv", b"run_id,passed,score,hard_gates"), {})  # a grade of ours
 
 
 def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:

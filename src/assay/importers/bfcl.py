@@ -41,13 +41,9 @@ def _is_score(head: Head) -> bool:
     return head.has("accuracy", "correct_count", "total_count")
 
 
-def _is_result(head: Head) -> bool:
-    is_named = "input_token_count" in head.keys or bool(_NAMED.fullmatch(file_stem(head.path)))
-    return head.has("id", "result") and is_named
-
-
 def _fits(head: Head) -> bool:
-    return _is_score(head) or _is_result(head)
+    is_named = "input_token_count" in head.keys or bool(_NAMED.fullmatch(file_stem(head.path)))
+    return _is_score(head) or (head.has("id", "result") and is_named)
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:

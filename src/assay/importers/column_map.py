@@ -149,13 +149,6 @@ class GuessedMap(NamedTuple):
     refused: Mapping[str, tuple[str, ...]] = {}
     """What a person has to decide: the columns that may be it."""
 
-    @property
-    def is_useful(self) -> bool:
-        """Whether there is anything to grade."""
-        return bool(self.refused) or any(
-            key == "passed" or key.startswith(SCORE) for key in self.mapping
-        )
-
 
 def parse_map(texts: Iterable[str]) -> dict[str, str]:
     """The mapping that `--map` gives; several are one.

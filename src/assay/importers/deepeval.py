@@ -270,8 +270,14 @@ def _run(
         verdict=success,
         reason="; ".join(reasons),
         inputs=_inputs(case, turns),
-        outputs={"answer": _answer(case, turns)},
-        expected=_expected(case),
+        outputs={
+            "answer": case.get("actualOutput")
+            if turns is None
+            else _said(turns, "assistant") or None
+        },
+        expected=None
+        if (right := case.get("expectedOutput", case.get("expectedOutcome"))) is None
+        else {"answer": right},
         latency_ms=amount(case.get("completionTime"), 1000),
         cost_usd=amount(case.get("tokenCost")),
         metadata=_metadata(case, run, measured) or None,
@@ -325,17 +331,6 @@ def _inputs(case: dict[str, Any], turns: list[Any] | None) -> dict[str, Any]:
         return {"input": case.get("input")} if "input" in case else {}
     scenario = {"scenario": case["scenario"]} if case.get("scenario") is not None else {}
     return {"turns": _said(turns, "user"), **scenario}
-
-
-def _answer(case: dict[str, Any], turns: list[Any] | None) -> Any:
-    if turns is None:
-        return case.get("actualOutput")
-    return _said(turns, "assistant") or None
-
-
-def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
-    wanted = case.get("expectedOutput", case.get("expectedOutcome"))
-    return None if wanted is None else {"answer": wanted}
 
 
 def _said(turns: list[Any], role: str) -> list[Any]:

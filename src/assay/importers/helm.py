@@ -59,17 +59,13 @@ def _kind(head: Head) -> str | None:
     return next((name for name, keys in KINDS.items() if head.has(*keys)), None)
 
 
-def _fits(head: Head) -> bool:
-    return _kind(head) is not None
-
-
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     files: dict[str, str] = {}
     for path in paths:
         kind = _kind(head_of(path))
-        if kind is None or kind in files:
-            if kind is None:
-                raise refused("isn't a file of a HELM run.", path, f"Give {', '.join(KINDS)}.")
+        if kind is None:
+            raise refused("isn't a file of a HELM run.", path, f"Give {', '.join(KINDS)}.")
+        if kind in files:
             raise refused(f"a second {kind}.", path, "Import the runs one by one.")
         files[kind] = path
     main = files.get("per_instance_stats.json")
@@ -295,4 +291,4 @@ def _state_means(path: str, tally: ImportTally) -> None:
             tally.state(tally.metric(metric.label), means[0])
 
 
-IMPORTER = Importer(TOOL, "HELM per-instance statistics", _fits, _read)
+IMPORTER = Importer(TOOL, "HELM per-instance statistics", lambda head: bool(_kind(head)), _read)

@@ -13,17 +13,12 @@ from typing import Any
 
 from assay.errors import InputError, count
 from assay.files.json_stream import stream_lines
-from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
 TOOL = "human_eval"
-
-
-def _fits(head: Head) -> bool:
-    return head.has("task_id", "completion", "result", "passed")
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
@@ -77,4 +72,9 @@ def _note_pass_at_1(attempts: Counter[str], passes: Counter[str], tally: ImportT
     )
 
 
-IMPORTER = Importer(TOOL, "human-eval sample results", _fits, _read)
+IMPORTER = Importer(
+    TOOL,
+    "human-eval sample results",
+    lambda head: head.has("task_id", "completion", "result", "passed"),
+    _read,
+)

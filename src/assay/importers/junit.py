@@ -21,7 +21,6 @@ from typing import Any
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.xml_files import XmlEnd, XmlStart, stream_xml
-from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.junit_cases import AGAIN, OUTCOMES, RERUN, CaseReport
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
@@ -41,10 +40,6 @@ _PYTEST = ("pytest tests", "pytest")
 """The names of the suites that pytest writes, the outermost first."""
 MAX_NAMED = 20
 """Unknown elements that are named in notes."""
-
-
-def _fits(head: Head) -> bool:
-    return _ROOT.match(head.text) is not None
 
 
 class _Counts:
@@ -137,8 +132,13 @@ class _SuiteReader:
         inside: list[XmlStart] = []
         for event in _events(self._path):
             if isinstance(event, XmlStart):
-                if not self._suites and case is None:
-                    self._check_root(event)
+                if not self._suites and case is None and event.name not in _SUITES:
+                    raise InputError(
+                        "FIL-006",
+                        f"the document is a <{event.name[:80]}>; JUnit XML is <testsuites> or"
+                        " <testsuite>.",
+                        where=f"{self._path}:{event.line}",
+                    )
                 if case is not None:
                     inside.append(event)
                 elif event.name in _SUITES:
@@ -170,14 +170,6 @@ class _SuiteReader:
             case.found[RERUN] = 1 + held.reruns
         elif held is not None:
             yield self._run(held)
-
-    def _check_root(self, start: XmlStart) -> None:
-        if start.name not in _SUITES:
-            raise InputError(
-                "FIL-006",
-                f"the document is a <{start.name[:80]}>; JUnit XML is <testsuites> or <testsuite>.",
-                where=f"{self._path}:{start.line}",
-            )
 
     def _run(self, case: CaseReport) -> dict[str, Any]:
         attributes, suite = case.start.attributes, self._suites[-1]
@@ -343,4 +335,9 @@ class _SuiteReader:
         )
 
 
-IMPORTER = Importer("junit", "JUnit XML (pytest, Surefire, jest, go test, ...)", _fits, _read)
+IMPORTER = Importer(
+    "junit",
+    "JUnit XML (pytest, Surefire, jest, go test, ...)",
+    lambda head: _ROOT.match(head.text) is not None,
+    _read,
+)

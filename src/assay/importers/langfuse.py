@@ -88,14 +88,6 @@ def _columns(head: Head) -> frozenset[str]:
     return head.columns
 
 
-def _fits(head: Head) -> bool:
-    return _kind(_columns(head)) is not None
-
-
-def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
-    yield from _ExportReader(paths, wanted, tally).runs()
-
-
 class _ExportReader:
     def __init__(self, paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> None:
         self._wanted, self._tally = wanted, tally
@@ -315,4 +307,9 @@ def _rows(path: str) -> Iterator[tuple[dict[str, Any], str]]:
         yield row, at
 
 
-IMPORTER = Importer(TOOL, "exports of Langfuse (JSON, JSON Lines, CSV)", _fits, _read)
+IMPORTER = Importer(
+    TOOL,
+    "exports of Langfuse (JSON, JSON Lines, CSV)",
+    lambda head: _kind(_columns(head)) is not None,
+    lambda paths, wanted, tally: _ExportReader(paths, wanted, tally).runs(),
+)

@@ -73,10 +73,6 @@ def _is_samples(head: Head) -> bool:
     )
 
 
-def _fits(head: Head) -> bool:
-    return _is_results(head) or _is_samples(head)
-
-
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     results: Results | None = None
     samples: dict[str, str] = {}
@@ -358,4 +354,9 @@ def _check_means(
         tally.note(f"{words}. The tool may not take the mean.")
 
 
-IMPORTER = Importer(TOOL, "lm-evaluation-harness results and samples", _fits, _read)
+IMPORTER = Importer(
+    TOOL,
+    "lm-evaluation-harness results and samples",
+    lambda head: _is_results(head) or _is_samples(head),
+    _read,
+)

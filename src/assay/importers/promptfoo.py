@@ -181,7 +181,13 @@ def _run(
     content = [row.vars, row.checks] if row.checks else row.vars
     if not row.vars and "prompt" not in dict(variants):
         content = [row.prompt, row.checks]
-    parts = [digest(content)[7:19], *(_short(value) for _, value in variants)]
+    parts = [
+        digest(content)[7:19],
+        *(
+            (short_id(value if len(value) <= 40 else [value], 0) if value else "-")
+            for _, value in variants
+        ),
+    ]
     sample_id = "/".join(parts)
     attempts[sample_id] += 1
     scores: dict[str, Any] = {}
@@ -208,18 +214,11 @@ def _run(
         tags=[f"{what}:{value}"[:200] for what, value in variants if value] or None,
         latency_ms=amount(row.latency_ms),
         cost_usd=amount(row.cost_usd),
-        metadata=_metadata(row, required),
+        metadata=({CHECKS: required} if required else {})
+        | ({DESCRIPTION: row.description} if row.description else {})
+        or None,
         tokens=row.tokens if isinstance(row.tokens, int) and amount(row.tokens) else None,
     )
-
-
-def _metadata(row: PromptfooRow, required: dict[str, int]) -> dict[str, Any] | None:
-    described = {DESCRIPTION: row.description} if row.description else {}
-    return ({CHECKS: required} if required else {}) | described or None
-
-
-def _short(text: str) -> str:
-    return short_id(text if len(text) <= 40 else [text], 0) if text else "-"
 
 
 def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> None:

@@ -67,10 +67,6 @@ def _is_instances(head: Head) -> bool:
     return any(key.endswith(".patch_successfully_applied") for key in head.keys)
 
 
-def _fits(head: Head) -> bool:
-    return _is_run_report(head) or _is_instances(head) or is_log(head)
-
-
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     report: str | None = None
     instances: list[str] = []
@@ -266,4 +262,9 @@ def _refuse(message: str, where: str, fix: str) -> InputError:
     return InputError("SCO-034", message, where=where, fix=fix)
 
 
-IMPORTER = Importer(TOOL, "SWE-bench run reports, instance reports and logs", _fits, _read)
+IMPORTER = Importer(
+    TOOL,
+    "SWE-bench run reports, instance reports and logs",
+    lambda head: _is_run_report(head) or _is_instances(head) or is_log(head),
+    _read,
+)

@@ -47,7 +47,10 @@ def takes(head: Head, mapping: Mapping[str, str]) -> bool:
     columns = head.columns
     if mapping:
         return bool(columns) and columns.issuperset(columns_of(mapping))
-    return guess(sorted(columns)).is_useful
+    guessed = guess(sorted(columns))
+    return bool(guessed.refused) or any(
+        key == "passed" or key.startswith(SCORE) for key in guessed.mapping
+    )
 
 
 class _Row(NamedTuple):

@@ -40,10 +40,6 @@ def _is_like(head: Head, line: re.Pattern[str]) -> bool:
     return bool(lines) and all(line.fullmatch(one) for one in lines)
 
 
-def _fits(head: Head) -> bool:
-    return _is_like(head, _RUN) or _is_like(head, _QRELS)
-
-
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     runs, judgements = _sorted_out(paths)
     qrels = read_qrels(judgements)
@@ -131,4 +127,10 @@ def _runs(
         tally.dropped["queries without judgements"] += unjudged
 
 
-IMPORTER = Importer("trec", "TREC run and qrels", _fits, _read, profile="retrieval")
+IMPORTER = Importer(
+    "trec",
+    "TREC run and qrels",
+    lambda head: _is_like(head, _RUN) or _is_like(head, _QRELS),
+    _read,
+    profile="retrieval",
+)

@@ -105,7 +105,12 @@ def grade_sections(result: Result, *, url: str = "", ids: bool = True) -> list[S
         _gates(result),
         _points(result, figure(grades.contributions(result), url)),
         _floors(result, figure(grades.floors(result), url)),
-        _change(result),
+        section(
+            "What would change the grade",
+            change_facts(result),
+            Sentences([text for text in _sentences(result) if text.startswith("To get")]),
+            id="change",
+        ),
         _why(result),
     ]
     return [structs.replace(part, level=3, id=part.id if ids else "") for part in made]
@@ -241,16 +246,6 @@ def _floors(result: Result, chart: Figure) -> Section:
     floored = any(item.get("critical_floor") for item in result.get("criteria") or ())
     nothing = Paragraph("No criterion of this run has a floor.", "absent")
     return section("Floors", chart if floored else nothing, id="floors")
-
-
-def _change(result: Result) -> Section:
-    """The smallest changes that would move the letter."""
-    return section(
-        "What would change the grade",
-        change_facts(result),
-        Sentences([text for text in _sentences(result) if text.startswith("To get")]),
-        id="change",
-    )
 
 
 def change_facts(result: Result) -> Facts:

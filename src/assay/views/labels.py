@@ -7,7 +7,7 @@ Which labels a reader may see is decided by who asks; see `results_view`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
@@ -17,6 +17,7 @@ from assay.views.blocks import (
     Facts,
     Paragraph,
     Part,
+    Section,
     Table,
     section,
 )
@@ -241,13 +242,7 @@ def results_view(
         chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
         won = pairs_won(results.stored.set, chosen, results.preferred, results.preferred_n)
         parts.insert(1, section("Who won", *won, id="won"))
-    for title, found in (
-        ("Changed minds", _changed(results, seen, href)),
-        ("Comments", _comments(results, seen, href)),
-    ):
-        if found:
-            parts.append(section(title, *found, id=title.split()[0].lower()))
-    return parts
+    return [*parts, *_opinions(results, seen, href)]
 
 
 def _progress(results: LabelResults) -> list[Part]:
@@ -331,45 +326,31 @@ def _disagreed(
     return parts
 
 
-def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | None) -> list[Part]:
-    items = {item.run: item for item in results.stored.set.items}
-    names = _names(results)
-    rows = [
-        [
-            _named(items[one.label.run], href),
-            names[one.label.rater],
-            says(one.label, results.stored.set),
-            clip(one.label.comment, 1000),
-        ]
-        for one in results.newest
-        if one.label.comment and (seen is None or one.label.run in seen)
-    ]
-    if not rows:
-        return []
-    columns = ("Sample", "Rater", "Label", Column("Comment", "wide"))
-    return [Table("Comments", columns, rows[:LISTED], kind="stack")]
-
-
-def _changed(results: LabelResults, seen: Collection[str] | None, href: Link | None) -> list[Part]:
-    items = {item.run: item for item in results.stored.set.items}
-    names = _names(results)
+def _opinions(
+    results: LabelResults, seen: Collection[str] | None, href: Link | None
+) -> Iterator[Section]:
+    """The labels that a rater changed, and those with a comment."""
+    made, names = results.stored.set, _names(results)
+    items = {item.run: item for item in made.items}
     first = {(one.label.rater, one.label.item): one.label for one in results.labels}
-    rows = [
-        [
-            _named(items[one.label.run], href),
-            names[one.label.rater],
-            says(before, results.stored.set),
-            says(one.label, results.stored.set),
-            moment(one.at),
-        ]
-        for one in results.newest
-        if (before := first[one.label.rater, one.label.item]).value != one.label.value
-        and (seen is None or one.label.run in seen)
-    ]
-    if not rows:
-        return []
-    columns = ("Sample", "Rater", "Label that counts", "Later label", "Changed")
-    return [Table("Changed minds", columns, rows[:LISTED], kind="stack")]
+    changed: list[list[str]] = []
+    comments: list[list[str]] = []
+    for at, label in [(one.at, one.label) for one in results.newest]:
+        if seen is not None and label.run not in seen:
+            continue
+        who = [_named(items[label.run], href), names[label.rater]]
+        before = first[label.rater, label.item]
+        if before.value != label.value:
+            changed.append([*who, says(before, made), says(label, made), moment(at)])
+        if label.comment:
+            comments.append([*who, says(label, made), clip(label.comment, 1000)])
+    for title, columns, rows in (
+        ("Changed minds", ("Label that counts", "Later label", "Changed"), changed),
+        ("Comments", ("Label", Column("Comment", "wide")), comments),
+    ):
+        if rows:
+            table = Table(title, ("Sample", "Rater", *columns), rows[:LISTED], kind="stack")
+            yield section(title, table, id=title.split()[0].lower())
 
 
 def says(label: HumanLabel, made: LabelSet | None = None) -> str:

@@ -236,7 +236,20 @@ def index_view(
         _blockers(index),
         _tree(index, rows),
         *lock,
-        _history(entries),
+        section(
+            "Entry history",
+            Table(
+                "Grading entries, the newest first",
+                HISTORY,
+                [history_row(entry, own) for entry, own in entries[:ENTRIES]],
+                absent="No entry is stored with this index: nothing is graded yet.",
+                kind="stack",
+            ),
+            id="entries",
+            hint=f"The newest {ENTRIES} of {len(entries):,}."
+            if len(entries) > ENTRIES
+            else "Nothing is overwritten: superseded entries stay.",
+        ),
         _others(others),
         _origin(version, policies, author),
     ]
@@ -319,25 +332,6 @@ def _lock(lock: SelectionLock) -> Section:
         ),
         id="lock",
         hint="The selection as locked. The tree above shows its members as they are now.",
-    )
-
-
-def _history(entries: Sequence[tuple[GradingEntry, str]]) -> Section:
-    return section(
-        "Entry history",
-        Table(
-            "Grading entries, the newest first",
-            HISTORY,
-            [history_row(entry, own) for entry, own in entries[:ENTRIES]],
-            absent="No entry is stored with this index: nothing is graded yet.",
-            kind="stack",
-        ),
-        id="entries",
-        hint=(
-            f"The newest {ENTRIES} of {len(entries):,}."
-            if len(entries) > ENTRIES
-            else "Nothing is overwritten: superseded entries stay."
-        ),
     )
 
 

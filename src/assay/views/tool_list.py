@@ -42,7 +42,7 @@ from assay.views.pieces import (
 )
 from assay.views.tool_entry import graded, stamped
 from assay.views.tool_findings import finding_words
-from assay.views.tool_page import StoredCheck, legibility
+from assay.views.tool_page import StoredCheck, legibility, letter_of
 from assay.views.tool_rows import DEFAULT_SORT, STATES, ToolQuery, ToolRow, chosen_rows, counted
 
 SELECTION = "selection"
@@ -144,21 +144,13 @@ def _tool_row(row: ToolRow) -> list[str]:
     return [
         phrase(link(clip(row.name, 120), row.href), line(small(clip(row.schema_id, 120)))),
         legibility(row.tool),
-        _grade(row),
+        verdict(row.node.status) if row.node and not row.grade else letter_of(row),
         counted(row.findings) if row.tool else absent("not checked"),
         tokens,
         finding_words(first, alone=True)
         if first
         else absent("nothing" if row.tool else "not checked"),
     ]
-
-
-def _grade(row: ToolRow) -> str:
-    if row.node is None:
-        return absent("not graded")
-    if not row.grade:
-        return verdict(row.node.status)
-    return graded(row.node.grade, row.system, row.node.raw_grade, why=", capped")
 
 
 def _pages(n: int, start: int, query: ToolQuery) -> list[Block]:

@@ -101,7 +101,7 @@ def _figures(row: ToolRow) -> Facts:
     return Facts(
         [
             ("Legibility", legibility(row.tool)),
-            ("Grade by the protocol", _letter(row)),
+            ("Grade by the protocol", letter_of(row)),
             ("Findings", counted(row.findings) if tool else absent("not checked")),
             (
                 "Tokens in context",
@@ -126,7 +126,8 @@ def legibility(tool: CheckedTool | None) -> str:
     return number(score, digits=0, unit="of 100", absent_as="not checked")
 
 
-def _letter(row: ToolRow) -> str:
+def letter_of(row: ToolRow) -> str:
+    """The grade of a tool by the protocol."""
     if row.node is None:
         return absent("not graded")
     return graded(row.node.grade, row.system, row.node.raw_grade, why=", capped")
@@ -240,7 +241,7 @@ def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: 
     reason = node.reason or node.note
     return section(
         "Grade by the protocol",
-        Paragraph(phrase(verdict(node.status), " ", _letter(row))),
+        Paragraph(phrase(verdict(node.status), " ", letter_of(row))),
         *(
             [Paragraph(sentence(reason if " " in reason else reason.replace("-", " ")))]
             if reason

@@ -131,7 +131,13 @@ def workflow_card(
         Facts(
             [
                 *([] if compared else [against]),
-                ("Version", _version(newest)),
+                (
+                    "Version",
+                    phrase(
+                        clip(newest.workflow.version, 40, absent_as="none"),
+                        small(" ", moment(newest.started)),
+                    ),
+                ),
                 ("Last decision", _decided(decision)),
             ]
         ),
@@ -198,12 +204,6 @@ def _rate(totals: EvaluationTotals) -> str:
     if totals.ungraded == totals.n:
         return absent(f"not graded, {count(totals.n, 'run')}")
     return number(totals.pass_rate.value, interval=totals.pass_rate, n=totals.n, percent=True)
-
-
-def _version(newest: Evaluation) -> str:
-    return phrase(
-        clip(newest.workflow.version, 40, absent_as="none"), small(" ", moment(newest.started))
-    )
 
 
 def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, str]:
