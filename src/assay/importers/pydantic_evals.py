@@ -2,10 +2,10 @@
 sample, one more for each repeat of it.
 
 A case passed where all of its assertions hold. Scores and assertions are metrics; where some cases
-have assertions that others lack, the share of its assertions that each case passes replaces them,
-and each assertion is a gate of its case, so that a case that loses one doesn't compare as equal. A
-failed task and a failed evaluator are missing evidence. Labels and the counts of an experiment
-(`metrics`) are kept, and not graded.
+have assertions that others lack, the share of its assertions that each case passes replaces them.
+A comparison requires the evaluators of each case of that case, so that one that loses an assertion
+doesn't compare as equal. A failed task and a failed evaluator are missing evidence. Labels and the
+counts of an experiment (`metrics`) are kept, and not graded.
 
 The names of a report come after its cases, which wait in a spool.
 """
@@ -36,8 +36,6 @@ _USED = (
     *("scores", "assertions", "labels", "metrics", "evaluator_failures", "error_message"),
 )
 """The parts of a case that its run needs."""
-MAX_GATES = 50
-"""Assertions of one case that are gates by their names; the rest are one gate together."""
 _REPEAT = re.compile(r" \[(\d{1,4})/(\d{1,4})\]$")
 
 
@@ -195,7 +193,7 @@ class _ReportReader:
         metrics = optional(case.get("metrics"), dict, f"{at}.metrics", self._path) or {}
         seconds = amount(case.get("task_duration"))
         sample_id, attempt = self._repeat(case, at)
-        run = self._sample(
+        return self._sample(
             sample_id,
             attempt,
             scores=scores,
@@ -213,9 +211,6 @@ class _ReportReader:
             },
             checks=_checks({**given, **assertions}),
         )
-        if not self._survey.is_even:
-            run["gates"] |= _gates(held)
-        return run
 
     def _failure(self, case: dict[str, Any], at: str) -> dict[str, Any]:
         sample_id, attempt = self._repeat(case, at)
@@ -280,29 +275,15 @@ def _checks(results: dict[str, dict[str, Any]]) -> dict[str, int]:
     """
     made: dict[str, int] = {}
     for name, result in results.items():
-        for source in objects([result.get("source")]):
-            settings = [source.get("arguments"), result.get("evaluator_version")]
-            stated = any(one is not None for one in settings)
-            options = f"with the options {digest(settings)[7:19]}" if stated else "without options"
-            made[f"{name[:100]} by {str(source.get('name'))[:100]} {options}"] = 0
+        source = next(iter(objects([result.get("source")])), None)
+        if source is None:
+            made[name[:100]] = 0
+            continue
+        settings = [source.get("arguments"), result.get("evaluator_version")]
+        stated = any(one is not None for one in settings)
+        options = f"with the options {digest(settings)[7:19]}" if stated else "without options"
+        made[f"{name[:100]} by {str(source.get('name'))[:100]} {options}"] = 0
     return made
-
-
-def _gates(held: dict[str, bool]) -> dict[str, dict[str, Any]]:
-    """The assertions of one case as gates. The gate of those beyond the limit has a digest of their
-    names, so that another set of them is another gate.
-    """
-    names = sorted(held)
-    found = {f"assertion {_plain(name)}": held[name] for name in names[:MAX_GATES]}
-    if rest := names[MAX_GATES:]:
-        found[f"{len(rest)} more assertions {digest(rest)[7:19]}"] = all(map(held.get, rest))
-    return {name: {"passed": holds} for name, holds in found.items()}
-
-
-def _plain(name: str) -> str:
-    """An assertion's name as a gate may have it; with a digest where that isn't the whole name."""
-    plain = re.sub(r"[^A-Za-z0-9_.\-/ ]+", "_", name)[:80].strip()
-    return plain if plain and plain == name else f"{plain} {digest(name)[7:19]}".strip()
 
 
 def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
