@@ -657,11 +657,13 @@ def test_a_workflow_does_not_get_the_address_of_the_ledger(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_DB", url)
+    monkeypatch.setenv("PGPASSWORD", CANARY)
     with executing(url, tmp_path) as api:
         finished(api, ask(api, asked("where")))
     received = (tmp_path / "workflows" / "review" / "seen.txt").read_text()
     assert "where" in received
     assert url not in received
+    assert CANARY not in received
 
 
 # --- workflows that misbehave

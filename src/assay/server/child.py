@@ -24,8 +24,11 @@ Message = dict[str, Any]
 Take = Callable[[Sequence[Message]], Awaitable[None]]
 
 COMMAND = (sys.executable, "-P", "-m", "assay.running.child")
-LEDGER_VARIABLES = (VARIABLE, "ASSAY_DB")
-"""They contain the address of the ledger, which a workflow must not get."""
+LEDGER_VARIABLES = (
+    *(VARIABLE, "ASSAY_DB", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER"),
+    *("PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE", "PGSSLCERT", "PGSSLKEY"),
+)
+"""They contain the address of the ledger and how to log in, which a workflow must not get."""
 KINDS = ("workflow_start", "step_start", "step_end", "workflow_end")
 MAX_LINE = 2 * MAX_RUN
 """Bytes in one line: evidence has its own limit, and a head may contain a large sample."""
