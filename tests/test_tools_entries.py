@@ -793,6 +793,21 @@ def test_an_entry_of_either_form_is_read_as_it_is(entry: dict[str, Any]) -> None
     assert upgrade(entry) == entry
 
 
+def test_a_key_or_a_form_that_is_not_known_is_never_dropped(tmp_path: Path) -> None:
+    newer = [{**built(), "expiresAt": "2026-05-02"}, {**built(), "form": "assay.grading-entry/2"}]
+    newer.append({**built(harness="mine"), "expiresAt": "2026-05-02"})
+    newer.append(built())
+    newer[-1]["gradings"] = [{**newer[-1]["gradings"][0], "expired": True}]
+    file = tmp_path / "_gradings" / "single-test--2026-05-01T12-00-00Z.json"
+    file.parent.mkdir()
+    for entry, key in zip(newer, ("expiresAt", "form", "expiresAt", "expired"), strict=True):
+        assert read_form(entry) is None
+        file.write_bytes(document_bytes(entry))
+        home = Home(str(tmp_path), ("single-test",), namespace="alpha", tool="getPrice")
+        (stored,) = read_entries(home, RULES)
+        assert f"'{key}'" in str(stored.fault)
+
+
 # --- the examples of the specification
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ BLOCKED_REASONS = (
     "all-schemas-unparseable",
     "not-imported",
 )
+_OLDER_KEYS = frozenset({"grader", "createdAt", "grade", "dimension", "recordedAt", "isVeto"})
+"""Keys of entries and answers by the reference program, which the published form doesn't have."""
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 
 
@@ -162,10 +165,10 @@ def read_form(tree: dict[str, Any]) -> GradingEntry | None:
 
 
 def upgrade(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry as the reference program writes it, in the published form as far as it goes. One of
-    the published form stays as it is.
+    """An entry as the reference program writes it, in the published form as far as it goes. Any
+    other stays as it is: with a key or a form that a newer version may have added, it isn't read.
     """
-    if schema_valid(entry):
+    if schema_valid(entry) or not _is_older(entry):
         return entry
     made = dict(entry)
     grader, created = made.pop("grader", None), made.pop("createdAt", None)
@@ -185,6 +188,14 @@ def upgrade(entry: dict[str, Any]) -> dict[str, Any]:
     if isinstance(veto, dict) and isinstance(veto.get("evidence"), dict):
         made["categoricalVeto"] = {**veto, "evidence": evidence_text(veto["evidence"])}
     return made
+
+
+def _is_older(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry has keys that only the reference program writes, and names no form."""
+    answers = entry.get("gradings")
+    listed = answers if isinstance(answers, list) else []
+    parts = [entry, *(one for one in listed if isinstance(one, dict))]
+    return "form" not in entry and any(not _OLDER_KEYS.isdisjoint(part) for part in parts)
 
 
 def _upgraded(answer: dict[str, Any], grader: object, created: object) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from assay.tools.aggregate import Aggregate
 from assay.tools.answers import shown
 from assay.tools.catalogue import shortfall
 from assay.tools.entry import consistency_faults, recomputed, semantic_faults
-from assay.tools.forms import read_form
+from assay.tools.forms import read_form, schema_faults, upgrade
 from assay.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, id_moment
 from assay.tools.policy import SchemaRules
 from assay.tools.status import BLOCKED, GRADED, NODE_REJECTED, PENDING, STABLE, letter_status
@@ -136,7 +136,8 @@ def _read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules) -> 
         return StoredEntry(path, moment, None, "IDX-004 is not an object")
     entry = read_form(tree)
     if entry is None:
-        return StoredEntry(path, moment, None, "does not have the published form of an entry")
+        wrong = "does not have the published form of an entry"
+        return StoredEntry(path, moment, None, f"{wrong}: {schema_faults(upgrade(tree))[0]}")
     again = None
     try:
         again = recomputed(entry, rules)
