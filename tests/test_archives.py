@@ -45,7 +45,7 @@ def packed(*entries: tuple[str, bytes, int], **lies: int) -> bytes:
 
 def unpacked(data: bytes) -> dict[str, bytes]:
     archive = Archive(io.BytesIO(data), "x.eval")
-    return {entry.name: archive.read(entry, 2**24) for entry in archive.entries()}
+    return {entry.filename: archive.read(entry, 2**24) for entry in archive.entries()}
 
 
 def test_entries_of_every_method_come_out_as_they_were() -> None:
@@ -79,7 +79,7 @@ def test_archives_of_python_come_in_also_when_streamed_or_of_64_bits(tmp_path) -
     path = tmp_path / "x.eval"
     path.write_bytes(bytes(pipe.data))
     with open_archive(str(path)) as archive:
-        found = {entry.name: archive.read(entry, 2**20) for entry in archive.entries()}
+        found = {entry.filename: archive.read(entry, 2**20) for entry in archive.entries()}
     assert len(found) == 3001
     assert found["samples/2999.json"] == b"2999" * 9
     assert found["wide.json"] == TEXT
@@ -103,18 +103,16 @@ def test_an_entry_is_read_while_another_is_open() -> None:
         assert first.read() == second.read() == TEXT[10:]
 
 
-def test_names_that_leave_the_folder_and_names_that_stand_twice_are_refused() -> None:
+def test_names_that_leave_the_folder_are_refused() -> None:
     for name in ("../x", "/etc/passwd", "a/../../b", "C:/x", "a\\b", "a\nb", "a\x00b", ""):
         with pytest.raises(InputError, match="plain relative path"):
             unpacked(packed((name, b"x", STORED)))
-    with pytest.raises(InputError, match="two entries are named 'a'"):
-        unpacked(packed(("a", b"x", STORED), ("a", b"y", STORED)))
 
 
 def test_the_last_entry_of_a_name_holds_where_the_tool_writes_so() -> None:
     data = packed(("a", b"old", STORED), ("b", b"x", STORED), ("a", b"new", STORED))
     archive = Archive(io.BytesIO(data), "x")
-    found = [archive.read(entry, 100) for entry in archive.entries(superseded=True)]
+    found = [archive.read(entry, 100) for entry in archive.entries()]
     assert found == [b"x", b"new"]
 
 
@@ -131,8 +129,8 @@ def test_bombs_are_refused_before_they_unpack(monkeypatch) -> None:
     monkeypatch.setattr(archives, "MAX_TOTAL", 30_000)
     with pytest.raises(InputError, match="unpack to more"):
         unpacked(packed(("a", TEXT, STORED), ("b", TEXT, STORED)))
-    monkeypatch.setattr(archives, "MAX_ENTRIES", 1)
-    with pytest.raises(InputError, match="more than 1 entries"):
+    monkeypatch.setattr(archives, "MAX_LIST", 50)
+    with pytest.raises(InputError, match="list of entries has more than"):
         unpacked(packed(("a", b"", STORED), ("b", b"", STORED)))
     monkeypatch.setattr(archives, "MAX_ENTRY", 100)
     with pytest.raises(InputError, match="GiB"):
@@ -151,7 +149,7 @@ def test_an_entry_that_is_not_what_the_list_says_is_refused() -> None:
         ({"crc": 1}, "checksum"),
         ({"size": len(TEXT) + 1}, "ends too early"),
         ({"at": 7}, "not where the list places it"),
-        ({"count": 2}, "shorter than it states"),
+        ({"at": 2**32 - 2}, "not where the list places it"),
     ):
         for method in (DEFLATE, ZSTANDARD):
             with pytest.raises(InputError, match=words):

@@ -102,7 +102,7 @@ def test_totals_of_the_shared_logs() -> None:
 
 def test_zstandard_entries_are_read() -> None:
     with open_archive(str(FOLDER / "two-scorers.eval")) as packed:
-        assert ZSTANDARD in {entry.method for entry in packed.entries()}
+        assert ZSTANDARD in {entry.compress_type for entry in packed.entries()}
     runs, _ = imported("inspect_ai", FOLDER / "two-scorers.eval")
     assert runs[0]["outputs"] == {"answer": "Paris"}
     assert runs[0]["expected"] == {"answer": "Paris"}

@@ -1,26 +1,27 @@
 """ZIP archives that others wrote, read in place: nothing is unpacked to disk.
 
-The list of entries is read piece by piece and each entry as a stream, so that any archive is read
-in constant memory. An entry yields no more bytes than it states, and that number is limited, so
-that a small archive can't exhaust memory. Stored, Deflate and Zstandard
-entries are read, the last with the extra `inspect`; encrypted ones are refused.
+Each entry is read as a stream, so that only the list of entries is in memory, and its length is
+limited. An entry yields no more bytes than it states, and that number is limited too, so that a
+small archive can't exhaust memory. Stored, Deflate and Zstandard entries are read, the last with
+the extra `inspect`; encrypted ones are refused.
 """
 
 from __future__ import annotations
 
-import io
 import os
+import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from struct import Struct
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.installing import install_hint
 
-MAX_ENTRIES = 2_000_000
+MAX_LIST = 64 * 1024**2
+"""Bytes of the list of entries: enough for half a million of them."""
 MAX_NAME = 4096
 MAX_ENTRY = 8 * 1024**3
 """Bytes of one entry, unpacked."""
@@ -32,29 +33,9 @@ tenth, long runs of one letter to a hundredth.
 """
 FREE = 16 * 1024**2
 CHUNK = 64 * 1024
-WINDOW = 256 * 1024
 STORED, DEFLATE, ZSTANDARD = 0, 8, 93
 
-_END = Struct("<4s4H2LH")
-_END64 = Struct("<4sQ2H2L4Q")
-_LOCATOR64 = Struct("<4sLQL")
-_ENTRY = Struct("<4s6H3L5H2L")
-_LOCAL = Struct("<4s5H3L2H")
-_FIELD = Struct("<2H")
-_FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
-
-
-class ArchiveEntry(NamedTuple):
-    """One file in an archive."""
-
-    name: str
-    method: int
-    crc: int
-    packed: int
-    """Bytes in the archive."""
-    size: int
-    """Bytes when unpacked, as the archive states them."""
-    offset: int
+_LOCAL = struct.Struct("<4s22x2H")
 
 
 class Archive:
@@ -63,56 +44,46 @@ class Archive:
     def __init__(self, stream: IO[bytes], path: str) -> None:
         self._stream, self._path = stream, path
         self._length = stream.seek(0, os.SEEK_END)
-        self.count, self._directory, self._at = self._end()
-        self._window, self._window_at = b"", 0
+        try:
+            self._listed = ZipFile(_ListStream(stream, self)).infolist()
+        except (BadZipFile, NotImplementedError, OSError, OverflowError, ValueError, struct.error):
+            raise self._broken("its list of entries is damaged or missing") from None
+        for entry in self._listed:
+            self._check(entry)
+        if sum(entry.file_size for entry in self._listed) > MAX_TOTAL:
+            raise self.fault(
+                "FIL-004", f"its entries unpack to more than {MAX_TOTAL // 1024**3} GiB."
+            )
+        if sum(entry.compress_size for entry in self._listed) > self._length:
+            raise self.fault("FIL-004", "its entries overlap, as in a ZIP bomb.")
+        self.count = len(self._listed)
 
-    def entries(self, *, superseded: bool = False) -> Iterator[ArchiveEntry]:
-        """The entries in the order of the archive's list, each of them checked. Two of one name are
-        refused, unless the tool appends a new version of an entry after the old one: with
-        `superseded`, the last entry of each name counts.
+    def entries(self) -> list[ZipInfo]:
+        """The entries in the order of the archive's list, the last one of each name: a tool may
+        append a new version of an entry after the old one.
         """
-        last: dict[str, int] = {}
-        for index, entry in enumerate(self._entries()):
-            if entry.name in last and not superseded:
-                raise self._fault("FIL-003", f"two entries are named {entry.name[:80]!r}.")
-            last[entry.name] = index
-        for index, entry in enumerate(self._entries()):
-            if last[entry.name] == index:
-                yield entry
-
-    def _entries(self) -> Iterator[ArchiveEntry]:
-        total = packed = 0
-        at, end = self._at, self._at + self._directory
-        for _ in range(self.count):
-            entry, at = self._entry(at, end)
-            total += entry.size
-            packed += entry.packed
-            if total > MAX_TOTAL:
-                raise self._fault(
-                    "FIL-004", f"its entries unpack to more than {MAX_TOTAL // 1024**3} GiB."
-                )
-            if packed > self._length:
-                raise self._fault("FIL-004", "its entries overlap, as in a ZIP bomb.")
-            yield entry
-        if at != end:
-            raise self._broken("its list of entries is longer than it states")
+        last = {entry.filename: entry for entry in self._listed}
+        return [entry for entry in self._listed if last[entry.filename] is entry]
 
     @contextmanager
-    def open(self, entry: ArchiveEntry) -> Iterator[IO[bytes]]:
+    def open(self, entry: ZipInfo) -> Iterator[IO[bytes]]:
         """The bytes of an entry, as a stream that is checked to the end."""
-        head = self._part(entry.offset, _LOCAL.size)
-        signature, *_, name_length, more_length = _LOCAL.unpack(head)
-        begin = entry.offset + _LOCAL.size + name_length + more_length
-        if signature != b"PK\x03\x04" or begin + entry.packed > self._length:
-            raise self._broken(f"the entry {entry.name!r} is not where the list places it")
-        packed = _Packed(self._stream, begin, entry.packed)
+        at, head = entry.header_offset, b""
+        if 0 <= at < self._length:
+            self._stream.seek(at)
+            head = self._stream.read(_LOCAL.size)
+        signature, name_length, more_length = _LOCAL.unpack(head.ljust(_LOCAL.size))
+        begin = at + _LOCAL.size + name_length + more_length
+        if signature != b"PK\x03\x04" or begin + entry.compress_size > self._length:
+            raise self.broken(entry, "is not where the list places it")
+        packed = _Packed(self._stream, begin, entry.compress_size)
         yield _Unpacked(self._unpacker(packed, entry), entry, self)  # type: ignore[misc]
 
-    def read(self, entry: ArchiveEntry, limit: int) -> bytes:
+    def read(self, entry: ZipInfo, limit: int) -> bytes:
         """A whole small entry."""
-        if entry.size > limit:
-            raise self._fault(
-                "FIL-004", f"the entry {entry.name!r} has more than {limit // 1024**2} MiB."
+        if entry.file_size > limit:
+            raise self.fault(
+                "FIL-004", f"the entry {entry.filename!r} has more than {limit // 1024**2} MiB."
             )
         with self.open(entry) as stream:
             data = bytearray()
@@ -120,73 +91,8 @@ class Archive:
                 data += piece
         return bytes(data)
 
-    # --- the list of entries
-
-    def _end(self) -> tuple[int, int, int]:
-        """The number of entries, the size of their list, and where it begins."""
-        tail_at = max(0, self._length - _END.size - _FULL16)
-        tail = self._part(tail_at, self._length - tail_at)
-        found = tail.rfind(b"PK\x05\x06")
-        if found < 0 or found + _END.size > len(tail):
-            raise self._broken("its list of entries is missing")
-        _, disk, first, here, count, size, at, _ = _END.unpack_from(tail, found)
-        if (disk, first) not in ((0, 0), (_FULL16, _FULL16)) or here != count:
-            raise self._fault("FIL-002", "is one of several parts of a ZIP archive.")
-        if count == _FULL16 or _FULL32 in (size, at):
-            count, size, at = self._end64(tail_at + found)
-        if count > MAX_ENTRIES:
-            raise self._fault("FIL-004", f"has more than {MAX_ENTRIES:,} entries.")
-        if at + size > tail_at + found:
-            raise self._broken("its list of entries is not at the place it names")
-        return count, size, at
-
-    def _end64(self, end: int) -> tuple[int, int, int]:
-        signature, _, at, _ = _LOCATOR64.unpack(self._part(end - _LOCATOR64.size, _LOCATOR64.size))
-        if signature != b"PK\x06\x07":
-            raise self._broken("its list of entries is missing")
-        signature, *_, count, size, begin = _END64.unpack(self._part(at, _END64.size))
-        if signature != b"PK\x06\x06":
-            raise self._broken("its list of entries is missing")
-        return count, size, begin
-
-    def _entry(self, at: int, end: int) -> tuple[ArchiveEntry, int]:
-        """The entry that is listed there, and where the next one is."""
-        if at + _ENTRY.size > end:
-            raise self._broken("its list of entries is shorter than it states")
-        fields = _ENTRY.unpack(self._listed(at, _ENTRY.size))
-        signature, _, _, flags, method, _, _, crc, packed, size, names, more, note, *_ = fields
-        offset = fields[-1]
-        after = at + _ENTRY.size + names + more + note
-        if signature != b"PK\x01\x02" or after > end:
-            raise self._broken("its list of entries is damaged")
-        rest = self._listed(at + _ENTRY.size, names + more)
-        try:
-            name = rest[:names].decode("utf-8" if flags & 0x800 else "cp437")
-        except UnicodeDecodeError:
-            raise self._fault("FIL-002", "the name of an entry is not UTF-8.") from None
-        size, packed, offset = self._wide(rest[names:], size, packed, offset)
-        entry = ArchiveEntry(name, method, crc, packed, size, offset)
-        self._check(entry, flags)
-        return entry, after
-
-    def _wide(self, more: bytes, *numbers: int) -> list[int]:
-        """Sizes and offset; those that don't fit are in a separate field."""
-        if _FULL32 not in numbers:
-            return list(numbers)
-        at = 0
-        while at + 4 <= len(more):
-            kind, length = _FIELD.unpack_from(more, at)
-            if kind == 1:
-                field = io.BytesIO(more[at + 4 : at + 4 + length])
-                return [
-                    int.from_bytes(field.read(8), "little") if number == _FULL32 else number
-                    for number in numbers
-                ]
-            at += 4 + length
-        raise self._broken("the size of an entry is missing")
-
-    def _check(self, entry: ArchiveEntry, flags: int) -> None:
-        name = entry.name
+    def _check(self, entry: ZipInfo) -> None:
+        name = entry.orig_filename
         parts = name.split("/")
         if (
             not name
@@ -197,64 +103,43 @@ class Archive:
             or name.startswith("/")
             or name[1:2] == ":"
         ):
-            raise self._fault(
+            raise self.fault(
                 "FIL-002", f"an entry is named {name[:80]!r}, which isn't a plain relative path."
             )
-        if flags & 0x2041:
-            raise self._fault(
+        if entry.flag_bits & 0x2041:
+            raise self.fault(
                 "FIL-002", f"the entry {name!r} is encrypted.", "Save it without a password."
             )
-        if entry.method not in (STORED, DEFLATE, ZSTANDARD):
-            raise self._fault(
+        if entry.compress_type not in (STORED, DEFLATE, ZSTANDARD):
+            raise self.fault(
                 "FIL-002",
-                f"the entry {name!r} is packed by method {entry.method}.",
+                f"the entry {name!r} is packed by method {entry.compress_type}.",
                 "Pack it again with Deflate, or with Zstandard (method 93).",
             )
-        if entry.size > MAX_ENTRY:
-            raise self._fault(
+        if entry.file_size > MAX_ENTRY:
+            raise self.fault(
                 "FIL-004", f"the entry {name!r} has more than {MAX_ENTRY // 1024**3} GiB."
             )
-        if entry.size > FREE and entry.size > MAX_RATIO * max(1, entry.packed):
-            raise self._fault(
+        packed = max(1, entry.compress_size)
+        if entry.file_size > FREE and entry.file_size > MAX_RATIO * packed:
+            raise self.fault(
                 "FIL-004",
-                f"the entry {name!r} unpacks to {entry.size // max(1, entry.packed):,} times its"
-                " size, as in a ZIP bomb.",
+                f"the entry {name!r} unpacks to {entry.file_size // packed:,} times its size, as in"
+                " a ZIP bomb.",
             )
 
-    # --- bytes
-
-    def _listed(self, at: int, size: int) -> bytes:
-        """A part of the list of entries, read in large pieces: between two entries the stream is
-        elsewhere, in the data.
-        """
-        begin = at - self._window_at
-        if begin < 0 or begin + size > len(self._window):
-            end = self._at + self._directory
-            self._window = self._part(at, max(size, min(WINDOW, end - at)))
-            self._window_at, begin = at, 0
-        return self._window[begin : begin + size]
-
-    def _part(self, at: int, size: int) -> bytes:
-        if at < 0 or size < 0 or at + size > self._length:
-            raise self._broken("it ends too early")
-        self._stream.seek(at)
-        data = self._stream.read(size)
-        if len(data) != size:
-            raise self._broken("it ends too early")
-        return data
-
-    def _unpacker(self, packed: _Packed, entry: ArchiveEntry) -> Any:
-        if entry.method == STORED:
+    def _unpacker(self, packed: _Packed, entry: ZipInfo) -> Any:
+        if entry.compress_type == STORED:
             return packed
-        if entry.method == DEFLATE:
+        if entry.compress_type == DEFLATE:
             return _Inflated(packed)
         try:
             import zstandard  # an optional extra
         except ImportError:
-            raise self._fault(
+            raise self.fault(
                 "FIL-001",
-                f"the entry {entry.name!r} is packed with Zstandard, which needs a package that is"
-                " not installed.",
+                f"the entry {entry.filename!r} is packed with Zstandard, which needs a package that"
+                " is not installed.",
                 f"Run: {install_hint('inspect')}",
             ) from None
         return zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(
@@ -262,19 +147,34 @@ class Archive:
             read_across_frames=True,
         )
 
-    def broken(self, entry: ArchiveEntry, what: str) -> InputError:
+    def broken(self, entry: ZipInfo, what: str) -> InputError:
         """The error for an entry whose bytes are not what the list states."""
-        return self._broken(f"the entry {entry.name!r} {what}")
+        return self._broken(f"the entry {entry.filename!r} {what}")
 
     def _broken(self, what: str) -> InputError:
-        return self._fault(
+        return self.fault(
             "FIL-002",
             f"is a damaged ZIP archive: {what}.",
             "The file may be cut off, or still being written. Copy it again.",
         )
 
-    def _fault(self, code: str, message: str, fix: str = "") -> InputError:
+    def fault(self, code: str, message: str, fix: str = "") -> InputError:
+        """An error of this archive."""
         return InputError(code, message, where=self._path, fix=fix)
+
+
+class _ListStream:
+    """What the list of entries is read from; one that is too long is refused before it is read."""
+
+    def __init__(self, stream: IO[bytes], archive: Archive) -> None:
+        self.seek, self.tell = stream.seek, stream.tell
+        self._stream, self._archive = stream, archive
+
+    def read(self, size: int = -1) -> bytes:
+        if size > MAX_LIST:
+            most = f"{MAX_LIST // 1024**2} MiB"
+            raise self._archive.fault("FIL-004", f"its list of entries has more than {most}.")
+        return self._stream.read(size)
 
 
 class _Packed:
@@ -308,9 +208,9 @@ class _Inflated:
 class _Unpacked:
     """The bytes of an entry, counted and checksummed as they are read."""
 
-    def __init__(self, source: Any, entry: ArchiveEntry, archive: Archive) -> None:
+    def __init__(self, source: Any, entry: ZipInfo, archive: Archive) -> None:
         self._source, self._entry, self._archive = source, entry, archive
-        self._left, self._crc = entry.size, 0
+        self._left, self._crc = entry.file_size, 0
 
     def read(self, size: int = -1) -> bytes:
         wanted = self._left if size < 0 else min(size, self._left)
@@ -326,7 +226,7 @@ class _Unpacked:
         if not self._left:
             if self._piece(1):
                 raise self._archive.broken(self._entry, "is longer than it states")
-            if self._crc != self._entry.crc:
+            if self._crc != self._entry.CRC:
                 raise self._archive.broken(self._entry, "does not have the checksum it states")
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
+from zipfile import ZipInfo
 
 from assay.errors import InputError, NotEnoughEvidence, count
-from assay.files.archives import Archive, ArchiveEntry, open_archive
+from assay.files.archives import Archive, open_archive
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json
 from assay.importers.head import Head
@@ -80,13 +81,13 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
     """The parts of an `.eval` archive."""
     with open_archive(path) as archive:
         headers = {}
-        chunks: dict[str, dict[int, ArchiveEntry]] = {}
+        chunks: dict[str, dict[int, ZipInfo]] = {}
         live = 0
-        for entry in archive.entries(superseded=True):
+        for entry in archive.entries():
             live += 1
-            if entry.name in _HEADERS:
-                headers[entry.name] = entry
-            elif found := _CHUNK.fullmatch(entry.name):
+            if entry.filename in _HEADERS:
+                headers[entry.filename] = entry
+            elif found := _CHUNK.fullmatch(entry.filename):
                 chunks.setdefault(found[1], {})[int(found[2])] = entry
         if live < archive.count:
             tally.dropped["superseded_entries"] += archive.count - live
@@ -97,22 +98,22 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
                 "is a ZIP archive without a header.json, so it is not a log of inspect_ai.",
                 where=path,
             )
-        header = loads(archive.read(header_entry, MAX_LINE), f"{path}/{header_entry.name}")
+        header = loads(archive.read(header_entry, MAX_LINE), f"{path}/{header_entry.filename}")
         if not isinstance(header, dict):
-            raise InputError("FIL-006", f"{header_entry.name} is not an object.", where=path)
+            raise InputError("FIL-006", f"{header_entry.filename} is not an object.", where=path)
         yield from header.items()
-        for entry in archive.entries(superseded=True):
-            if _SAMPLE.fullmatch(entry.name):
-                sample = _sample(archive, entry, f"{path}/{entry.name}")
-                texts = chunks.get(entry.name.removesuffix("/sample.json"))
+        for entry in archive.entries():
+            if _SAMPLE.fullmatch(entry.filename):
+                sample = _sample(archive, entry, f"{path}/{entry.filename}")
+                texts = chunks.get(entry.filename.removesuffix("/sample.json"))
                 if texts and isinstance(sample, dict):
                     sample["attachments"] = _texts(archive, texts, attached(sample), path)
                 yield "sample", sample
 
 
-def _sample(archive: Archive, entry: ArchiveEntry, where: str) -> Any:
+def _sample(archive: Archive, entry: ZipInfo, where: str) -> Any:
     """One sample of an archive; of a large one, without the parts that nothing here looks at."""
-    if entry.size < _SMALL:
+    if entry.file_size < _SMALL:
         return loads(archive.read(entry, _SMALL), where)
     sample: dict[str, Any] = {}
     texts: dict[str, Any] = {}
@@ -134,7 +135,7 @@ def _sample(archive: Archive, entry: ArchiveEntry, where: str) -> Any:
 
 
 def _texts(
-    archive: Archive, chunks: dict[int, ArchiveEntry], names: set[str], path: str
+    archive: Archive, chunks: dict[int, ZipInfo], names: set[str], path: str
 ) -> dict[str, Any]:
     """The texts of a sample that is kept in several entries, by their numbers."""
     made: dict[str, Any] = {}
@@ -143,7 +144,7 @@ def _texts(
         numbers = [int(name) for name in names if name.isdecimal() and len(name) < 10]
         mine = [n for n in numbers if n >= start and (last is None or n < last)]
         if mine:
-            where = f"{path}/{entry.name}"
+            where = f"{path}/{entry.filename}"
             listed = shaped(loads(archive.read(entry, MAX_LINE), where), list, "the entry", where)
             made |= {str(n): listed[n - start] for n in mine if n - start < len(listed)}
     return made
