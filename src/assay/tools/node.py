@@ -136,8 +136,8 @@ def _read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules) -> 
         return StoredEntry(path, moment, None, "IDX-004 is not an object")
     entry = read_form(tree)
     if entry is None:
-        wrong = "does not have the published form of an entry"
-        return StoredEntry(path, moment, None, f"{wrong}: {schema_faults(upgrade(tree))[0]}")
+        form = "does not have the published form of an entry"
+        return StoredEntry(path, moment, None, f"{form}: {schema_faults(upgrade(tree))[0]}")
     again = None
     try:
         again = recomputed(entry, rules)
