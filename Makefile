@@ -8,8 +8,9 @@ PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check --no-co
 
 DEMO := .[charts,flowmcp,terminal]
 
-# uv installs in a fraction of pip's time. Where it reaches no index (it doesn't read pip's settings), pip installs and says what is wrong.
-install_into = { $(BIN)/uv pip install --quiet --system-certs --python $(1)/python $(2) 2>/dev/null || $(1)/$(PIP_INSTALL) $(2); }
+# uv installs in a fraction of pip's time, and without asking an index where all of it was installed before: the versions are pinned, and asking can mean to download and build again.
+# Where it reaches no index (it doesn't read pip's settings), pip installs and says what is wrong.
+install_into = { for source in --offline --system-certs; do $(BIN)/uv pip install --quiet $$source --python $(1)/python $(2) 2>/dev/null && break; done || $(1)/$(PIP_INSTALL) $(2); }
 install = $(call install_into,$(BIN),$(1))
 
 # Our own source is compiled when it is installed: many of its processes are short, and some may not write. Other modules are compiled when they are first imported.
@@ -21,7 +22,7 @@ SYSTEM_PACKAGES := chromium-headless-shell bubblewrap git shellcheck default-jre
 
 PEERS := .venv-peers
 
-.PHONY: demo test test-peers check lint types docs site screenshots system-packages campaign bench constraints publish clean
+.PHONY: demo test suite test-peers check lint types docs site screenshots system-packages campaign bench constraints publish clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
@@ -61,10 +62,12 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	@$(BIN)/mypy --num-workers auto || { [ $$? -eq 2 ] && echo "mypy's workers did not start in time; checking again in one process" && $(BIN)/mypy; }
 
-test: $(VENV)/.dev system-packages check
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+test: check suite
 	@$(BIN)/assay versions --check
 	@$(BIN)/assay library check
+
+suite: $(VENV)/.dev system-packages
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Other evaluation tools, in an environment of their own; those from npm only where there is npm. Nothing else needs them: recorded outputs serve `make test`.
 $(PEERS)/.installed: tests/peers/requirements.txt tests/peers/without_dependencies.txt tests/peers/constraints.txt tests/peers/package.json | $(VENV)/.core
