@@ -408,6 +408,11 @@ def test_labels_without_verdicts_take_them_from_the_judgements(assay: Any, tmp_p
     refused = assay("judge", "calibrate", "--labels", bare)
     assert refused.code == 3
     assert "`assay judge calibrate --judgements FILE` takes verdicts from there" in refused.err
+    assert "name one with --criterion" in refused.err
+    other = write(tmp_path / "other.jsonl", [{**row, "id": f"q-{row['id']}"} for row in rows])
+    unknown = assay("judge", "calibrate", "--labels", other, "--judgements", "judgements.json")
+    assert (unknown.code, "`judge` is missing" in unknown.err) == (3, False)
+    assert "the judge was not asked about this item. Its ids are like '0'." in unknown.err
     document["items"] += [{**item, "criterion": "hard"} for item in document["items"]]
     (tmp_path / "judgements.json").write_text(json.dumps(document))
     several = assay("judge", "calibrate", "--labels", bare, *given)

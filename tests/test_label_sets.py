@@ -26,7 +26,7 @@ from assay.archive.label_sets import (
     side_order,
 )
 from assay.archive.labels import counted, label_draft, labels_of_set
-from assay.errors import AssayError, NotEnoughEvidence, UsageError
+from assay.errors import AssayError, NotEnoughEvidence, ShelfError, UsageError
 from assay.judging.calibration import calibrate
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import rubric_name
@@ -84,6 +84,19 @@ def test_a_set_by_the_judges_rubric_is_refused_if_that_has_changed(ledger: Ledge
     made = make_set(ledger, Shelf(), evaluation, None, named, project="default")
     assert made.rubric is not None
     assert made.rubric.id == rubric_name(RUBRIC)
+
+
+def test_a_judges_rubric_that_is_a_file_has_to_be_named(ledger: Ledger) -> None:
+    runs = judged(6)
+    for one in runs:
+        for score in one["scores"].values():
+            if (score.get("source") or {}).get("rubric"):
+                score["source"]["rubric"] = "tariff@1+a63946e5beb9"
+    evaluation = stored(ledger, runs, "own")
+    with pytest.raises(UsageError, match=r"tariff@1\+a63946e5beb9, which is not .*--rubric"):
+        make_set(ledger, Shelf(), evaluation, None, SetRequest(), project="default")
+    with pytest.raises(ShelfError, match="nobody"):
+        make_set(ledger, Shelf(), evaluation, None, SetRequest(rubric="nobody"), project="default")
 
 
 def test_the_same_seed_draws_the_same_set_and_it_is_stored_once(ledger: Ledger) -> None:

@@ -134,9 +134,18 @@ def _named(stored: StoredEvaluation) -> LabelledEvaluation:
 
 
 def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
-    name = request.rubric or _usual_rubric(shelf, pool)
-    rubric = shelf.rubric(name)
     judged = next((by for by, _ in pool.rubrics.most_common(1)), "")
+    name = request.rubric or judged.partition("+")[0] or _profile_rubric(shelf, pool)
+    try:
+        rubric = shelf.rubric(name)
+    except ShelfError as error:
+        if request.rubric or not judged:
+            raise
+        raise UsageError(
+            "CLI-001",
+            f"the judge scored by the rubric {judged}, which is not in the library.",
+            fix="Give its file with --rubric.",
+        ) from error
     if not request.rubric and "+" in judged and judged != rubric_name(rubric):
         raise UsageError(
             "CLI-001",
@@ -171,12 +180,8 @@ def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
     )
 
 
-def _usual_rubric(shelf: Shelf, pool: LabelPool) -> str:
-    """The rubric that the judge of these runs scored by; else that of their profile, or of its
-    family.
-    """
-    for name, _ in pool.rubrics.most_common(1):
-        return name.partition("+")[0]
+def _profile_rubric(shelf: Shelf, pool: LabelPool) -> str:
+    """The rubric that the profile of these runs names, or that of its family."""
     for name, _ in pool.profiles.most_common(1):
         with suppress(ShelfError):  # the profile may be in a folder that isn't on this shelf
             profile = shelf.profile(name)

@@ -113,7 +113,7 @@ def _labels(
         tree = document.tree
         if isinstance(tree, dict) and "judge" not in tree and str(tree.get("id")) in verdicts:
             tree = {**tree, "judge": verdicts[str(tree.get("id"))]}
-        faults = list(_problems(tree, seen))
+        faults = list(_problems(tree, seen, verdicts))
         if not faults:
             row = Label(*(tree.get(key) for key in Label._fields))
             row = row._replace(id=str(row.id), raters=_names(row.raters))
@@ -153,7 +153,9 @@ def _mixed(row: Label, kinds: list[str]) -> Iterator[Fault]:
             yield _fault(key, f"{message} on one scale.{hint}")
 
 
-def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
+def _problems(
+    tree: Any, seen: Mapping[str, int | None], verdicts: Mapping[str, Any]
+) -> Iterator[Fault]:
     if not isinstance(tree, dict):
         yield _fault("", 'must be an object {"id", "human", "judge"}.')
         return
@@ -166,11 +168,15 @@ def _problems(tree: Any, seen: Mapping[str, int | None]) -> Iterator[Fault]:
         message = f"the id '{name}' appears twice{first}."
         yield _fault("id", message, "One row for each item.", "FIL-007")
     for key, absent in ABSENT.items():
-        if key not in tree:
+        if key == "judge" and key not in tree and verdicts:
+            known = f"Its ids are like '{next(iter(verdicts))}'."
+            yield _fault("id", "the judge was not asked about this item.", known)
+        elif key not in tree:
             near = near_miss(key, [other for other in tree if other not in Label._fields])
             fix = f"Write null for {absent}."
             if key == "judge":
-                fix += " `assay judge calibrate --judgements FILE` takes verdicts from there."
+                fix += " `assay judge calibrate --judgements FILE` takes verdicts from there; if"
+                fix += " they are on several criteria, name one with --criterion."
             yield _fault(key, f"`{key}` is missing.{near}", fix)
         elif not kind_of(tree[key]) and tree[key] is not None:
             message = "must be a number of sensible size, a text, true, false or null."
