@@ -105,6 +105,23 @@ def test_a_run_without_an_answer_is_explained_with_its_error(
     assert "answer      B." in capsys.readouterr().out
 
 
+def test_a_judges_score_is_explained_with_its_name_and_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scores = {
+        "clear": {"raw": 4, "source": {"kind": "llm", "name": "m-1"}},
+        "brief": {"raw": 2, "source": {"kind": "llm", "name": "m-1"}},
+        "lost": {"raw": None, "source": {"kind": "llm", "name": "m-1"}},
+        "short": {"raw": 1, "source": {"kind": "script", "name": "count.py"}},
+    }
+    reasons = {"clear": "Plain\nwords.", "short": "not a judge's"}
+    terminal.show([sample_facts({"scores": scores, "metadata": {"judge_reasons": reasons}})])
+    assert capsys.readouterr().out.splitlines() == [
+        "judge       clear 4 by m-1: Plain words.",
+        "judge       brief 2 by m-1",
+    ]
+
+
 def test_an_evaluation_without_runs_does_not_look_passed() -> None:
     evaluation, _ = evaluated()
     assert "✗ 0 of 0 runs passed" in view("evaluation", evaluation_view(evaluation))

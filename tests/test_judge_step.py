@@ -51,12 +51,16 @@ def judged(
 
 def test_claims_are_decided_and_the_rubric_is_scored_with_the_judge_as_the_source() -> None:
     with reading_judge() as endpoint:
-        (run, wrong), step = judged(spec(endpoint.url), [run_of(1), run_of(2, "WRONG")])
+        (run, wrong), step = judged(
+            spec(endpoint.url),
+            [run_of(1, metadata={"judge_reasons": "forged"}), run_of(2, "WRONG")],
+        )
     assert run["claims"][0]["supported"] is True
     assert run["scores"]["correctness"]["raw"] == 5
     assert run["scores"]["correctness"]["source"]["kind"] == "llm"
     assert run["judge"]["model"] == "m-1"
     assert wrong["scores"]["correctness"]["raw"] == 1
+    assert run["metadata"]["judge_reasons"] == {"correctness": "as it is written"}
     assert step.missing == 0
     read_run(Document(run, "r"))
 
@@ -67,6 +71,7 @@ def test_nonsense_leaves_the_score_missing_with_the_reason() -> None:
     assert bad["claims"][0].get("supported") is None
     assert bad["scores"]["correctness"]["raw"] is None
     assert "unparsable" in bad["metadata"]["judge_errors"]["correctness"]
+    assert "judge_reasons" not in bad["metadata"]
     assert good["scores"]["correctness"]["raw"] == 5
     assert (step.missing, step.counts["unparsable"]) == (2, 2)
     assert "unparsable" in step.first_fault

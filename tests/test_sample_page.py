@@ -285,3 +285,16 @@ def test_two_hundred_criteria_fit_on_a_page() -> None:
     found = grade_section(grade, "/charts/grades/x").__html__()
     assert len(found) < 90_000
     assert "The 100 of 200 criteria that lost the most points." in found
+
+
+def test_a_judges_score_shows_its_name_and_reason() -> None:
+    source = {"kind": "llm", "name": "m-1"}
+    item = {"name": "clear", "norm": 0.75, "raw_score": 4, "contribution": 75, "maximum": 100}
+    grade = {"grade": "C", "policy": "p@1", "weighted_score": 75}
+    given = {**grade, "criteria": [{**item, "source": source}]}
+    found = grade_section(given, run={"metadata": {"judge_reasons": {"clear": "<b>Plain."}}})
+    assert "4 by m-1: &lt;b&gt;Plain." in found.__html__()
+    for metadata in (None, [], {"judge_reasons": "x"}, {"judge_reasons": {"clear": 1}}):
+        assert "4 by m-1</td>" in grade_section(given, run={"metadata": metadata}).__html__()
+    measured = grade_section({**grade, "criteria": [item]}, run={"metadata": {}}).__html__()
+    assert "m-1" not in measured

@@ -20,7 +20,7 @@ from assay import exact
 from assay.errors import InputError
 from assay.judging.client import JudgeAnswer
 from assay.judging.items import JudgedItem
-from assay.judging.questions import Example, Question, RubricQuestion
+from assay.judging.questions import LONGEST_REASON, Example, Question, RubricQuestion
 from assay.scoring.rubric import Rubric, RubricCriterion
 
 T = TypeVar("T")
@@ -57,6 +57,13 @@ class Judged(NamedTuple):
     """
     run: str | None = None
     """The digest of the run, where the item is one."""
+
+    @property
+    def reason(self) -> str:
+        """Why the judge gave the score; with several samples, every reason once."""
+        if self.raw is None:
+            return ""
+        return " / ".join({answer.reason[:LONGEST_REASON]: None for answer in self.answers})
 
     def shown(self) -> dict[str, Any]:
         """As it appears in `assay.judgements/1`."""
@@ -288,6 +295,11 @@ def scored_runs(
             }
             if one.disagreement is not None and one.raw is not None:
                 scores[one.criterion]["disagreement"] = one.disagreement
+        reasons = {one.criterion: one.reason for one in by_item.get(item.id, ()) if one.reason}
+        if reasons:
+            metadata = tree.setdefault("metadata", {})
+            before = metadata.get("judge_reasons")
+            metadata["judge_reasons"] = {**(before if isinstance(before, dict) else {}), **reasons}
         tree["judge"] = judge
         runs.append(tree)
     return runs

@@ -217,10 +217,15 @@ def _points(result: Result, chart: Figure) -> Section:
     )
 
 
-def raw_score(item: Result, most: int) -> str:
-    """The score of a criterion on its own scale, or why there is none."""
+def raw_score(item: Result, most: int, why: str = "") -> str:
+    """The score of a criterion on its own scale, with the judge that gave it and its reason, or why
+    there is none.
+    """
     if item.get("raw_score") is not None:
-        return shown(item["raw_score"])
+        source = item.get("source") or {}
+        judge = f" by {clip(source.get('name'), 100)}" if source.get("kind") == "llm" else ""
+        reason = f": {clip(why, most)}" if judge and why else ""
+        return phrase(shown(item["raw_score"]), judge, reason)
     return phrase(
         "none, counts as 0: ", coded(clip(item.get("missing"), most, absent_as=NO_REASON))
     )

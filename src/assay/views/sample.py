@@ -51,7 +51,7 @@ from assay.views.pieces import (
     strong,
     verdict,
 )
-from assay.views.samples import ANSWERS, QUESTIONS, SampleRun
+from assay.views.samples import ANSWERS, QUESTIONS, SampleRun, judge_reason
 from assay.views.times import duration
 from assay.views.values import Room, ValueView, pointer
 from assay.views.word_diff import marked, shortened, word_diff
@@ -189,9 +189,9 @@ def repeats(runs: Sequence[SampleRun], current: str, addresses: Sequence[str]) -
 # --- the grade
 
 
-def grade_section(result: Result, url: str = "") -> Section:
+def grade_section(result: Result, url: str = "", run: Result | None = None) -> Section:
     """Gates, criteria with bars, and what would change the grade; numbers and sentences are
-    folded.
+    folded. The run has a judge's reasons.
     """
     made = {part.id: part for part in grade_sections(result, url=url)}
     few = len(result.get("criteria") or ()) <= CHARTED
@@ -199,7 +199,7 @@ def grade_section(result: Result, url: str = "") -> Section:
     return section(
         "Grade",
         made["gates"],
-        _criteria(result),
+        _criteria(result, (run or {}).get("metadata")),
         made["change"],
         Details("Why, in sentences", [made["why"]]),
         charts if few else "",
@@ -207,7 +207,7 @@ def grade_section(result: Result, url: str = "") -> Section:
     )
 
 
-def _criteria(result: Result) -> Section:
+def _criteria(result: Result, metadata: object) -> Section:
     """Each criterion as a bar with its floor; those that lost the most points come first."""
     criteria = sorted(result.get("criteria") or (), key=lost_points, reverse=True)
     rows = []
@@ -221,7 +221,7 @@ def _criteria(result: Result) -> Section:
                 phrase(
                     points(item.get("contribution")), small(" of ", points(item.get("maximum")))
                 ),
-                raw_score(item, 200),
+                raw_score(item, 600, judge_reason(metadata, str(item.get("name")))),
                 floor_of(item),
             ]
         )

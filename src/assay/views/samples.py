@@ -292,6 +292,13 @@ def sample_title(metadata: Any) -> str:
     return " ".join(found[:MAX_TITLE].split()) if isinstance(found, str) else ""
 
 
+def judge_reason(metadata: Any, criterion: str) -> str:
+    """Why a judge gave a run its score on a criterion; empty if the run doesn't state it."""
+    reasons = metadata.get("judge_reasons") if isinstance(metadata, Mapping) else None
+    found = reasons.get(criterion) if isinstance(reasons, Mapping) else None
+    return " ".join(found[:MAX_TEXT].split()) if isinstance(found, str) else ""
+
+
 def answer_text(evidence: SampleEvidence, *, most: int = MAX_TEXT) -> str:
     """What a run answered; where it answered nothing, how it ended."""
     if evidence.outputs:

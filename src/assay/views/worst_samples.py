@@ -6,7 +6,7 @@ a terminal, and in a pull-request comment, where every text of a run is in a cod
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -20,6 +20,7 @@ from assay.views.samples import (
     QUESTIONS,
     SampleEvidence,
     answer_text,
+    judge_reason,
     main_text,
     sample_evidence,
     sample_grade,
@@ -108,8 +109,8 @@ def worst_facts(one: WorstSample) -> Facts:
 
 
 def sample_facts(run: Mapping[str, Any]) -> Facts:
-    """What a run was asked, what it answered or why not, what was expected, and why a scorer gave
-    no result, each in short.
+    """What a run was asked, what it answered or why not, what was expected, why a scorer gave no
+    result, and what a judge gave and why, each in short.
     """
     evidence = SampleEvidence(
         status=str(run.get("status") or ""),
@@ -127,7 +128,17 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
     errors = metadata.get("scorer_errors")
     if isinstance(errors, Mapping):
         facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
+    facts += [("judge", text) for text in _judged(run, metadata)]
     return Facts([(label, clip(_flat(text), SHORT) if text else "") for label, text in facts])
+
+
+def _judged(run: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Each score that a judge gave, with its reason."""
+    for name, score in (run.get("scores") or {}).items():
+        source = score.get("source") or {}
+        if source.get("kind") == "llm" and score.get("raw") is not None:
+            reason = judge_reason(metadata, name)
+            yield f"{name} {score['raw']} by {source.get('name')}{': ' if reason else ''}{reason}"
 
 
 def worst_samples(worst: Sequence[WorstSample]) -> str:

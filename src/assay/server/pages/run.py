@@ -149,7 +149,7 @@ def _page(
         sections += [*grounding(run, digest), *tool_calls(run, digest)]
     sections += timeline(run, result, url)
     if result is not None:
-        sections.append(grade_section(result, url))
+        sections.append(grade_section(result, url, run))
     if run is not None:
         sections.append(_people(services, project, digest, context))
         sections += elsewhere(services, project, graded_run, run, context)
