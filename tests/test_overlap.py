@@ -340,6 +340,15 @@ def test_the_least_pass_rate_is_a_rule_and_counts_new_and_lost_samples(grader: G
         assert not made.overrides[0].eases
 
 
+def test_new_samples_that_pass_do_not_lift_the_pass_rate_of_the_others(grader: Grader) -> None:
+    some = [run(name, passed=name != NAMES[0]) for name in NAMES]
+    grown = [run(name, version="2", passed=name != NAMES[0]) for name in NAMES]
+    grown += [run(f"new-{number}", version="2") for number in range(N)]
+    found = decided(grader, grown, some, Bars(min_pass_rate=0.98))
+    assert found.outcome == "reject"
+    assert f"without passes that only the candidate has: {N - 1} of {N} passed" in found.reason
+
+
 def test_a_margin_is_shown_and_marks_the_policy(grader: Grader) -> None:
     candidate, baseline = runs(NAMES, score=0.885), runs(NAMES)
     assert decided(grader, candidate, baseline).outcome == "reject"

@@ -728,6 +728,30 @@ def test_gates_that_the_baseline_lacks_evidence_for_do_not_offset_failures_of_ot
             assert "fails a gate in 2 of 32 samples, the baseline for certain in 1" in found.reason
 
 
+def test_good_samples_of_the_candidates_own_dilute_nothing_that_the_baseline_lacks() -> None:
+    own = [card(index, norm=1) for index in range(100, 108)]
+    lower, unscored, failed, open_gate = (copy.deepcopy(BASELINE) for _ in range(4))
+    for index, row in enumerate(lower):
+        row["criteria"][0]["raw_score"] -= Decimal(5 + index % 2) / 100
+        unscored[index]["criteria"][1] |= {"raw_score": None, "missing": "nobody scored it"}
+    for row in (*lower, *own):
+        row["criteria"][1]["raw_score"] = 1 if row in lower else 5
+    open_gate[0]["hard_gates"]["looks_right"] = None
+    for row in failed[:2]:
+        row["hard_gates"]["looks_right"] = False
+    for candidate, before, rule, changes in (
+        (lower, unscored, "score_non_inferiority", {"margin": 23.5}),
+        (failed, open_gate, "gate_failure_rate", {"gate_failure_increase": (1, 17)}),
+    ):
+        rules = RULES._replace(**changes)
+        for more in ([], own):
+            sides = made([*candidate, *more], "candidate"), made(before, "baseline")
+            found = decide_sides(*sides, rules, GRADER, terms=Terms())
+            held = next(one for one in found.rules if one.id == rule)
+            assert (held.holds, held.violated) == (False, False)
+            assert "Evaluate the baseline again" in held.reason
+
+
 def test_gates_that_an_unpaired_baseline_lacks_evidence_for_do_not_offset_failures() -> None:
     def rows(*gates: dict[str, bool | None]) -> list[dict[str, Any]]:
         changed = copy.deepcopy(BASELINE)

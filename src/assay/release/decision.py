@@ -219,7 +219,7 @@ def unpaired_decision(
         candidate,
         baseline,
         unscored_runs(candidate, baseline),
-        comparison,
+        low := comparison.difference.low,
         strata,
         rules,
         certain=certain,
@@ -252,7 +252,7 @@ def unpaired_decision(
     advice = "Compare on the same samples: a paired comparison sees far smaller differences."
     nothing = MissingSamples(candidate=[], baseline=[], quarantined=[])
     return decision(
-        Promotion(outcome, reason, results, comparison, None, nothing, (), 0, (advice,)),
+        Promotion(outcome, reason, results, comparison, low, None, nothing, (), 0, (advice,)),
         candidate,
         baseline,
         rules,

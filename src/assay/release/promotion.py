@@ -28,6 +28,7 @@ from assay.errors import count
 from assay.exact import NORM_ONE
 from assay.records.decision import MissingSamples, Outcome, RuleResult
 from assay.release.advice import Seen, decidable_margin, would_change
+from assay.release.own_samples import with_worst_alone
 from assay.release.pair_tally import tally_of
 from assay.release.pairs import Pair
 from assay.release.policy import ReleaseRules
@@ -44,6 +45,8 @@ from assay.release.sides import Row
 from assay.release.tally import MAX_MISSING, ComparedSides, PairTally, ScoreTally
 from assay.stats.comparison import Comparison
 
+ALONE = "on the baseline's samples alone"
+
 
 class Promotion(NamedTuple):
     """The outcome with its rules and numbers."""
@@ -52,6 +55,10 @@ class Promotion(NamedTuple):
     reason: str
     rules: tuple[RuleResult, ...]
     comparison: Comparison
+    lowest: float | None
+    """The lowest of the lower ends of the difference, with and without samples that only the
+    candidate has.
+    """
     adjusted_difference: float | None
     missing: MissingSamples
     pairs: tuple[Pair, ...]
@@ -112,12 +119,16 @@ def promote_tally(
     )
     comparison = whole.scores.compare(rules)
     adjusted = adjusted_difference(whole, shrinkage) if tally.n_paired else None
+    compared = [comparison]
     score_rule = _score_rule(whole, comparison, adjusted, rules)
     if known is not None:
-        alone = _score_rule(
-            known, known.scores.compare(rules), adjusted_difference(known, shrinkage), rules
-        )
-        score_rule = _worse_rule(score_rule, alone)
+        compared.append(known.scores.compare(rules))
+        alone = _score_rule(known, compared[1], adjusted_difference(known, shrinkage), rules)
+        score_rule = _worse_rule(score_rule, alone, ALONE)
+        for number, some in with_worst_alone(whole.scores, known.scores, rules):
+            compared.append(some.compare(rules))
+            rule = _score_rule(whole._replace(scores=some), compared[-1], adjusted, rules)
+            score_rule = _worse_rule(score_rule, rule, with_only(number, n - known.n))
     results: tuple[RuleResult, ...] = (
         gate_failures(tally.gates, n, rules, known=(known or whole).n, without_gates=without_gates),
         score_rule,
@@ -125,14 +136,26 @@ def promote_tally(
         severe_failures(tally.severe, rules),
     )
     if rules.bar is not None:
-        bar_rule = pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar)
-        if known is not None:
-            passed = tally.passes.of_baseline + new[0]
-            bar_rule = _worse_rule(bar_rule, pass_rate(passed, known.n + new[1], rules.bar))
+        passes = tally.passes
+        bar_rule = pass_rate(passes.candidate + new[0], n + new[1], rules.bar)
+        if known is not None or new[1]:
+            others = n - (passes.candidate - passes.of_baseline)
+            strict = pass_rate(passes.of_baseline, others, rules.bar)
+            bar_rule = _worse_rule(bar_rule, strict, "without passes that only the candidate has")
         results = (*results, bar_rule)
     return _decided(
         Promotion(
-            "hold", "", results, comparison, adjusted, missing, (), tally.n_paired, (), tally=tally
+            "hold",
+            "",
+            results,
+            comparison,
+            _lowest(compared),
+            adjusted,
+            missing,
+            (),
+            tally.n_paired,
+            (),
+            tally=tally,
         ),
         rules,
     )
@@ -145,14 +168,24 @@ def _score_rule(
     return scores(compared.lost, comparison, adjusted, rules, lost=lost)
 
 
-def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
-    """The worse of a rule on all samples and on the baseline's alone, which the candidate can't
-    dilute; from worst to best: violated, undetermined, not shown, holds.
+def _lowest(compared: Sequence[Comparison]) -> float | None:
+    ends = [one.difference.low for one in compared if one.difference.low is not None]
+    return min(ends, default=None)
+
+
+def _worse_rule(whole: RuleResult, part: RuleResult, which: str) -> RuleResult:
+    """The worse of a rule on all samples and on some of them, without those that only the candidate
+    has and that would dilute it; from worst to best: violated, undetermined, not shown, holds.
     """
-    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, alone)]
+    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, part)]
     if order[1] <= order[0]:
         return whole
-    return replace(alone, reason=f"on the baseline's samples alone: {alone.reason}")
+    return replace(part, reason=f"{which}: {part.reason}")
+
+
+def with_only(number: int, total: int) -> str:
+    """Which samples `with_worst_alone` leaves, in words."""
+    return f"with only {number} of the {total} samples that the baseline lacks"
 
 
 def with_comparison(
@@ -160,17 +193,18 @@ def with_comparison(
     comparison: Comparison,
     rules: ReleaseRules,
     *,
-    of_baseline: Comparison | None = None,
+    others: Mapping[str, Comparison],
 ) -> Promotion:
     """The same decision with another comparison of the scores: the score rule and the outcome are
-    worked out again. `of_baseline` compares the baseline's samples alone.
+    worked out again. `others` compare some of the samples, by which those are.
     """
     adjusted = promotion.adjusted_difference
     lost = None if promotion.tally is None else promotion.tally.compared.lost
     rule = scores(lost, comparison, adjusted, rules, lost=None)
-    if of_baseline is not None:
-        rule = _worse_rule(rule, scores(lost, of_baseline, adjusted, rules, lost=None))
-    return _with_rule(promotion._replace(comparison=comparison), rule, rules)
+    for which, part in others.items():
+        rule = _worse_rule(rule, scores(lost, part, adjusted, rules, lost=None), which)
+    lowest = _lowest([comparison, *others.values()])
+    return _with_rule(promotion._replace(comparison=comparison, lowest=lowest), rule, rules)
 
 
 def with_finding(

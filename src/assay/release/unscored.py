@@ -21,7 +21,6 @@ from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE, SEV
 from assay.release.required import held
 from assay.release.sides import Side, Stratum
 from assay.release.tally import CertainFailures
-from assay.stats.comparison import Comparison
 
 AGAIN = "Evaluate the baseline again with all of its evidence."
 
@@ -66,18 +65,21 @@ def hold_unscored(
     `unscored` is as `unscored_runs` counts it.
     """
     assert promotion.tally is not None
-    compared, severe = promotion.tally.compared, promotion.tally.severe
+    tally = promotion.tally
+    gates, severe, known = tally.gates, tally.severe, tally.of_baseline or tally.compared
+    # without the samples that pass and that only the candidate has
+    n = known.n + gates.candidate - gates.of_baseline
     found = unscored_baseline(
         candidate,
         baseline,
         unscored,
-        promotion.comparison,
-        compared.strata,
+        promotion.lowest,
+        tally.compared.strata,
         rules,
-        certain=promotion.tally.gates.certain,
+        certain=gates.certain,
         severe=severe.certain,
         severe_criteria=severe.criteria,
-        sizes=(compared.n, compared.n),
+        sizes=(n, n),
     )
     for rule, reason in found.items():
         promotion = with_finding(
@@ -90,7 +92,7 @@ def unscored_baseline(
     candidate: Side,
     baseline: Side,
     unscored: Mapping[str, UnscoredRuns],
-    comparison: Comparison,
+    low: float | None,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
     *,
@@ -100,7 +102,8 @@ def unscored_baseline(
     sizes: tuple[int, int],
 ) -> dict[str, str]:
     """Why a rule doesn't hold though it does as counted, by its id. `sizes` are the samples of
-    each side of which `certain` and `severe` count the failures.
+    each side of which `certain` and `severe` count the failures, `low` the lower end of the
+    difference.
     """
     unscored = {
         name: lacks
@@ -110,7 +113,7 @@ def unscored_baseline(
         and ours.missing < ours.n
     }
     found = {
-        SCORE_RULE: _scores(unscored, baseline, comparison, strata, rules),
+        SCORE_RULE: _scores(unscored, baseline, low, strata, rules),
         FLOOR_RULE: _floors(unscored, candidate, baseline, rules.new_floor_failures),
         GATE_RULE: _gates(candidate, baseline, rules) or _samples(certain, sizes, rules),
         SEVERE_RULE: _severe(severe, sizes, rules)
@@ -127,7 +130,7 @@ def unscored_baseline(
 def _scores(
     unscored: Mapping[str, UnscoredRuns],
     baseline: Side,
-    comparison: Comparison,
+    low: float | None,
     strata: Iterable[Stratum],
     rules: ReleaseRules,
 ) -> str:
@@ -137,7 +140,7 @@ def _scores(
         for name, weight in zip(stratum.criteria, stratum.weights, strict=True):
             share = Fraction(weight, sum(stratum.weights))
             shares[name] = max(share, shares.get(name, share))
-    runs, low = baseline.summary.n, comparison.difference.low
+    runs = baseline.summary.n
     points = sum(
         (100 * shares.get(name, Fraction(0)) * lacks.runs for name, lacks in unscored.items()),
         Fraction(0),
@@ -182,7 +185,9 @@ def _gates(candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
         if ours is None or not unknown:
             continue
         failures, before = (one.failed - one.undetermined for one in (ours, theirs))
-        if Fraction(failures, ours.n) - Fraction(before, theirs.n) > allowed:
+        # runs that only the candidate has must not dilute its failures
+        n = min(ours.n, theirs.n)
+        if Fraction(failures, n) - Fraction(before, theirs.n) > allowed:
             return (
                 f"{name} fails in {failures} of {ours.n} runs of the candidate and in {before} of"
                 f" the baseline, where it is undetermined in {unknown} of {theirs.n}"
