@@ -59,6 +59,15 @@ def test_each_query_has_its_ranking_and_every_relevant_document(files: Any) -> N
     }
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_query(files: Any) -> None:
+    plainly = imported("trec", *files)[0]
+    for path in files:
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    runs, tally = imported("trec", *files)
+    assert [one["retrieval"] for one in runs[:2]] == [one["retrieval"] for one in plainly[:2]]
+    assert tally.dropped["queries without judgements"] == 1
+
+
 def test_the_shelf_measures_what_trec_eval_measures(tmp_path: Path) -> None:
     chance = random.Random(5)
     queries = [f"q{n}" for n in range(12)]

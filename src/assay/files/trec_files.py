@@ -9,6 +9,7 @@ blocks, so that an endless line can't fill the memory.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import IO, Generic, NamedTuple, TypeVar
@@ -35,7 +36,7 @@ def _text(field: bytes) -> str:
 
 def _lines(stream: IO[bytes], faults: FaultList) -> Iterator[list[bytes]]:
     """The lines of a file, a block at a time; the last line needs no end."""
-    rest = b""
+    rest = stream.read(len(BOM_UTF8)).removeprefix(BOM_UTF8)
     number = 0
     while block := stream.read(_BLOCK):
         lines = (rest + block).split(b"\n")

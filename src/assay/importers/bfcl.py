@@ -225,7 +225,8 @@ def _failure(
     message = "; ".join(str(one)[:300] for one in words if one is not None)
     answer = row.get("model_result", row.get("model_result_raw"))
     broken = str(kind).endswith("inference_error") or _is_broken(answer)
-    prompt = row.get("prompt")
+    # what only failures have can't be required of a candidate that passes
+    asked = {key: row[key] for key in ("prompt", "possible_answer") if row.get(key) is not None}
     return sample_run(
         origin,
         wanted,
@@ -235,9 +236,8 @@ def _failure(
         scores={"valid": None if broken else valid},
         verdict=None if broken else valid,
         reason=f"{kind}: {message}" if kind is not None else message,
-        inputs=None if prompt is None else {"prompt": prompt},
         outputs=None if answer is None else {"answer": answer},
-        expected=row.get("possible_answer"),
+        metadata=asked,
     )
 
 

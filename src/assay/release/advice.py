@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import floor
+from shlex import quote
 from typing import NamedTuple
 
 from assay.errors import count
-from assay.records.decision import RuleResult
+from assay.records.decision import MissingSamples, RuleResult
 from assay.release.policy import ReleaseRules
 from assay.release.promotion_rules import SCORE_RULE, SHOWN
 from assay.stats.comparison import Comparison
@@ -24,6 +25,7 @@ class Seen(NamedTuple):
     rules: tuple[RuleResult, ...]
     comparison: Comparison
     n_paired: int
+    missing: MissingSamples
 
 
 def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
@@ -53,7 +55,8 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
         if seen.comparison.claims.non_inferior:
             if "lost_runs" in scored.evidence:
                 changes.append(
-                    "Supply the missing runs: without them, a drop in scores can't be ruled out."
+                    f"{_to_supply(seen.missing)}: without them, a drop in scores can't be ruled"
+                    " out."
                 )
         elif (needed := samples_to_show(seen, rules)) is not None:
             changes.append(
@@ -72,6 +75,15 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
             f" {rules.min_pairs}."
         )
     return changes
+
+
+def _to_supply(missing: MissingSamples) -> str:
+    if missing.candidate or not missing.baseline:
+        return "Supply the missing runs"
+    return (
+        "Supply the missing runs of the baseline (or, if its dataset had no such sample yet, leave"
+        f" it out with --quarantine {quote(missing.baseline[0])})"
+    )
 
 
 def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:

@@ -260,7 +260,7 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
         rules=rules,
         promoted=f"every rule holds{better}",
     )
-    seen = Seen(promotion.rules, promotion.comparison, promotion.n_paired)
+    seen = Seen(promotion.rules, promotion.comparison, promotion.n_paired, promotion.missing)
     changes = would_change(seen, outcome, rules)
     margin = decidable_margin(seen, rules)
     if margin is not None:
