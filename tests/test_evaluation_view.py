@@ -15,7 +15,7 @@ from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.markdown_view import view
-from assay.views.worst_samples import WorstSample, keep_worst, sample_facts
+from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, worst_sample
 from cards import graded
 from documents import run as make_run
 
@@ -76,6 +76,17 @@ def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
     assert "question    Q0?" in lines
     assert "answer      A0." in lines
     assert "  assay evals  # lists" in lines
+
+
+def test_one_gate_that_fails_a_sample_comes_with_its_reason() -> None:
+    gates = {"no_pii": {"status": "fail", "reason": "reported with the run: it has\nan address"}}
+    grade = {"run_id": "r", "grade": "F", "hard_gate_failures": ["no_pii"], "hard_gates": gates}
+    said = "gate no_pii does not pass"
+    assert worst_sample(grade, None).why == f"{said}: it has an address"
+    gates["no_pii"]["reason"] = "reported with the run"
+    assert worst_sample(grade, None).why == said
+    two = {**grade, "hard_gate_failures": ["no_pii", "signed"]}
+    assert worst_sample(two, None).why == "gates no_pii, signed do not pass"
 
 
 def test_an_evaluation_whose_runs_all_passed_has_no_failures_to_show(

@@ -19,6 +19,7 @@ from assay.views.samples import (
     ANSWERS,
     QUESTIONS,
     SampleEvidence,
+    SampleGrade,
     answer_text,
     judge_reason,
     main_text,
@@ -56,8 +57,17 @@ def worst_sample(result: Mapping[str, Any], run: Run | None) -> WorstSample:
     sample = grade.sample_id or run_id
     key = repr((result.get("dataset"), grade.sample_id)) if grade.sample_id else run_id
     score = float(grade.weighted_score or 0)
-    made = WorstSample(score, run_id, key, sample, grade.grade or "", grade.why)
+    made = WorstSample(score, run_id, key, sample, grade.grade or "", _why(grade, result))
     return made if run is None else with_texts(made, run)
+
+
+def _why(grade: SampleGrade, result: Mapping[str, Any]) -> str:
+    """Why a run did not pass; if that is one gate, with the gate's reason."""
+    if len(grade.hard_gate_failures) != 1 or grade.cause:
+        return grade.why
+    gate = result.get("hard_gates", {}).get(grade.hard_gate_failures[0], {})
+    reason = _flat(str(gate.get("reason") or "")).removeprefix("reported with the run").lstrip(": ")
+    return f"{grade.why}: {reason}" if reason else grade.why
 
 
 def with_texts(one: WorstSample, run: Run) -> WorstSample:
