@@ -29,7 +29,7 @@ def with_worst_alone(
         numbers |= set(range(len(ordered)))
     for number in sorted(numbers - {0, alone.total()}):
         kept = Counter(ordered[:number]) if ordered else below_margin(alone, rules.margin)
-        yield number, _without(whole, known, alone - kept)
+        yield number, _with(whole, known, kept, alone)
 
 
 def below_margin(values: Counter[float], margin: float) -> Counter[float]:
@@ -37,31 +37,42 @@ def below_margin(values: Counter[float], margin: float) -> Counter[float]:
     return Counter({value: times for value, times in values.items() if value <= -margin})
 
 
-def _without(whole: ScoreTally, known: ScoreTally, dropped: Counter[float]) -> ScoreTally:
-    left, names = Counter(dropped), {pair.sample for pair in known.lost}
-    lost, members = list(whole.lost), dict(whole.members)
-    for pair in whole.lost:
-        if pair.sample not in names and left[pair.value]:
+def _with(
+    whole: ScoreTally, known: ScoreTally, kept: Counter[float], alone: Counter[float]
+) -> ScoreTally:
+    """The scores of the baseline's samples and of the `kept` ones among those `alone`."""
+    names = {pair.sample for pair in known.lost}
+    own = [pair for pair in whole.lost if pair.sample not in names]
+    left, listed = Counter(kept), []
+    for pair in own:
+        if left[pair.value]:
             left[pair.value] -= 1
-            lost.remove(pair)
-            members.pop(pair.cluster, None)
-    clusters, groups = whole.clusters - dropped.total(), whole.groups
-    if groups is not None and clusters >= MINIMUM:
-        groups = _without_singles(groups, left)
-    else:
-        groups, members = None, {}
-    return whole._replace(
-        values=whole.values - dropped,
+            listed.append(pair)
+    clusters, groups, members = known.clusters + kept.total(), known.groups, dict(known.members)
+    if groups is None and whole.groups is not None and clusters >= MINIMUM:
+        # the baseline's groups alone are too few, so only `whole` has their sums
+        unlisted = alone - Counter(pair.value for pair in own)
+        groups, members = _without_singles(whole.groups, unlisted), dict(whole.members)
+        for pair in own:
+            del members[pair.cluster]
+    if groups is not None:
+        groups = groups.with_others(Groups.of((), +left))
+        members |= {pair.cluster: Counter([pair.value]) for pair in listed}
+    lost = sorted((*known.lost, *listed), key=lambda pair: pair.order)
+    return known._replace(
+        values=known.values + kept,
+        shares_groups=whole.shares_groups,
         clusters=clusters,
         groups=groups,
-        lost_count=whole.lost_count - dropped.total(),
-        lost=tuple(lost),
+        lost_count=known.lost_count + kept.total(),
+        lacking=known.lacking + kept.total(),
+        lost=tuple(lost[:MAX_MISSING]),
         members=members,
     )
 
 
 def _without_singles(groups: Groups, dropped: Counter[float]) -> Groups:
-    """Without the samples of which nothing was listed; each is its own group."""
+    """Without some samples that are groups of their own."""
     left, rows = Counter(dropped), []
     for size, total, square, times in groups.rows():
         gone = min(times, left[total]) if size == 1 else 0
