@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from assay.archive.evaluation_builder import identified
-from assay.archive.evaluations import read_evaluation
+from assay.archive.evaluations import read_evaluation, stored_items
 from assay.archive.grades import trace
 from assay.archive.label_checks import label_faults
 from assay.archive.replay import Remaker, Replayed, compared
@@ -22,7 +22,7 @@ from assay.records.digests import run_digest
 from assay.records.evaluation import EvaluatedRun, Evaluation
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
-from assay.store.drafts import DIGEST, Item
+from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.verify import SHOWN, Flaw, VerifyReport, verify
 
@@ -71,7 +71,7 @@ def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
         yield "the evaluation counts a run twice."
     tally = EvaluationTally()
     whole = True
-    for run, evidence, grade in _records(ledger, evaluation, project):
+    for run, evidence, grade in stored_items(ledger, evaluation, project=project):
         if evidence is None or (grade is None and run.grade is not None):
             yield f"the evaluation names the run {run.run_id!r}, but it or its grade is missing."
             return
@@ -106,19 +106,6 @@ def _mismatch(
     if grade is not None and grade.tree()["digests"].get("run") != run_digest(record):
         return "has the grade of another run"
     return None
-
-
-def _records(
-    ledger: Ledger, evaluation: Evaluation, project: str
-) -> Iterator[tuple[EvaluatedRun, Item | None, Item | None]]:
-    """Each run of an evaluation with its stored run and grade."""
-    for start in range(0, len(evaluation.runs), _AT_ONCE):
-        part = evaluation.runs[start : start + _AT_ONCE]
-        names = (name for run in part for name in (run.digest, run.grade))
-        wanted = [name for name in names if name is not None and DIGEST.fullmatch(name)]
-        items = ledger.get_many(wanted, project=project)
-        for run in part:
-            yield run, items.get(run.digest), None if run.grade is None else items.get(run.grade)
 
 
 def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:

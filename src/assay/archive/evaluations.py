@@ -282,6 +282,16 @@ def stored_grades(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
     return _items(ledger, stored, grades, "grade", project)
 
 
+def stored_items(
+    ledger: Ledger, evaluation: Evaluation, *, project: str
+) -> Iterator[tuple[EvaluatedRun, Item | None, Item | None]]:
+    """Each run of an evaluation with its stored run and grade; None for what is missing."""
+    runs = evaluation.runs
+    of_runs = ledger.in_order((run.digest for run in runs), project=project)
+    grades = ledger.in_order((run.grade for run in runs), project=project)
+    return zip(runs, of_runs, grades, strict=True)
+
+
 def first_grade(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Any:
     """The first grade of an evaluation; None if it has none, or if it was forgotten."""
     digest = next((run.grade for run in stored.evaluation.runs if run.grade is not None), None)

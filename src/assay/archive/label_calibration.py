@@ -10,7 +10,7 @@ and no card made from it lets a judge gate.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -30,8 +30,6 @@ from assay.views.labels import LabelResults, changed_sentence, rater_names, type
 
 if TYPE_CHECKING:
     from assay.store.ledger import Ledger
-
-_AT_ONCE = 500
 
 
 class LabelledRows(NamedTuple):
@@ -166,8 +164,10 @@ def _of_runs(
     rows: list[Label] = []
     items: list[dict[str, Any]] = []
     sources: Counter[Source] = Counter()
-    for run, read in _read_runs(ledger, list(runs), project):
-        score, raw = read.scores.get(criterion), None
+    for run, stored_run in zip(runs, ledger.in_order(runs, project=project), strict=True):
+        assert stored_run is not None, "the pool has only runs that are there"
+        read, raw = _read_run(stored_run.checked()), None
+        score = read.scores.get(criterion)
         if score is not None and score.source is not None and score.source.kind == "llm":
             raw = score.raw
             sources[score.source] += raw is not None
@@ -179,16 +179,6 @@ def _of_runs(
         )
     judged = _judged(stored, +sources, label_set.rubric.id, criterion)
     return rows, {**judged, "items": items}
-
-
-def _read_runs(
-    ledger: Ledger, digests: Sequence[str], project: str
-) -> Iterator[tuple[str, _JudgedRun]]:
-    for start in range(0, len(digests), _AT_ONCE):
-        part = digests[start : start + _AT_ONCE]
-        items = ledger.get_many(part, project=project)
-        for one in part:
-            yield one, _read_run(items[one].checked())
 
 
 def _judged(

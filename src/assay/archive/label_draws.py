@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from assay.archive.evaluations import StoredEvaluation, stored_items
 from assay.canon import digest
 from assay.records.label import Draw, LabelDraw, LabelItem
 from assay.views.samples import sample_evidence
 
 if TYPE_CHECKING:
-    from assay.archive.evaluations import StoredEvaluation
     from assay.store.ledger import Ledger
 
-_AT_ONCE = 500
 FORGOTTEN, NO_ANSWER, UNGRADED = "forgotten", "no answer", "not graded"
 NO_JUDGE, AGREE = "no judge's score", "judge and rules agree"
 ONE_SIDE, OTHER_INPUT, SAME_ANSWER = "only in one evaluation", "different inputs", "same answer"
@@ -89,34 +88,26 @@ class LabelPool:
         }
 
     def _runs(self, ledger: Ledger, stored: StoredEvaluation, project: str) -> Iterator[RunToLabel]:
-        runs = stored.evaluation.runs
-        for start in range(0, len(runs), _AT_ONCE):
-            part = runs[start : start + _AT_ONCE]
-            wanted = [run.digest for run in part] + [run.grade for run in part if run.grade]
-            items = ledger.get_many(wanted, project=project)
-            for run in part:
-                body, graded = items.get(run.digest), items.get(run.grade or "")
-                if body is None or body.body is None:
-                    self.left_out[FORGOTTEN] += 1
-                    continue
-                evidence = sample_evidence(body.checked())
-                if not evidence.outputs:
-                    self.left_out[NO_ANSWER] += 1
-                    continue
-                grade = (
-                    None if graded is None or graded.body is None else _read_grade(graded.checked())
-                )
-                self._note(grade)
-                yield RunToLabel(
-                    run.run_id,
-                    run.digest,
-                    (grade.sample_id if grade else None) or run.run_id,
-                    digest(evidence.inputs),
-                    digest(evidence.outputs),
-                    grade is not None,
-                    None if grade is None else _gap(grade),
-                    1.0 if grade is None else _edge(grade),
-                )
+        for run, body, graded in stored_items(ledger, stored.evaluation, project=project):
+            if body is None or body.body is None:
+                self.left_out[FORGOTTEN] += 1
+                continue
+            evidence = sample_evidence(body.checked())
+            if not evidence.outputs:
+                self.left_out[NO_ANSWER] += 1
+                continue
+            grade = None if graded is None or graded.body is None else _read_grade(graded.checked())
+            self._note(grade)
+            yield RunToLabel(
+                run.run_id,
+                run.digest,
+                (grade.sample_id if grade else None) or run.run_id,
+                digest(evidence.inputs),
+                digest(evidence.outputs),
+                grade is not None,
+                None if grade is None else _gap(grade),
+                1.0 if grade is None else _edge(grade),
+            )
 
     def _note(self, grade: _DrawnGrade | None) -> None:
         if grade is None:

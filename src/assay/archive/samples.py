@@ -25,7 +25,6 @@ from assay.views.samples import (
     with_evidence,
 )
 
-_GRADES_AT_ONCE = 400  # as many as one query takes
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000
 """How many rows are cached; each 500 characters of text count as another row."""
@@ -90,29 +89,24 @@ def _remember(key: tuple[str, ...], rows: list[SampleRow]) -> list[SampleRow]:
 
 def with_texts(ledger: Ledger, rows: Sequence[SampleRow], *, project: str) -> list[SampleRow]:
     """The rows with what was asked, answered and expected in the worst run of each."""
-    filled = []
-    for start in range(0, len(rows), _RUNS_AT_ONCE):
-        part = rows[start : start + _RUNS_AT_ONCE]
-        items = ledger.get_many([row.worst.digest for row in part], project=project)
-        for row in part:
-            body = _body(items.get(row.worst.digest))
-            filled.append(with_evidence(row, None if body is None else sample_evidence(body)))
-    return filled
+    worst = (row.worst.digest for row in rows)
+    bodies = map(_body, ledger.in_order(worst, project=project, at_once=_RUNS_AT_ONCE))
+    return [
+        with_evidence(row, None if body is None else sample_evidence(body))
+        for row, body in zip(rows, bodies, strict=True)
+    ]
 
 
 def _graded(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> Iterator[SampleRun]:
-    for start in range(0, len(runs), _GRADES_AT_ONCE):
-        part = runs[start : start + _GRADES_AT_ONCE]
-        items = ledger.get_many([run.grade for run in part if run.grade], project=project)
-        for run in part:
-            body = _body(items.get(run.grade)) if run.grade else None
-            if body is not None:
-                yield SampleRun(run.run_id, run.digest, sample_grade(body))
-            else:  # without a grade, only the run itself names its sample
-                own = _body(ledger.get(run.digest, project=project))
-                name = "" if own is None else sample_name(own)
-                gone = run.grade is not None
-                yield SampleRun(run.run_id, run.digest, sample=name, forgotten=gone)
+    grades = ledger.in_order((run.grade for run in runs), project=project)
+    for run, body in zip(runs, map(_body, grades), strict=True):
+        if body is not None:
+            yield SampleRun(run.run_id, run.digest, sample_grade(body))
+        else:  # without a grade, only the run itself names its sample
+            own = _body(ledger.get(run.digest, project=project))
+            name = "" if own is None else sample_name(own)
+            gone = run.grade is not None
+            yield SampleRun(run.run_id, run.digest, sample=name, forgotten=gone)
 
 
 def _body(item: Item | None) -> bytes | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import literal, select
@@ -23,6 +24,7 @@ from assay.store import tables as t
 from assay.store.chain import genesis
 from assay.store.databases import DEFAULT_URL, PATIENCE, Database, open_database
 from assay.store.drafts import (
+    DIGEST,
     Draft,
     Item,
     Link,
@@ -153,6 +155,18 @@ class Ledger:
             lambda connection: reading.get_many(connection, known_project(project), wanted)
         )
 
+    def in_order(
+        self, digests: Iterable[str | None], *, project: str, at_once: int = _AT_ONCE
+    ) -> Iterator[Item | None]:
+        """The record of each digest, read `at_once` at a time; None where this project lacks it, or
+        the text is not a digest.
+        """
+        left = iter(digests)
+        while part := list(islice(left, at_once)):
+            wanted = [one for one in part if one is not None and DIGEST.fullmatch(one)]
+            items = self.get_many(wanted, project=project)
+            yield from (items.get(digest or "") for digest in part)
+
     def complete(
         self,
         digests: Sequence[str],
@@ -166,23 +180,19 @@ class Ledger:
         """The records with these digests, in order. A missing one is an error about `what`, and so
         is one of another kind.
         """
-        for start in range(0, len(digests), _AT_ONCE):
-            part = digests[start : start + _AT_ONCE]
-            items = self.get_many(part, project=project)
-            for digest in part:
-                item = items.get(digest)
-                if item is None or item.body is None or item.kind not in kinds:
-                    state = (
-                        "is not in the ledger"
-                        if item is None
-                        else "was forgotten"
-                        if item.body is None
-                        else f"is of the kind '{item.kind}'"
-                    )
-                    raise NotEnoughEvidence(
-                        "STO-008", f"{what} {state}: {digest}.", where=where, fix=fix
-                    )
-                yield item
+        for digest, item in zip(digests, self.in_order(digests, project=project), strict=True):
+            if item is None or item.body is None or item.kind not in kinds:
+                state = (
+                    "is not in the ledger"
+                    if item is None
+                    else "was forgotten"
+                    if item.body is None
+                    else f"is of the kind '{item.kind}'"
+                )
+                raise NotEnoughEvidence(
+                    "STO-008", f"{what} {state}: {digest}.", where=where, fix=fix
+                )
+            yield item
 
     def links_of_many(
         self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
