@@ -380,3 +380,14 @@ def show_path(path: Path) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
     return text
+
+
+def member(tree: Any, *keys: str) -> Any:
+    """What is under these keys, in objects inside each other; None where one of them is missing.
+
+    >>> member({"usage": {"tokens": 7}}, "usage", "tokens"), member({"usage": 7}, "usage", "tokens")
+    (7, None)
+    """
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree

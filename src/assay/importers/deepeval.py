@@ -19,6 +19,7 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence
+from assay.files.json_files import member
 from assay.files.json_stream import stream_json
 from assay.importers.deepeval_cases import CaseMetric, answer_of, is_uneven, measured_in
 from assay.importers.head import Head
@@ -166,8 +167,7 @@ class _TestRun:
 
     def origin(self) -> ResultOrigin:
         """Where the cases come from."""
-        settings = self.header.get("hyperparameters")
-        model = settings.get("model") if isinstance(settings, dict) else None
+        model = member(self.header, "hyperparameters", "model")
         if not isinstance(model, str) or not model.strip():
             model = self.text("identifier") or UNVERSIONED
         file = os.path.basename((self.text("testFile") or "").replace("\\", "/"))
@@ -343,10 +343,8 @@ def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
     if isinstance(passed, int) and isinstance(failed, int) and min(passed, failed) >= 0:
         tally.state("passed", int(passed))
         tally.state("samples", passed + failed + run.open)
-    listed = run.header.get("metricsScores")
-    for one in listed if only and isinstance(listed, list) else ():
-        scores = one.get("scores") if isinstance(one, dict) else None
-        name = one.get("metric") if isinstance(one, dict) else None
+    for one in objects(run.header.get("metricsScores")) if only else ():
+        scores, name = one.get("scores"), one.get("metric")
         if not isinstance(name, str) or not isinstance(scores, list) or name not in run.criteria:
             continue
         criterion = tally.metric(run.label(name))

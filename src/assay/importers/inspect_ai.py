@@ -16,7 +16,7 @@ from zipfile import ZipInfo
 
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.archives import Archive, open_archive
-from assay.files.json_files import MAX_LINE, open_input
+from assay.files.json_files import MAX_LINE, member, open_input
 from assay.files.json_stream import loads, stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -235,17 +235,15 @@ class _Log:
         if isinstance(solver, str) and solver.strip():
             model = f"{model} with {solver}"
         model = f"{model[:180]}{revision_text(spec.get('revision'))}"
-        data = spec.get("dataset")
-        name = data.get("name") if isinstance(data, dict) else None
+        name = member(spec, "dataset", "name")
         edition = spec.get("task_version")
         own = spec.get("eval_id")
         ids = [own] if own else [spec.get("run_id"), spec.get("task_id")]
         run = ".".join(one for one in ids if isinstance(one, str) and one) or task
-        scorers = spec.get("scorers")
         judged = {
             one["name"]
-            for one in (scorers if isinstance(scorers, list) else [])
-            if isinstance(one, dict) and "model_graded" in str(one.get("name"))
+            for one in objects(spec.get("scorers"))
+            if "model_graded" in str(one.get("name"))
         }
         status = self._header.get("status")
         if status != "success":
@@ -266,15 +264,13 @@ class _Log:
 
     def _declared(self) -> _Declared:
         spec, results = self._part("eval"), self._part("results")
-        data, config = spec.get("dataset"), spec.get("config")
-        data = data if isinstance(data, dict) else {}
-        config = config if isinstance(config, dict) else {}
-        epochs = count_of(config.get("epochs")) or 1
-        ids = data.get("sample_ids")
+        epochs = count_of(member(spec, "config", "epochs")) or 1
+        ids = member(spec, "dataset", "sample_ids")
         named = [short_id(one, 0) for one in ids] if isinstance(ids, list) else []
         total = count_of(results.get("total_samples"))
-        if total is None and not named and config.get("sample_id") is None:
-            size = limited(count_of(data.get("samples")), config.get("limit"))
+        if total is None and not named and member(spec, "config", "sample_id") is None:
+            size = count_of(member(spec, "dataset", "samples"))
+            size = limited(size, member(spec, "config", "limit"))
             total = None if size is None else size * epochs
         if max(total or 0, len(named) * epochs) > MAX_DECLARED:
             raise InputError(

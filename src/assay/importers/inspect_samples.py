@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError
+from assay.files.json_files import member
 from assay.importers.parts import amount, objects, optional, shaped
 from assay.importers.samples import short_id
 from assay.importers.tally import ImportTally
@@ -219,8 +220,7 @@ def number(value: Any) -> Decimal | int | bool | None:
 
 def _answer(sample: dict[str, Any]) -> Any:
     """The text of the model's answer: the completion, or the last message."""
-    output = sample.get("output")
-    choices = output.get("choices") if isinstance(output, dict) else None
+    choices = member(sample, "output", "choices")
     messages = sample.get("messages")
     for listed in (
         [choices[0].get("message")]
@@ -231,7 +231,7 @@ def _answer(sample: dict[str, Any]) -> Any:
         for message in listed:
             if isinstance(message, dict) and message.get("role", "assistant") == "assistant":
                 return _text(message.get("content"))
-    return output.get("completion") if isinstance(output, dict) else None
+    return member(sample, "output", "completion")
 
 
 def _text(content: Any) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import NotEnoughEvidence
+from assay.files.json_files import member
 from assay.files.json_stream import stream_json
 from assay.files.tables import table_rows
 from assay.importers.cells import (
@@ -255,9 +256,8 @@ def _check_pages(paths: Sequence[str], kind: str) -> None:
             if place[:1] == ("data",):
                 ids.add(str(value.get("id") if isinstance(value, dict) else place))
             meta = value if place == ("meta",) else meta
-        stated = meta if isinstance(meta, dict) else {}
-        total = max(total, int(amount(stated.get("totalItems")) or 0))
-        more = more and bool(stated.get("cursor"))
+        total = max(total, int(amount(member(meta, "totalItems")) or 0))
+        more = more and bool(member(meta, "cursor"))
     if more or len(ids) < total:
         raise NotEnoughEvidence(
             "FIL-005",

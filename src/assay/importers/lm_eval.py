@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from assay.canon import digest
+from assay.files.json_files import member
 from assay.files.tables import table_rows
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -217,7 +218,7 @@ def _note_direction(
     results: Results | None, task: str, metric: str, label: str, tally: ImportTally
 ) -> None:
     """Note which direction of a metric is better, as far as the file or its name shows."""
-    stated = None if results is None else results.is_higher_better(task, metric)
+    stated = None if results is None else member(results.higher, task, metric)
     if stated is False or (stated is None and may_be_less(metric)):
         tally.doubts[label] = "it is better when lower, and its scale is not known"
     elif stated is True:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
+from assay.files.json_files import member
 from assay.files.json_stream import stream_json
 from assay.importers.parts import is_number, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED
@@ -35,18 +36,15 @@ class Results(NamedTuple):
 
     def size(self, task: str) -> int | None:
         """How many documents the task has, where the file says it."""
-        stated = self.samples.get(task)
-        count = stated.get("effective") if isinstance(stated, dict) else None
+        count = member(self.samples, task, "effective")
         count = self.tasks[task].get("sample_len") if count is None else count
         return optional(count, int, f"the number of samples of {task!r}", self.path)
 
     def shot_count(self, task: str) -> int | None:
         """How many examples each prompt has, where the file says it."""
-        config = self.configs.get(task)
-        count = self.shots.get(task)
-        for place in (config, self.config):
-            if count is None and isinstance(place, dict):
-                count = place.get("num_fewshot")
+        own = member(self.configs, task, "num_fewshot")
+        counts = (self.shots.get(task), own, self.config.get("num_fewshot"))
+        count = next((one for one in counts if one is not None), None)
         return optional(count, int, f"the number of shots of {task!r}", self.path)
 
     def content(self, task: str, metric: str | None) -> dict[str, Any]:
@@ -64,20 +62,11 @@ class Results(NamedTuple):
         }
         return {key: value for key, value in content.items() if value is not None}
 
-    def is_higher_better(self, task: str, metric: str) -> Any:
-        """Whether higher is better by the file; None if it doesn't state it."""
-        stated = self.higher.get(task)
-        return stated.get(metric) if isinstance(stated, dict) else None
-
     def is_mean(self, task: str, metric: str) -> bool:
         """Whether the file says that the metric is the mean of its samples."""
-        config = self.configs.get(task)
-        listed = config.get("metric_list") if isinstance(config, dict) else None
         return any(
-            isinstance(one, dict)
-            and one.get("metric") == metric
-            and one.get("aggregation") == "mean"
-            for one in (listed if isinstance(listed, list) else [])
+            one.get("metric") == metric and one.get("aggregation") == "mean"
+            for one in objects(member(self.configs, task, "metric_list"))
         )
 
     def checks(self, task: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import InputError, NotEnoughEvidence, count
+from assay.files.json_files import member
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
@@ -178,8 +179,7 @@ def _run(
     broken = fault is not None or status not in _STATUSES
     if broken:
         verdict, scores = None, dict.fromkeys(scores)
-    usage = sample.get("usage")
-    tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
+    tokens = member(sample, "usage", "total_tokens")
     answer = _answer(sample.get("output"))
     datasource = optional(item.get("datasource_item"), dict, "`datasource_item`", where)
     return sample_run(

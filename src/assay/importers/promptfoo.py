@@ -19,9 +19,10 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence
+from assay.files.json_files import member
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import amount, is_number
+from assay.importers.parts import amount, is_number, objects
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
@@ -239,24 +240,17 @@ def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> Non
 def _metrics(columns: Any) -> list[dict[str, Any]]:
     """What promptfoo counted for each prompt; nothing if it did not for one of them."""
     listed = columns if isinstance(columns, list) else []
-    found = [one.get("metrics") for one in listed if isinstance(one, dict)]
-    metrics = [one for one in found if isinstance(one, dict)]
+    metrics = objects([member(one, "metrics") for one in listed])
     return metrics if len(metrics) == len(listed) else []
 
 
 def _state_means(metrics: list[dict[str, Any]], tally: ImportTally) -> None:
     """The means of metrics, by the sums that promptfoo has for each prompt."""
     for name, metric in list(tally.metrics.items()):
-        sums = [_sum(one, metric.label) for one in metrics]
+        keys = ("score",) if metric.label == "score" else ("namedScores", metric.label)
+        sums = [member(one, *keys) for one in metrics]
         if sums and metric.n and all(is_number(value) for value in sums):
             tally.state(name, Decimal(sum(sums)) / metric.n)
-
-
-def _sum(metrics: dict[str, Any], label: str) -> Any:
-    if label == "score":
-        return metrics.get("score")
-    named = metrics.get("namedScores")
-    return named.get(label) if isinstance(named, dict) else None
 
 
 IMPORTER = Importer("promptfoo", "promptfoo results", _fits, _read, apart=True)

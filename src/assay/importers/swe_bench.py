@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
+from assay.files.json_files import member
 from assay.files.json_stream import stream_json
 from assay.files.swe_bench import is_names, report_lists
 from assay.importers.head import Head
@@ -155,13 +156,11 @@ def _outcomes(path: str | None) -> tuple[dict[str, Outcome], int]:
     for place, value in stream_json(path, [("*",)]):
         tree[str(place[0]) if place else ""] = value
     lists = report_lists(tree, where=path)
-    reasons = tree.get("failure_reasons")
-    reasons = reasons if isinstance(reasons, dict) else {}
     found: dict[str, Outcome] = {}
     for key in ("submitted", *(key for key, _ in _OUTCOMES)):
         outcome = dict(_OUTCOMES).get(key, _OUTCOMES[0][1])
         for name in lists.ids.get(key, ()):
-            given = reasons.get(name)
+            given = member(tree, "failure_reasons", name)
             words = f"{outcome.reason}: {given}" if isinstance(given, str) else outcome.reason
             found[name_of(name, "an instance id", path)] = outcome._replace(reason=words)
     return found, lists.total

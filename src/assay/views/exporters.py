@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from assay.files.json_files import Document, StoredInput
+from assay.files.json_files import Document, StoredInput, member
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
 from assay.registry import Registry, is_path
@@ -53,8 +53,7 @@ class ResultSource(Struct, frozen=True):
 
 
 def _imported_line(metadata: Any) -> int | None:
-    imported = metadata.get(IMPORTED) if isinstance(metadata, dict) else None
-    line = imported.get("line") if isinstance(imported, dict) else None
+    line = member(metadata, IMPORTED, "line")
     return line if type(line) is int and line > 0 else None
 
 

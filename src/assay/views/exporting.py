@@ -95,41 +95,34 @@ def send(
     """Send the events of grades. Never raises: what could not be sent is a warning. `origins` says
     by run id where runs came from.
     """
-    now_ns = time.time_ns()
-    sent = 0
-    try:
-        for batch in _batches(_events(grades, origins or {})):
-            post(document(batch, now_ns=now_ns), target)
-            sent += len(batch)
-    except _Unsent as error:
-        return Sent(
-            sent,
-            f"the evaluation events were not sent to {_shown(target.endpoint)}: {error}. Grades"
-            " are not affected.",
-        )
-    return Sent(sent, None)
-
-
-def _events(grades: Iterable[Payload], origins: Mapping[str, Origin]) -> Iterator[_Event]:
-    for grade in grades:
-        origin = origins.get(grade["run_id"]) or origin_of(grade)
-        yield from ((event, origin) for event in events(grade, origin=origin))
-
-
-def _batches(found: Iterator[_Event]) -> Iterator[list[_Event]]:
-    while batch := list(islice(found, BATCH)):
-        yield batch
+    found = (
+        (event, origin)
+        for grade in grades
+        for origin in [(origins or {}).get(grade["run_id"]) or origin_of(grade)]
+        for event in events(grade, origin=origin)
+    )
+    sent, why = _post_all(found, target)
+    return Sent(sent, f"the evaluation events were {why} Grades are not affected." if why else None)
 
 
 def send_refusal(run_id: str, code: str, message: str, target: OtlpTarget) -> str | None:
     """Send the event of a run that could not be graded; a warning where it did not arrive."""
     origin = origin_of({"run_id": run_id})
     event = refusal(run_id, code, message, origin=origin)
+    _, why = _post_all(iter([(event, origin)]), target)
+    return f"the evaluation event was {why}" if why else None
+
+
+def _post_all(found: Iterator[_Event], target: OtlpTarget) -> tuple[int, str]:
+    """How many events were sent, and why the others were not."""
+    now_ns, sent = time.time_ns(), 0
     try:
-        post(document([(event, origin)], now_ns=time.time_ns()), target)
+        while batch := list(islice(found, BATCH)):
+            post(document(batch, now_ns=now_ns), target)
+            sent += len(batch)
     except _Unsent as error:
-        return f"the evaluation event was not sent to {_shown(target.endpoint)}: {error}."
-    return None
+        return sent, f"not sent to {_shown(target.endpoint)}: {error}."
+    return sent, ""
 
 
 class Outbox(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from assay.canon import encode
+from assay.files.json_files import member
 from assay.records.grade import Payload
 from assay.views.exporters import Exporter, Format, ResultSource
 
@@ -54,14 +55,16 @@ class Origin(NamedTuple):
 
 def origin_of(run: Any) -> Origin:
     """Where a run came from, by its `metadata.otel`, or by its id where that is a trace's."""
-    metadata = run.get("metadata") if isinstance(run, dict) else getattr(run, "metadata", None)
-    otel = metadata.get("otel") if isinstance(metadata, dict) else None
-    otel = otel if isinstance(otel, dict) else {}
-    run_id = run.get("run_id") if isinstance(run, dict) else getattr(run, "run_id", None)
-    response = otel.get("response_id")
+    metadata, run_id = (
+        run.get(name) if isinstance(run, dict) else getattr(run, name, None)
+        for name in ("metadata", "run_id")
+    )
+    trace, span, response = (
+        member(metadata, "otel", name) for name in ("trace_id", "span_id", "response_id")
+    )
     return Origin(
-        _matching(_TRACE_ID, otel.get("trace_id")) or _matching(_TRACE_ID, run_id),
-        _matching(_SPAN_ID, otel.get("span_id")),
+        _matching(_TRACE_ID, trace) or _matching(_TRACE_ID, run_id),
+        _matching(_SPAN_ID, span),
         response if isinstance(response, str) else None,
     )
 
