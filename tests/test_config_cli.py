@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def test_each_value_has_its_source(tmp_path: Path, assay: Any) -> None:
     bare = assay("config", "--no-config", "gate").out
     assert bare.startswith("assay gate, with no assay.yaml")
     assert "assay.yaml:" not in bare
+    assert re.search(r"--plan +false +default", bare)
 
 
 def test_an_export_and_a_judge_of_passages_use_the_file_as_their_siblings_do(

@@ -132,7 +132,8 @@ def _text(value: Any) -> str:
         return f"{{{', '.join(map(str, value))}}}"
     if isinstance(value, list):
         return ", ".join(_text(one) for one in value) or "-"
-    text = "-" if value in (None, "") else str(value).lower() if value is True else str(value)
+    text = "-" if value in (None, "") else str(value)
+    text = text.lower() if isinstance(value, bool) else text
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -37,6 +37,8 @@ ENVIRONMENT = {
     "GITHUB_REPOSITORY": "the repository of `report comment`, if `--repo` names none",
     "GITHUB_SHA": "the commit that a comment names, outside the jobs of a pull request",
     "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
+    "GITHUB_TOKEN": "the token of `report comment`, if `--token-env` names no other variable",
+    "GITLAB_TOKEN": "the same on GitLab",
     "NO_COLOR": "turns off colour",
     "OTEL_EXPORTER_OTLP_*": (
         "where `grade`, `run` and `serve` send evaluation events, with OpenTelemetry's own names"
