@@ -20,6 +20,8 @@ class DocumentKind(NamedTuple):
     """What it is, in a sentence."""
     used: str
     """Which commands read or write it."""
+    is_input: bool = True
+    """Whether people or other tools write it."""
 
     @property
     def record(self) -> type | None:
@@ -40,8 +42,8 @@ class DocumentKind(NamedTuple):
         return found
 
 
-def _tools(name: str, title: str, used: str) -> DocumentKind:
-    return DocumentKind(f"assay.tools.forms:all_schemas[{name}]", title, used)
+def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:
+    return DocumentKind(f"assay.tools.forms:all_schemas[{name}]", title, used, is_input)
 
 
 DOCUMENTS: dict[str, DocumentKind] = {
@@ -84,46 +86,55 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "assay.views.schemas:SCHEMAS[grades]",
         "Graded runs: a letter for each, with everything that explains it.",
         "`assay grade --json` and `-o grades.json` write it.",
+        is_input=False,
     ),
     "summary": DocumentKind(
         "assay.views.schemas:SCHEMAS[summary]",
         "Rates, scores and reasons over many runs.",
         "`assay report summary --json` writes it.",
+        is_input=False,
     ),
     "decision": DocumentKind(
         "assay.records.decision:Decision",
         "Whether a candidate may replace a baseline, and why.",
         "`assay gate --json` writes it.",
+        is_input=False,
     ),
     "evaluation": DocumentKind(
         "assay.records.evaluation:Evaluation",
         "One version of a workflow on one version of a dataset.",
         "`assay run` and `assay import` store it; `assay evals NAME --json` prints it.",
+        is_input=False,
     ),
     "event": DocumentKind(
         "assay.views.event_schema:SCHEMA",
         "One event of a run.",
         "`assay run --events` and the server's streams write it; see [Events](../events.md).",
+        is_input=False,
     ),
     "batch": DocumentKind(
         "assay.records.batch:BatchRecord",
         "The inputs, the rules, the engine and the totals of a batch.",
         "`assay batch` writes it next to its output.",
+        is_input=False,
     ),
     "judge-card": DocumentKind(
         "assay.records.judge_card:JudgeCard",
         "What was measured of one judge.",
         "`assay judge card` writes it; `--judge-card` takes it.",
+        is_input=False,
     ),
     "label": DocumentKind(
         "assay.records.label:HumanLabel",
         "One person's label on one sample.",
         "The label pages of `assay view` store it; `assay label export` writes it.",
+        is_input=False,
     ),
     "label-set": DocumentKind(
         "assay.records.label:LabelSet",
         "A set of samples for people to label.",
         "`assay label new` stores it.",
+        is_input=False,
     ),
     "exam": DocumentKind(
         "assay.exams.exam:ExamFile",
@@ -144,6 +155,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "assay.records.exam:ExamResult",
         "A graded exam.",
         "`assay exam grade --json` writes it; `assay exam gate` reads it.",
+        is_input=False,
     ),
     "tool-declaration": DocumentKind(
         "assay.tools.declaration:Declaration",
@@ -159,6 +171,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "scores",
         "The answers to those questions.",
         "`assay tools score` writes it; `assay tools grade --consume-scores` reads it.",
+        is_input=True,
     ),
     "grade-report": _tools(
         "grade-report", "The graded tool schema.", "`assay tools grade --consume-scores` writes it."
