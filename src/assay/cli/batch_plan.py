@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE, DEFAULT
 from assay.cli.grade import asked_profile
 from assay.cli.hints import command
+from assay.cli.parsing import Options
 from assay.errors import AssayError, InputError
 from assay.grading.policy import Policy, Rules, make_rules
+from assay.library.shelf import Shelf
+from assay.pipeline.batch_gate import BatchSide
 from assay.pipeline.batching import scoring_plan
 from assay.pipeline.grading import DEFAULT_POLICY
-
-if TYPE_CHECKING:
-    from assay.cli.parsing import Options
-    from assay.library.shelf import Shelf
-    from assay.pipeline.batch_gate import BatchSide
-    from assay.scoring.profile import ScoringPlan
+from assay.scoring.profile import ScoringPlan
 
 
 class BatchRules(NamedTuple):

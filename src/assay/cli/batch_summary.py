@@ -4,23 +4,19 @@ whether an output is what its record and its evidence say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from assay.batch.engine import BatchEngine
+from assay.batch.job import BatchResult
 from assay.batch.row_faults import TWICE, WIDE_TWICE
 from assay.batch.run_query import DECIDED
+from assay.batch.targets import BatchTarget
 from assay.cli import options as opt
+from assay.cli.parsing import Options
 from assay.errors import ExitCode, count, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from assay.batch.engine import BatchEngine
-    from assay.batch.job import BatchResult
-    from assay.batch.targets import BatchTarget
-    from assay.cli.parsing import Options
-    from assay.pipeline.batch_verification import BatchCheck
-    from assay.release.pass_rate import BarResult
-
+from assay.pipeline.batch_verification import BatchCheck
+from assay.release.pass_rate import BarResult
 
 SHOWN = 5
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from assay.cli.parsing import Options
 from assay.errors import UsageError
 from assay.files.yaml_files import read_entry
 from assay.judging.apis import needs_address
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
-
-if TYPE_CHECKING:
-    from assay.cli.parsing import Options
 
 
 def specs_of(options: Options, *, only: str = "") -> list[JudgeSpec]:

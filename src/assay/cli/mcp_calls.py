@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from contextlib import redirect_stderr
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jsonschema_rs
 
 from assay.cli.mcp_bounds import BoundedAnswer, shown_text
+from assay.cli.mcp_project import ServedProject
+from assay.cli.mcp_tools import AgentTool
 from assay.errors import AssayError, FaultList, UsageError, count
 from assay.views.documents import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.cli.mcp_project import ServedProject
-    from assay.cli.mcp_tools import AgentTool
 
 MOST_TEXT = 24_000
 """Characters of the text of an answer."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, Options, arg
 from assay.cli.ledger import storing_result
-from assay.errors import InputError, UsageError
-from assay.files.json_files import Unread, stream_documents
+from assay.errors import UsageError
+from assay.files.json_files import read_documents
 from assay.records.grade import ENGINE
 
 
@@ -83,9 +83,4 @@ def read_ks(text: str) -> list[int]:
 
 def trees(path: str) -> Iterator[Any]:
     """The documents of a file; an unreadable line is an error."""
-    for document in stream_documents(path):
-        if isinstance(document, Unread):
-            raise InputError(
-                document.fault.code, document.fault.message, where=path, faults=[document.fault]
-            )
-        yield document.tree
+    return (document.tree for document in read_documents(path))

@@ -5,21 +5,18 @@ answer.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from assay.errors import NotEnoughEvidence
+from assay.judging.config import JudgeSpec
+from assay.running.runner import SampleWork
+from assay.running.scorers import PlacedScorer
+from assay.running.workflow import LoadedWorkflow
+from assay.scoring.profile import Profile
+from assay.scoring.rubric import Rubric
 from assay.scoring.sources import EvidenceSource, criterion_sources, without_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from assay.judging.config import JudgeSpec
-    from assay.running.runner import SampleWork
-    from assay.running.scorers import PlacedScorer
-    from assay.running.workflow import LoadedWorkflow
-    from assay.scoring.profile import Profile
-    from assay.scoring.rubric import Rubric
 
 CONNECT_S = 5.0
 _DECLARED = ("output_schema", "forbidden_tools", "handoff_rules")

@@ -6,22 +6,18 @@ next to the evidence, so that anyone can grade the same runs again; for a config
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
+from assay.cli.parsing import Options
+from assay.running.compatibility import PreparedSample
+from assay.running.config import Config
 from assay.running.post_run import additions_of, required_profile, write_profile
 from assay.running.scorers import PlacedScorer, placed_scorers
 from assay.running.workflow import LoadedWorkflow
 from assay.scoring.extension import extended
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.cli.parsing import Options
-    from assay.running.compatibility import PreparedSample
-    from assay.running.config import Config
-    from assay.scoring.profile import Profile
+from assay.scoring.profile import Profile
 
 
 def extend_profile(

@@ -9,38 +9,34 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from msgspec import structs
 
 from assay.canon import digest
+from assay.cli.grade import Grading
+from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
 from assay.cli.totals import GradedPiece
 from assay.errors import Fault, InputError, UsageError
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
+from assay.running.dataset import LoadedDataset
+from assay.running.journal import RunJournal
 from assay.running.post_run import after_of, idle_scorers, scorer_warnings
 from assay.running.runner import Runner, RunSettings, SampleWork
+from assay.running.scorers import PlacedScorer
+from assay.running.workflow import LoadedWorkflow
+from assay.scoring.profile import Profile, ProfileCriterion
 from assay.views import events
 from assay.views.documents import encode
 from assay.views.evaluation import RunReasons
 from assay.views.worst_samples import WorstSample, keep_worst
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.cli.grade import Grading
-    from assay.cli.parsing import Options
-    from assay.running.dataset import LoadedDataset
-    from assay.running.journal import RunJournal
-    from assay.running.scorers import PlacedScorer
-    from assay.running.workflow import LoadedWorkflow
-    from assay.scoring.profile import Profile, ProfileCriterion
-
 
 IN_MEMORY = 256 * 1024 * 1024
 

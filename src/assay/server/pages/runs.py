@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -27,6 +27,8 @@ from assay.views.blocks import Empty, Field, Filters, Pager, Part, Region, Table
 from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
+RunQuery = Mapping[str, str | None]
+"""The filters in the address by name; None doesn't filter."""
 OFFERED = 200
 """How many names of workflows and datasets a field offers."""
 STATUSES = ("success", "failed", "error", "timeout", "cancelled")
@@ -55,24 +57,20 @@ def list_runs(
     before: Cursor = None,
 ) -> Response:
     """Runs, the newest first."""
-    query = RunQuery(
-        *(
-            (one or "").strip() or None
-            for one in (
-                q,
-                workflow,
-                version,
-                dataset,
-                grade,
-                passed,
-                gate,
-                status,
-                tag,
-                began,
-                ended,
-            )
-        )
-    )
+    given = {
+        "q": q,
+        "workflow": workflow,
+        "version": version,
+        "dataset": dataset,
+        "grade": grade,
+        "passed": passed,
+        "gate": gate,
+        "status": status,
+        "tag": tag,
+        "from": began,
+        "to": ended,
+    }
+    query = {name: (value or "").strip() or None for name, value in given.items()}
     matches = found_runs(
         services,
         principal.project,
@@ -80,9 +78,9 @@ def list_runs(
         lookup.cursor(after or None),
         lookup.cursor(before or None),
     )
-    form = Filters("/runs", _fields(services, principal.project), query.query())
+    form = Filters("/runs", _fields(services, principal.project), query)
     items: list[dict[str, Any]] = matches["items"]
-    if not items and not any(query) and not after and not before:
+    if not items and not any(query.values()) and not after and not before:
         return page(
             request,
             "Runs",
@@ -127,7 +125,7 @@ def _fields(services: Services, project: str) -> list[Field]:
 
 def _lead(services: Services, project: str, query: RunQuery) -> str:
     stored = f"{count(services.ledger.count('run', project=project).n, 'run')} stored"
-    return f"{stored}{'; the filter applies' if any(query) else ''}, newest first."
+    return f"{stored}{'; the filter applies' if any(query.values()) else ''}, newest first."
 
 
 def _nothing(more: str | None) -> str:
@@ -136,8 +134,7 @@ def _nothing(more: str | None) -> str:
     return "None of the runs searched so far matches; there are more."
 
 
-def _ways(search: RunQuery, matches: Mapping[str, Any], *, paged: bool) -> Part:
-    query = search.query()
+def _ways(query: RunQuery, matches: Mapping[str, Any], *, paged: bool) -> Part:
     items = matches["items"]
     summary = f"{count(len(items), 'run')} on this page" if items else ""
     short_page = matches["next"] is not None and len(items) < ON_A_PAGE
@@ -158,51 +155,29 @@ LOOKED_AT = 10_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class RunQuery(NamedTuple):
-    """The filters in the address; an empty one doesn't filter."""
-
-    q: str | None = None
-    workflow: str | None = None
-    version: str | None = None
-    dataset: str | None = None
-    grade: str | None = None
-    passed: str | None = None
-    gate: str | None = None
-    status: str | None = None
-    tag: str | None = None
-    began: str | None = None
-    ended: str | None = None
-
-    def query(self) -> dict[str, str | None]:
-        """The filters as the query of an address."""
-        pairs = {name: value or None for name, value in self._asdict().items()}
-        pairs["from"], pairs["to"] = pairs.pop("began"), pairs.pop("ended")
-        return pairs
-
-
 def found_runs(
     services: Services, project: str, query: RunQuery, after: int | None, before: int | None
 ) -> dict[str, Any]:
     """A page: the runs after a place in the list, or with `before` those just before it."""
     filters = {
-        "workflow": query.workflow,
-        "workflow_version": query.version,
-        "dataset": query.dataset,
-        "tag": query.tag,
-        "status": query.status,
-        "started_from": query.began,
-        "started_before": _until(query.ended),
-        "grade": query.grade,
-        "passed": None if query.passed is None else query.passed == "yes",
+        "workflow": query["workflow"],
+        "workflow_version": query["version"],
+        "dataset": query["dataset"],
+        "tag": query["tag"],
+        "status": query["status"],
+        "started_from": query["from"],
+        "started_before": _until(query["to"]),
+        "grade": query["grade"],
+        "passed": None if query["passed"] is None else query["passed"] == "yes",
     }
-    if query.q:
+    if query["q"]:
         return _by_text(services, project, query, read_span(filters), after)
     newest_first = before is None
     page = run_page(
         services,
         project,
         filters,
-        gate=query.gate,
+        gate=query["gate"],
         after=after if newest_first else before,
         limit=ON_A_PAGE,
         newest_first=newest_first,
@@ -243,21 +218,21 @@ def _by_text(
     search = recent.containing(
         services.ledger.database,
         project,
-        query.q or "",
+        query["q"] or "",
         after=after,
         look_at=LOOKED_AT,
         limit=ON_A_PAGE,
     )
     newest = brief_runs(services, project, search.digests)
     items = [item for item in newest if _fits(item, query) and is_within(item["started_at"], span)]
-    if query.gate:
+    if query["gate"]:
         grades = reasons(services, project, items)
         items = [
             item
             for item in items
             if item["grade"]
             and item["grade"]["digest"] in grades
-            and query.gate in grades[item["grade"]["digest"]].hard_gate_failures
+            and query["gate"] in grades[item["grade"]["digest"]].hard_gate_failures
         ]
     return {
         "items": items,
@@ -270,13 +245,13 @@ def _fits(item: Mapping[str, Any], query: RunQuery) -> bool:
     grade = item["grade"] or {}
     workflow, dataset = part_of(item, "workflow"), part_of(item, "dataset")
     pairs = (
-        (query.workflow, workflow.get("id")),
-        (query.version, workflow.get("version")),
-        (query.dataset, dataset.get("id")),
-        (query.grade, grade.get("grade")),
-        (query.status, item["status"]),
-        (query.passed, {None: None, True: "yes", False: "no"}[grade.get("passed")]),
+        (query["workflow"], workflow.get("id")),
+        (query["version"], workflow.get("version")),
+        (query["dataset"], dataset.get("id")),
+        (query["grade"], grade.get("grade")),
+        (query["status"], item["status"]),
+        (query["passed"], {None: None, True: "yes", False: "no"}[grade.get("passed")]),
     )
     return all(wanted is None or wanted == value for wanted, value in pairs) and (
-        query.tag is None or query.tag in (item["tags"] or ())
+        query["tag"] is None or query["tag"] in (item["tags"] or ())
     )
