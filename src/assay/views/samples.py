@@ -7,7 +7,7 @@ from stored bodies, or from results and runs at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from math import fsum
@@ -297,6 +297,15 @@ def judge_reason(metadata: Any, criterion: str) -> str:
     reasons = metadata.get("judge_reasons") if isinstance(metadata, Mapping) else None
     found = reasons.get(criterion) if isinstance(reasons, Mapping) else None
     return " ".join(found[:MAX_TEXT].split()) if isinstance(found, str) else ""
+
+
+def judge_texts(run: Mapping[str, Any], metadata: Any) -> Iterator[str]:
+    """Each score that a judge gave to a run, with its reason."""
+    for name, score in (run.get("scores") or {}).items():
+        source = score.get("source") or {}
+        if source.get("kind") == "llm" and score.get("raw") is not None:
+            reason = judge_reason(metadata, name)
+            yield f"{name} {score['raw']} by {source.get('name')}{': ' if reason else ''}{reason}"
 
 
 def answer_text(evidence: SampleEvidence, *, most: int = MAX_TEXT) -> str:

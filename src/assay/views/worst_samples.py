@@ -6,7 +6,7 @@ a terminal, and in a pull-request comment, where every text of a run is in a cod
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -21,7 +21,7 @@ from assay.views.samples import (
     SampleEvidence,
     SampleGrade,
     answer_text,
-    judge_reason,
+    judge_texts,
     main_text,
     sample_evidence,
     sample_grade,
@@ -138,17 +138,8 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
     errors = metadata.get("scorer_errors")
     if isinstance(errors, Mapping):
         facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
-    facts += [("judge", text) for text in _judged(run, metadata)]
+    facts += [("judge", text) for text in judge_texts(run, metadata)]
     return Facts([(label, clip(_flat(text), SHORT) if text else "") for label, text in facts])
-
-
-def _judged(run: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Each score that a judge gave, with its reason."""
-    for name, score in (run.get("scores") or {}).items():
-        source = score.get("source") or {}
-        if source.get("kind") == "llm" and score.get("raw") is not None:
-            reason = judge_reason(metadata, name)
-            yield f"{name} {score['raw']} by {source.get('name')}{': ' if reason else ''}{reason}"
 
 
 def worst_samples(worst: Sequence[WorstSample]) -> str:
