@@ -21,6 +21,7 @@ from assay.archive.evaluations import (
     check_name,
     find_evaluation,
     list_evaluations,
+    no_other_version,
     stored_grades,
     stored_runs,
 )
@@ -396,6 +397,10 @@ def test_a_baseline_of_another_version_is_asked_for_where_there_is_none(
     assert "every stored evaluation of w has the candidate's version, w@1" in refused.err
     assert "an evaluation that `assay evals` lists, or a file" in refused.err
     assert "import each with `--workflow w@VERSION`" in refused.err
+    with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db") as ledger:
+        judged = [VersionedName(id="my bot", version="1")]
+        spaced = no_other_version(ledger, "latest", project="default", judged=judged)
+    assert "`--workflow 'my bot'@VERSION`" in str(spaced)
     for words in (("gate", "a.jsonl"), ("gate", "latest")):
         hinted = assay(*words)
         assert (hinted.code, "no other version of this workflow" in hinted.err) == (2, True)

@@ -28,6 +28,8 @@ from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
 from serving import Api, serving
 from stocked import Stock, answers, card, commands, exam, faq, newest, stocked_copy, write
+from test_evaluation_page import evaluate
+from test_evaluation_page import version as runs_of
 from test_named_baseline import spoil
 from test_pages import HTML, SCRIPT, Markup, kind_of_link
 from test_tools_cli import IMPORTED, LATER, WEIGHT, envelope, record
@@ -244,6 +246,19 @@ def test_an_empty_page_says_which_command_fills_it(empty: Api, path: str, comman
     assert "--project" not in shown
     elsewhere = get(empty, path, headers=empty.token("ferry-bot")).text
     assert re.search(rf"{re.escape(command)}[^`]* --project ferry-bot\b", elsewhere), elsewhere
+
+
+def test_the_first_decision_is_between_two_evaluations_that_there_are(empty: Api) -> None:
+    for name, workflow in (("old", "w"), ("new", "w"), ("other", "v")):
+        runs = runs_of(1, 2, workflow=workflow)
+        for one in runs:
+            one["run_id"] += name
+        evaluate(empty, name, runs)
+    assert "assay gate latest --baseline latest~1 --store" in get(empty, "/decisions").text
+    evaluate(empty, "last", runs_of(2, 2))
+    assert "assay gate last --baseline new --store" in get(empty, "/decisions").text
+    evaluate(empty, "last", runs_of(3, 2))
+    assert re.search(r"gate last --baseline ev-\w+ --store", get(empty, "/decisions").text)
 
 
 @pytest.mark.parametrize("plural", ["decisions", "exams", "judges", "schemas"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -258,7 +259,7 @@ def no_other_version(
         fix=(
             "Name the baseline after --baseline: an evaluation that `assay evals` lists, or a file."
             " To tell two imported versions apart, import each with"
-            f" `--workflow {workflow}@VERSION`."
+            f" `--workflow {shlex.quote(workflow)}@VERSION`."
         ),
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.compared import evaluation_of_runs
-from assay.archive.evaluations import evaluation_label
+from assay.archive.evaluations import evaluation_label, list_evaluations
 from assay.archive.sides import DecisionEvidence, evidence_of_decision
 from assay.errors import count
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
@@ -64,7 +65,6 @@ from assay.views.tool_gate import first_reason, gate_outcome, gate_title
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
 NAMED = {DECISION_SCHEMA: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
-FIRST = "assay gate latest --baseline latest~1 --store .assay/ledger.db"
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
     *((name, word) for name, (word, _) in OUTCOMES.items()),
@@ -116,6 +116,21 @@ class Line(NamedTuple):
     kind: str
 
 
+def _first_command(services: Services, project: str) -> str:
+    """The command that decides on the newest evaluation and the one of its workflow before it. They
+    may have the same version, so `latest~1` may mean neither.
+    """
+    candidate, baseline = "latest", "latest~1"
+    for newest in islice(list_evaluations(services.ledger, project=project), 1):
+        of_workflow = newest.evaluation.workflow.id
+        same = list_evaluations(services.ledger, project=project, workflow=of_workflow)
+        for before in islice(same, 1, 2):
+            named = newest.evaluation.name != before.evaluation.name
+            baseline = before.evaluation.name if named else before.evaluation.id
+            candidate = newest.evaluation.name
+    return f"assay gate {candidate} --baseline {baseline} --store .assay/ledger.db"
+
+
 @router.get("/decisions")
 def list_decisions(
     request: Request,
@@ -141,7 +156,7 @@ def list_decisions(
         nothing = Empty(
             "No decision is stored in this project yet. To decide whether the latest"
             " evaluation may replace the one before it:",
-            FIRST,
+            _first_command(services, principal.project),
             "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
             " the same way.",
         )
