@@ -504,14 +504,12 @@ def test_what_a_solution_prints_is_kept_up_to_the_limit_and_counted() -> None:
     assert result.outcome.stdout.dropped == 3 * 8001 - 1024
 
 
-def test_installed_packages_are_importable_only_when_asked_for() -> None:
+def test_installed_packages_are_not_importable() -> None:
     code, test = (
         "import msgspec\ndef f(): return msgspec.json.encode([1])\n",
         "def check(f): assert f() == b'[1]'\n",
     )
     assert "No module named 'msgspec'" in check_solution(code, test, "f").reason
-    result = check_solution(code, test, "f", packages=True)
-    assert result.passed is True, result
 
 
 def test_a_verdict_is_the_same_whatever_ran_before() -> None:

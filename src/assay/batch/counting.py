@@ -1,6 +1,5 @@
-"""The totals of a batch, counted by the engine over the written output.
-
-The same queries work on Parquet, where columns have types, and on CSV and JSON Lines.
+"""The totals of a batch, counted by the engine over the written output, with the same queries on
+Parquet, where columns have types, and on CSV and JSON Lines.
 """
 
 from __future__ import annotations

@@ -47,16 +47,15 @@ def check_solution(
     limits: SandboxLimits = DEFAULT,
     isolation: Isolation = "bubblewrap",
     mode: Mode = "two-process",
-    packages: bool = False,
     python: str = sys.executable,
 ) -> SandboxVerdict:
     """Whether the solution passes the tests.
 
     `test` contains asserts, `check(candidate)`, functions `test_*` or unittest classes; it may use
     the solution's names. `support` is code of the benchmark that tests need, such as the prompt
-    with its helpers: it belongs to the tests, and a solution can't replace it. With `packages`, the
-    packages installed for `python` can be imported on both sides. `passed` is None if the tests are
-    at fault, or never call the solution.
+    with its helpers: it belongs to the tests, and a solution can't replace it. Installed packages
+    can't be imported on either side. `passed` is None if the tests are at fault, or never call the
+    solution.
 
     >>> check_solution(
     ...     "def twice(x): return 2 * x", "def check(f): assert f(4) == 8", "twice"
@@ -64,12 +63,12 @@ def check_solution(
     True
     """
     _check(code, test, support, entry_point)
-    shared = {"entry_point": entry_point or "", "packages": packages, "report_file": ""}
+    shared = {"entry_point": entry_point or "", "report_file": ""}
     tests = {**shared, "test": test, "support": support}
     common: dict[str, Any] = {
         "limits": limits,
         "isolation": isolation,
-        "python": python if packages else os.path.realpath(python),
+        "python": os.path.realpath(python),
     }
     if mode == "one-process":
         token = secrets.token_hex(16)

@@ -13,7 +13,7 @@ import os
 import sys
 
 from . import values
-from .solution import add_packages, described, line_of, load
+from .solution import described, line_of, load
 from .suite import ItemTests, TestsError
 from .supervisor import supervise
 from .values import Gone, Handle
@@ -56,7 +56,7 @@ def together(job: Job) -> None:
 
 
 def _examine(job: Job, trouble: int) -> None:
-    _begin(job, trouble)
+    os.close(trouble)
     word, why, calls = judge(
         *job["channel"], test=job["test"], support=job["support"], entry_point=job["entry_point"]
     )
@@ -64,15 +64,9 @@ def _examine(job: Job, trouble: int) -> None:
     os._exit(0)
 
 
-def _begin(job: Job, trouble: int) -> None:
-    if job["packages"]:
-        add_packages()
-    os.close(trouble)
-
-
 def _examine_together(job: Job, trouble: int) -> None:
     token = str(job["token"])
-    _begin(job, trouble)
+    os.close(trouble)
     word, why = judge_together(job["code"], job["test"], job["support"], job["entry_point"])
     sys.stdout.flush()
     values.send(int(job["answer"]), values.encode([word, why[:4000], token], _refuse))

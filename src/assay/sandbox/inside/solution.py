@@ -28,13 +28,6 @@ def solution(job: Job) -> None:
     supervise(job, _serve)
 
 
-def add_packages() -> None:
-    """Make installed packages importable, which the bare start left out."""
-    import site  # it can take longer to load than everything else
-
-    site.main()
-
-
 def load(code: str, name: str) -> types.ModuleType:
     """Run the code as a module of this name."""
     module = sys.modules[name] = types.ModuleType(name)
@@ -43,8 +36,6 @@ def load(code: str, name: str) -> types.ModuleType:
 
 
 def _serve(job: Job, trouble: int) -> None:
-    if job["packages"]:
-        add_packages()
     os.close(trouble)
     server = _Server(*job["channel"])
     try:
