@@ -23,6 +23,8 @@ from assay.library.shelf import Shelf
 from assay.pipeline.deciding import Terms, side_of
 from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
+from assay.records.reading import read_run
+from assay.release import declarations
 from assay.release.sides import Side
 from documents import FAMILIES, run
 from examples import CAMPAIGN, each
@@ -483,7 +485,7 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
     rules = {
         "handoff_rules": [["a", "b"], ["b", "c"]],
         "handoffs": [{"from": "a", "to": "b"}],
-        "output_schema": {"type": "object"},
+        "output_schema": {"type": "object", "required": ["answer"]},
         "steps": steps,
     }
     return [
@@ -559,6 +561,19 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     gates = next(rule for rule in found.rules if rule.id == "gate_failure_rate")
     assert (found.outcome, gates.violated) == ("reject", True)
     assert what in gates.reason
+
+
+@each("schema", [{}, {"type": "object", "required": []}, True, {"type": "string"}, False])
+def test_a_schema_that_accepts_all_outputs_is_nothing_to_lose(schema: dict[str, Any]) -> None:
+    """Imported runs without an answer have one; a repaired run has an answer and requires it."""
+    before = declarations.declared_by(
+        read_run(Document(toolruns({"output_schema": schema})[0], "old"))
+    )
+    ours = declarations.declared_by(read_run(Document(toolruns({})[0], "new")))
+    is_limit = schema in ({"type": "string"}, False)
+    what = "output schema of the baseline"
+    assert (what in declarations.weakened(ours, before)) == is_limit
+    assert what in declarations.weakened(before, ours)
 
 
 def test_a_candidate_that_alone_says_what_is_expected_of_it_is_held() -> None:

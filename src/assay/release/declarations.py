@@ -69,7 +69,7 @@ def declared_by(run: Run) -> Declarations:
             if run.handoff_rules is None
             else frozenset((str(one), str(other)) for one, other in run.handoff_rules)
         ),
-        None if run.output_schema is None else digest(without_notes(run.output_schema)),
+        _output_schema(run),
         None if run.expected is None else digest(run.expected),
         (fail, keep),
         (unturned, broken),
@@ -78,6 +78,16 @@ def declared_by(run: Run) -> Declarations:
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
         _expected_handoffs(run),
     )
+
+
+def _output_schema(run: Run) -> str | None:
+    """The digest of the schema; None if it accepts all outputs, which are always an object."""
+    stated = without_notes(run.output_schema)
+    if isinstance(stated, dict):
+        required, kind = stated.get("required", []), stated.get("type", "object")
+        is_open = required == [] and kind == "object" and stated.keys() <= {"required", "type"}
+        return None if is_open else digest(stated)
+    return None if stated in (None, True) else digest(stated)
 
 
 def _expected_handoffs(run: Run) -> frozenset[tuple[str, str]]:
