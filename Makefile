@@ -54,8 +54,8 @@ system-packages:
 check: lint types
 
 lint: $(VENV)/.dev
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check src tests bench ci docs/*.py docs/generators
+	@$(BIN)/ruff format --check src tests bench ci docs/*.py docs/generators
 	@$(BIN)/lint-imports
 	@$(BIN)/python ci/sizes.py
 

@@ -49,8 +49,10 @@ def pages() -> dict[str, str]:
 
 def _index() -> str:
     parts = [
-        "`assay VERB --help` prints the same as these pages. An option that takes one"
-        " value is refused if it is given twice. Every command has these options:",
+        (
+            "`assay VERB --help` prints the same as these pages. An option that takes one"
+            " value is refused if it is given twice. Every command has these options:"
+        ),
         table(
             ("option", "what it does"),
             [

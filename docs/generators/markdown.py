@@ -80,7 +80,11 @@ def brief(value: Any, depth: int = 0, *, keys: int = 5) -> Any:
     if isinstance(value, list):
         rest = [f"... {len(value) - 1} more"] if len(value) > 1 else []
         return [*(brief(item, depth + 1) for item in value[:1]), *rest]
-    return value[:80].rpartition(" ")[0] + " ..." if isinstance(value, str) and len(value) > 80 else value
+    return (
+        value[:80].rpartition(" ")[0] + " ..."
+        if isinstance(value, str) and len(value) > 80
+        else value
+    )
 
 
 def shortened(value: Any, *, items: int = 2, text: int = 160) -> Any:
