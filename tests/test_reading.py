@@ -410,6 +410,18 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
     )
     assert [module.name for module in found.modules] == ["2", "Function", "eval", "f"]
     assert all(module.computed for module in found.modules)
+    # and without their names
+    ways = ["globalThis.eval(f)", "window['ev\\x61l'](f)", "global.Function(f)"]
+    ways += ["(()=>1).constructor(f)", "f?.constructor?.constructor(f)", "f['constructor'](f)"]
+    ways += ["f.c\\u006fnstructor.call(f)", "(({ constructor: F }) => F)(f)", "globalThis[f]"]
+    ways += ["(({ constructor }) => 1)(f)", "((g) => g)(globalThis)"]
+    for way in ways:
+        found = read(engine, f"export const handlers = () => [{way}]\nexport const main = {{}}")
+        assert any(module.computed for module in found.modules), way
+    honest = "class A { constructor() { this.n = this.constructor.name } }; const t = 1"
+    honest += "\nexport const handlers = (f) => [f.constructor === Object, globalThis.fetch(f),"
+    honest += " typeof globalThis, f['eval'], f.redis.eval(f), { constructor: f }, globalThis['a']]"
+    assert read(engine, f"{honest}\nexport const main = {{}}").modules == ()
 
 
 @each(

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+_GLOBALS = ("globalThis", "global", "window", "self")
+_COMPARING = ("binary_expression", "unary_expression")
+
+
 def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
     """The modules that nodes of the query in `syntax` ask for; a computed name as written. A text
     that is run as code can ask for any module.
@@ -29,6 +33,33 @@ def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
             yield from (one._replace(computed=True) for one in _required(node))
     for node in found.get("builtin", []):
         yield from _required(node)
+    for node in (*found.get("code", []), *found.get("global", [])):
+        if (code := _runs_text(node)) is not None:
+            yield _computed(code, "require", node)
+
+
+def _runs_text(node: Node) -> Node | None:
+    """Code that gets at `eval` or `Function` without their names: through the global object, or as
+    the constructor of a function. None for any other use of these names, such as `x.constructor.
+    name` or `redis.eval(x)`.
+    """
+    name, above = name_of(node), node.parent
+    if above is None:
+        return None
+    owner, use = above.child_by_field_name("object"), above.parent
+    if name == "globalThis":
+        is_known = above.type == "member_expression" and owner == node
+        fixed = above.child_by_field_name("index") if owner == node else None
+        is_known = is_known or (fixed is not None and fixed.type == "string")
+        return None if is_known or above.type in _COMPARING else node
+    if name in ("eval", "Function"):
+        return above if owner is not None and text(owner) in _GLOBALS else None
+    if name != "constructor" or above.type in ("method_definition", "pair"):
+        return None
+    if owner is not None and use is not None and use.type in (*_COMPARING, "member_expression"):
+        is_name = text(use.child_by_field_name("property")) not in ("apply", "bind", "call")
+        return None if use.type in _COMPARING or is_name else above
+    return above
 
 
 def _is_called(node: Node) -> bool:

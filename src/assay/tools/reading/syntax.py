@@ -49,6 +49,10 @@ _QUERY = """
 ((identifier) @require (#match? @require "^(require|eval|Function)$|\\\\\\\\"))
 ((shorthand_property_identifier) @require (#eq? @require "require"))
 ((property_identifier) @builtin (#eq? @builtin "getBuiltinModule"))
+((property_identifier) @code (#match? @code "^(eval|Function|constructor)$|\\\\\\\\"))
+((shorthand_property_identifier_pattern) @code (#match? @code "^constructor$|\\\\\\\\"))
+(subscript_expression index: (string) @code)
+((identifier) @global (#match? @global "^globalThis$|\\\\\\\\"))
 (return_statement) @return
 (await_expression) @await
 (for_in_statement "await") @await
