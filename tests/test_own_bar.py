@@ -718,6 +718,33 @@ def test_a_floor_missed_without_a_score_of_the_baseline_is_not_offset_elsewhere(
     assert found.outcome == "promote"
 
 
+def test_floors_of_several_criteria_that_the_baseline_may_have_kept_add_up() -> None:
+    def rows(*, answer: float = 0.9, styles: tuple[int | None, ...] = ()) -> list[dict[str, Any]]:
+        changed = copy.deepcopy(BASELINE)
+        for row in changed:
+            row["criteria"][1] |= {"role": "safety", "raw_score": 5}
+        changed[0]["criteria"][0]["raw_score"] = Decimal(str(answer))
+        for row, style in zip(changed, styles, strict=False):
+            row["criteria"][1] |= {"raw_score": style}
+            if style is None:
+                row["criteria"][1]["missing"] = "nobody scored it"
+        return changed
+
+    severe = {"severe_roles": frozenset({"correctness", "safety"}), "severe_increase": 1}
+    candidate = made(rows(answer=0.1, styles=(5, 2)), "candidate")
+    for rule, changes, why in (
+        ("floor_regression", {}, "newly misses 1 floor, and 1 more for which the baseline has no"),
+        ("severe_failures", severe, "has 0 for certain and lacks evidence for 1 score with a sev"),
+    ):
+        rules = RULES._replace(margin=20, new_floor_failures=1, **changes)
+        for style, violated in ((5, True), (None, False)):
+            before = made(rows(styles=(5, style)), "baseline")
+            found = decide_sides(candidate, before, rules, GRADER, terms=Terms())
+            held = next(one for one in found.rules if one.id == rule)
+            assert (held.holds, held.violated) == (False, violated), held
+        assert why in held.reason
+
+
 def test_gates_that_the_baseline_lacks_evidence_for_do_not_offset_failures_of_others() -> None:
     def side(name: str, *gates: dict[str, bool | None]) -> Side:
         rows = copy.deepcopy(BASELINE)

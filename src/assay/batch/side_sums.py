@@ -114,7 +114,7 @@ def unscored_runs(
     counts = []
     for index in range(len(names)):
         lacks = f"t.a{index} = 1 AND COALESCE(o.a{index}, 0) = 0"
-        missed = f"{lacks} AND o.f{index} = 1" if index in floors else "FALSE"
+        missed = f"{lacks} AND COALESCE(o.f{index}, 1) = 1" if index in floors else "FALSE"
         counts += [count_if(lacks), f"COUNT(DISTINCT CASE WHEN {missed} THEN t.sample END)"]
     (row,) = ask(
         engine,

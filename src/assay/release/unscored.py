@@ -49,7 +49,8 @@ def unscored_runs(candidate: Side, baseline: Side) -> dict[str, UnscoredRuns]:
         ours = candidate.rows.get(sample)
         if ours is None or name in ours.judges:
             runs, missed = counts.get(name, UnscoredRuns())
-            missed += ours is not None and name in held(ours, baseline.rows[sample]).missed
+            theirs = baseline.rows[sample]
+            missed += name in (theirs.floors if ours is None else held(ours, theirs).missed)
             counts[name] = UnscoredRuns(runs + times, missed)
     return counts
 
@@ -80,6 +81,7 @@ def hold_unscored(
         severe=severe.certain,
         severe_criteria=severe.criteria,
         sizes=(n, n),
+        new_misses=tally.floors.new.total,
     )
     for rule, reason in found.items():
         promotion = with_finding(
@@ -100,10 +102,11 @@ def unscored_baseline(
     severe: CertainFailures,
     severe_criteria: frozenset[str],
     sizes: tuple[int, int],
+    new_misses: int = 0,
 ) -> dict[str, str]:
     """Why a rule doesn't hold though it does as counted, by its id. `sizes` are the samples of
     each side of which `certain` and `severe` count the failures, `low` the lower end of the
-    difference.
+    difference, and `new_misses` the floors that the baseline's scores show to be newly missed.
     """
     unscored = {
         name: lacks
@@ -112,17 +115,15 @@ def unscored_baseline(
         and (ours := candidate.summary.criteria.get(name)) is not None
         and ours.missing < ours.n
     }
+    of_severe = {name: lacks for name, lacks in unscored.items() if name in severe_criteria}
     found = {
         SCORE_RULE: _scores(unscored, baseline, low, strata, rules),
-        FLOOR_RULE: _floors(unscored, candidate, baseline, rules.new_floor_failures),
-        GATE_RULE: _gates(candidate, baseline, rules) or _samples(certain, sizes, rules),
-        SEVERE_RULE: _severe(severe, sizes, rules)
-        or _floors(
-            {name: lacks for name, lacks in unscored.items() if name in severe_criteria},
-            candidate,
-            baseline,
-            rules.severe_increase,
+        FLOOR_RULE: _floors(
+            unscored, candidate, baseline, rules.new_floor_failures, new_misses=new_misses
         ),
+        GATE_RULE: _gates(candidate, baseline, rules) or _samples(certain, sizes, rules),
+        SEVERE_RULE: _floors(of_severe, candidate, baseline, rules.severe_increase)
+        or _severe(severe, sum(lacks.runs for lacks in of_severe.values()), sizes, rules),
     }
     return {rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason}
 
@@ -156,9 +157,16 @@ def _scores(
 
 
 def _floors(
-    unscored: Mapping[str, UnscoredRuns], candidate: Side, baseline: Side, allowed: int
+    unscored: Mapping[str, UnscoredRuns],
+    candidate: Side,
+    baseline: Side,
+    allowed: int,
+    *,
+    new_misses: int = 0,
 ) -> str:
-    """Whether the candidate misses a floor where the baseline may have kept it."""
+    """Whether the candidate misses a floor where the baseline may have kept it, next to
+    `new_misses` where it did.
+    """
     for name, (times, missed) in unscored.items():
         ours, theirs = (side.summary.criteria[name] for side in (candidate, baseline))
         misses, before = (max(0, one.floor_failures - one.missing) for one in (ours, theirs))
@@ -173,6 +181,12 @@ def _floors(
                 f"the candidate misses the floor of {name} in {count(missed, 'sample')} for which"
                 " the baseline has no score"
             )
+    missed = sum(lacks.missed for lacks in unscored.values())
+    if missed and missed + new_misses > allowed:
+        return (
+            f"the candidate newly misses {count(new_misses, 'floor')}, and {missed} more for which"
+            f" the baseline has no score; allowed: {allowed}"
+        )
     return ""
 
 
@@ -211,16 +225,22 @@ def _samples(certain: CertainFailures, sizes: tuple[int, int], rules: ReleaseRul
     )
 
 
-def _severe(severe: CertainFailures, sizes: tuple[int, int], rules: ReleaseRules) -> str:
-    """Whether the candidate has more severe failures than the baseline has for certain."""
+def _severe(
+    severe: CertainFailures, unscored: int, sizes: tuple[int, int], rules: ReleaseRules
+) -> str:
+    """Whether the candidate has more severe failures than the baseline has for certain, without
+    missed floors that may be among its `unscored` ones.
+    """
     n, before = sizes
-    if not severe.undetermined:
+    sure, lacks = max(0, severe.baseline - unscored), severe.undetermined + unscored
+    if not lacks:
         return ""
-    rise = Fraction(severe.candidate, n) - Fraction(severe.baseline, before)
+    rise = Fraction(severe.candidate, n) - Fraction(sure, before)
     if rise <= Fraction(rules.severe_increase, n):
         return ""
+    scores = f"{count(unscored, 'score')} with a severe floor" if unscored else ""
+    gates = count(severe.undetermined, "severe gate") if severe.undetermined else ""
     return (
-        f"the candidate has {count(severe.candidate, 'severe failure')}, the baseline has"
-        f" {severe.baseline} for certain and lacks evidence for"
-        f" {count(severe.undetermined, 'severe gate')}"
+        f"the candidate has {count(severe.candidate, 'severe failure')}, the baseline has {sure}"
+        f" for certain and lacks evidence for {' and '.join(filter(None, (gates, scores)))}"
     )
