@@ -194,8 +194,7 @@ def _scores(
         for label, one in labelled.items():
             read = number(one)
             if read is None and one is not None:
-                tally.dropped["scores_that_are_no_numbers"] += 1
-                tally.in_words(label)
+                tally.in_words(label, "scores_that_are_no_numbers")
                 words[label] = one
             else:
                 made[label] = read

@@ -184,8 +184,7 @@ class _ExportReader:
         if kind == "CATEGORICAL" and verdict is not None:
             score = {**score, "value": verdict}
         elif kind not in ("NUMERIC", "BOOLEAN"):
-            self._tally.in_words(name)
-            self._tally.dropped[f"{kind.lower()} scores, which are not graded"] += 1
+            self._tally.in_words(name, f"{kind.lower()} scores, which are not graded")
             return
         value = number_in(score.get("value"), f"{place}: the {kind} score {name!r}", path)
         if str(score.get("source")).upper() == "EVAL":
@@ -203,8 +202,7 @@ class _ExportReader:
             try:
                 scores.setdefault(column, []).extend([score_of(one) for one in values])
             except ValueError:
-                self._tally.in_words(column)
-                self._tally.dropped["categorical scores, which are not graded"] += 1
+                self._tally.in_words(column, "categorical scores, which are not graded")
                 if not scores[column]:
                     del scores[column]
 

@@ -97,8 +97,7 @@ class _Scores:
             self._values.setdefault(label, []).append(self._columns.number(label, value))
         elif present(value) is not None:
             self.labels[label] = value
-            self._tally.in_words(label)
-            self._tally.dropped["values in words, which are not graded"] += 1
+            self._tally.in_words(label, "values in words, which are not graded")
 
     def lose(self, label: str) -> None:
         """Count a metric as missing if it has no value: nothing replaced the one that it had."""

@@ -117,8 +117,7 @@ class _Annotations:
         elif (
             score is None and (score := _graded(given.get("label"))) is None and name in self.labels
         ):
-            self._tally.in_words(name)
-            self._tally.dropped["labels without a score, which are not graded"] += 1
+            self._tally.in_words(name, "labels without a score, which are not graded")
             return
         elif (
             score in (0, 1)

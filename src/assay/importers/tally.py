@@ -156,11 +156,13 @@ class ImportTally:
             self.plain.add(total)
         self.stated[total] = self.stated.get(total, 0) + value
 
-    def in_words(self, label: str) -> None:
-        """Count a value that can't be graded because it is a word. The metric stays in the account,
-        because a comparison must not lose it.
+    def in_words(self, label: str, left_out: str = "") -> None:
+        """Count a value that can't be graded because it is a word, and what it is left out as. The
+        metric stays in the account, because a comparison must not lose it.
         """
         self.metrics[self.metric(label)].words += 1
+        if left_out:
+            self.dropped[left_out] += 1
 
     def scale_of(self, label: str) -> NamedScale | None:
         """The scale given for a metric of the tool."""

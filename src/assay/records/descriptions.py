@@ -47,17 +47,9 @@ def _of_class(kind: type) -> dict[str, str]:
 
 @cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """The classes of a module by their qualified names."""
-    classes: dict[str, ast.ClassDef] = {}
-
-    def walk(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.ClassDef):
-                classes[f"{prefix}{node.name}"] = node
-                walk(node.body, f"{prefix}{node.name}.")
-
-    walk(ast.parse(inspect.getsource(sys.modules[module])).body, "")
-    return classes
+    """The classes of a module by their names."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def struct_kinds(kind: type) -> dict[str, type]:

@@ -122,19 +122,15 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
     """What a run was asked, what it answered or why not, what was expected, why a scorer gave no
     result, and what a judge gave and why, each in short.
     """
-    evidence = SampleEvidence(
-        status=str(run.get("status") or ""),
-        outputs=run.get("outputs"),
-        metadata=run.get("metadata"),
-    )
+    status, given = str(run.get("status") or ""), run.get("metadata")
+    evidence = SampleEvidence(status=status, outputs=run.get("outputs"), metadata=given)
     metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
     answered = evidence.outputs or metadata.get("error")
-    texts = {
-        "question": main_text(run.get("inputs"), QUESTIONS),
-        "answer": answer_text(evidence) if answered else "",
-        "expected": main_text(run.get("expected"), ANSWERS),
-    }
-    facts = list(texts.items())
+    facts = [
+        ("question", main_text(run.get("inputs"), QUESTIONS)),
+        ("answer", answer_text(evidence) if answered else ""),
+        ("expected", main_text(run.get("expected"), ANSWERS)),
+    ]
     errors = metadata.get("scorer_errors")
     if isinstance(errors, Mapping):
         facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
@@ -144,9 +140,7 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
 
 def worst_samples(worst: Sequence[WorstSample]) -> str:
     """The samples as a part of a comment; empty if there are none."""
-    if not worst:
-        return ""
-    lines = ["### Worst samples\n\n"]
+    lines = ["### Worst samples\n\n"] if worst else []
     for one in worst:
         lines.append(
             f"- {code(one.sample)}: {code(one.letter)} {points(one.score)}, {code(one.why)}\n"

@@ -199,15 +199,6 @@ def number(value: object) -> float | None:
     return float(value) if exact.is_number(value) else None  # type: ignore[arg-type]
 
 
-def points(value: object, absent: str = "not stated") -> str:
-    """A number with 2 decimals, half-up as everywhere.
-
-    >>> points(90), points(12.345), points(None)
-    ('90.00', '12.35', 'not stated')
-    """
-    return f"{exact.shown(exact.scaled(value, 2), 2):.2f}" if exact.is_number(value) else absent
-
-
 def shown(value: object, absent: str = "not stated") -> str:
     """A number as in the document, or `absent`."""
     return number_text(value) if exact.is_number(value) else absent  # type: ignore[arg-type]

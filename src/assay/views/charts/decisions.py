@@ -25,10 +25,9 @@ from assay.views.charts.chart import (
     labels,
     nothing,
     over,
-    points,
     view,
 )
-from assay.views.pieces import signed
+from assay.views.pieces import points, signed
 
 MAX_POINTS = 1000
 SQUARE = 330

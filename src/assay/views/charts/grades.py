@@ -22,10 +22,10 @@ from assay.views.charts.chart import (
     nothing,
     number,
     over,
-    points,
     shown,
     view,
 )
+from assay.views.pieces import points
 
 
 def _named(one: Mapping[str, Any]) -> object:
@@ -64,8 +64,9 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     for one, text in zip(known, labels(map(_named, known)), strict=True):
         won, most = number(one["contribution"]) or 0.0, number(one.get("maximum"))
         lost = max(0.0, most - won) if most is not None else 0.0
-        note = f"{points(one['contribution'])} of {points(one.get('maximum'))}" + (
-            ", no score" if one.get("missing") else ""
+        note = (
+            f"{points(one['contribution'])} of {points(one.get('maximum'), 'not stated')}"
+            f"{', no score' if one.get('missing') else ''}"
         )
         drawn.append(
             {
@@ -80,8 +81,8 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     rows = [
         (
             clean(_named(one)),
-            points(one.get("contribution")),
-            points(one.get("maximum")),
+            points(one.get("contribution"), "not stated"),
+            points(one.get("maximum"), "not stated"),
             _lost(one),
             shown(one.get("norm")),
             _raw(one),
@@ -153,7 +154,9 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
             f" {points(result.get('weighted_score'), 'no stated score')} of 100 points"
         )
     ]
-    sentences[0] += f", {_letter(result)}, threshold {points(result.get('pass_threshold'))}."
+    sentences[0] += (
+        f", {_letter(result)}, threshold {points(result.get('pass_threshold'), 'not stated')}."
+    )
     losses = [
         (lost, one)
         for one in known

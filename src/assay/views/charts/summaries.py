@@ -26,9 +26,9 @@ from assay.views.charts.chart import (
     nothing,
     number,
     percent,
-    points,
     view,
 )
+from assay.views.pieces import points
 
 BIN = 5
 """Points that one bar of the histogram spans."""
