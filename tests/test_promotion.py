@@ -23,7 +23,6 @@ from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
 from assay.release.pass_rate import PassBar
-from assay.release.policy import ReleaseRules
 from assay.release.promotion import MAX_MISSING, promote
 from assay.release.sides import LOST
 from documents import run
@@ -199,7 +198,7 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
     found = decide([*base, *own], base, rules=bar)
     reasons = [rule(one, "pass_rate").reason for one in (without, found)]
     assert [one.outcome for one in (without, found)] == ["reject", "reject"]
-    assert reasons[1] == f"without passes that only the candidate has: {reasons[0]}"
+    assert reasons[1] == f"on the baseline's samples alone: {reasons[0]}"
     lower = RULES._replace(bar=PassBar(Fraction(89, 100)), margin=20.0)
     assert decide([*base, *own], base, rules=lower).outcome == "promote"
     allowed = RULES._replace(gate_failure_increase=Ratio(1, 40), severe_increase=9, margin=20.0)
@@ -207,47 +206,12 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
     assert decide(worse, base, rules=allowed).outcome == "reject"
     allowed = allowed._replace(gate_failure_increase=Ratio(28, 1000))
     thinned = decide([*worse, *own], base, rules=allowed)
-    assert "the rate of the other 200 rose by 0.0300" in thinned.reason
+    assert "over the 200 samples that the baseline also has" in thinned.reason
     assert thinned.outcome == "reject"
-    # 5 new samples that fail are 5 of 205, however many others pass next to them
+    # 5 new samples that fail are 5 of 220, and none of the baseline's 200
     added = failing(set(range(200, 205)), many)[200:]
-    allowed = allowed._replace(gate_failure_increase=Ratio(25, 1000))
-    assert decide([*base, *added], base, rules=allowed).outcome == "promote"
     allowed = allowed._replace(gate_failure_increase=Ratio(23, 1000))
-    assert decide([*base, *added], base, rules=allowed).outcome == "reject"
-
-
-@each(
-    ("rules", "margin", "looks", "size"),
-    [
-        (RULES, 10.0, 1, 1),
-        (RULES, 10.0, 1, 2),
-        (STRICT, 12.0, 1, 1),
-        (STRICT, 18.0, 1, 2),
-        (RULES, 20.0, 2, 1),
-    ],
-)
-def test_good_samples_of_the_candidates_own_dilute_no_bad_one(
-    rules: ReleaseRules, margin: float, looks: int, size: int
-) -> None:
-    rules, base = rules._replace(margin=margin), cards(BASE)
-    before = [{**one, "group": f"g-{index // size}"} for index, one in enumerate(base)]
-    bad, good = card("bad", 0), [card(f"good-{index}", 100) for index in range(9)]
-    for own, outcome in (([], "promote"), ([bad], "hold"), ([bad, *good], "hold")):
-        made = decide([*base, *own], before, rules=rules)
-        made = with_looks(made, rules, looks=looks) if looks > 1 else made
-        assert made.outcome == outcome
-    assert "with only 1 of the 10 samples that the baseline lacks: a drop" in made.reason
-
-
-def test_good_samples_of_the_candidates_own_dilute_no_lost_run() -> None:
-    rules = RULES._replace(margin=2.3)
-    base, found = cards(BASE), []
-    for n in (0, 5):
-        own = [card("own", 98), *(card(f"good-{index}", 100) for index in range(n))]
-        found.append(decide([*base, *own], base, rules=rules))
-    assert [one.outcome for one in found] == ["hold", "hold"]
-    assert "with only 1 of the 6 samples that the baseline lacks: runs of 1 sam" in found[1].reason
+    assert decide([*base, *added], base, rules=allowed).outcome == "promote"
 
 
 def test_a_gate_without_a_verdict_is_a_failure() -> None:

@@ -18,17 +18,10 @@ from typing import Any, NamedTuple
 from assay.errors import count
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
-from assay.release.own_samples import below_margin
 from assay.release.pair_tally import of_baseline
 from assay.release.pairs import Pair, groups_of
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import (
-    ALONE,
-    Promotion,
-    with_comparison,
-    with_finding,
-    with_only,
-)
+from assay.release.promotion import Promotion, with_comparison, with_finding
 from assay.stats.clusters import Groups, estimate_clustered_mean, estimate_grouped_mean
 from assay.stats.comparison import Comparison, claims, holm
 from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
@@ -44,17 +37,11 @@ def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Prom
     earlier looks or on the order of the samples.
     """
     known = of_baseline(promotion.pairs)
-    worst = [
-        pair
-        for pair in promotion.pairs
-        if pair.baseline is None and pair.candidate is not None and pair.ours - 100 <= -rules.margin
-    ]
-    alone = len(promotion.pairs) - len(known)
-    sets = [promotion.pairs, *([known] if alone else [])]
-    if 0 < len(worst) < alone:
-        sets.append([*known, *worst])
-    intervals = [sequence_interval(pairs, level=rules.level) for pairs in sets]
-    return _with_intervals(promotion, rules, intervals, looks, (len(worst), alone))
+    whole, *rest = (
+        _compared(promotion, rules, sequence_interval(pairs, level=rules.level), looks)
+        for pairs in (promotion.pairs, *([known] if len(known) < len(promotion.pairs) else []))
+    )
+    return with_comparison(promotion, whole, rules, of_baseline=next(iter(rest), None))
 
 
 def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
@@ -64,35 +51,17 @@ def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int)
     tally = promotion.tally
     assert tally is not None
     assert not tally.compared.scores.shares_groups
-    values = tally.compared.scores.values
-    counted = [values]
-    worst = alone = Counter[float]()
-    if tally.of_baseline is not None:
-        known = tally.of_baseline.scores.values
-        counted.append(known)
-        alone = values - known
-        worst = below_margin(alone, rules.margin)
-        if 0 < worst.total() < alone.total():
-            counted.append(known + worst)
-    intervals = [
-        MeanSequence(DIFFERENCES, level=rules.level).update_counts(values) for values in counted
-    ]
-    return _with_intervals(promotion, rules, intervals, looks, (worst.total(), alone.total()))
-
-
-def _with_intervals(
-    promotion: Promotion,
-    rules: ReleaseRules,
-    intervals: Sequence[Interval],
-    looks: int,
-    worst: tuple[int, int],
-) -> Promotion:
-    """The intervals of all samples; of the baseline's alone, if the candidate has others; and of
-    those with the `worst` of the others.
-    """
-    whole, *rest = (_compared(promotion, rules, interval, looks) for interval in intervals)
-    others = dict(zip((ALONE, with_only(*worst)), rest, strict=False))
-    return with_comparison(promotion, whole, rules, others=others)
+    whole, *rest = (
+        _compared(
+            promotion,
+            rules,
+            MeanSequence(DIFFERENCES, level=rules.level).update_counts(sides.scores.values),
+            looks,
+        )
+        for sides in (tally.compared, tally.of_baseline)
+        if sides is not None
+    )
+    return with_comparison(promotion, whole, rules, of_baseline=next(iter(rest), None))
 
 
 def _compared(

@@ -28,7 +28,6 @@ from assay.errors import count
 from assay.exact import NORM_ONE
 from assay.records.decision import MissingSamples, Outcome, RuleResult
 from assay.release.advice import Seen, decidable_margin, would_change
-from assay.release.own_samples import with_worst_alone
 from assay.release.pair_tally import tally_of
 from assay.release.pairs import Pair
 from assay.release.policy import ReleaseRules
@@ -45,8 +44,6 @@ from assay.release.sides import Row
 from assay.release.tally import MAX_MISSING, ComparedSides, PairTally, ScoreTally
 from assay.stats.comparison import Comparison
 
-ALONE = "on the baseline's samples alone"
-
 
 class Promotion(NamedTuple):
     """The outcome with its rules and numbers."""
@@ -56,9 +53,7 @@ class Promotion(NamedTuple):
     rules: tuple[RuleResult, ...]
     comparison: Comparison
     lowest: float | None
-    """The lowest of the lower ends of the difference, with and without samples that only the
-    candidate has.
-    """
+    """The lower end of the difference, or that of the baseline's samples alone if it is lower."""
     adjusted_difference: float | None
     missing: MissingSamples
     pairs: tuple[Pair, ...]
@@ -119,16 +114,14 @@ def promote_tally(
     )
     comparison = whole.scores.compare(rules)
     adjusted = adjusted_difference(whole, shrinkage) if tally.n_paired else None
-    compared = [comparison]
+    lowest = comparison.difference.low
     score_rule = _score_rule(whole, comparison, adjusted, rules)
     if known is not None:
-        compared.append(known.scores.compare(rules))
-        alone = _score_rule(known, compared[1], adjusted_difference(known, shrinkage), rules)
-        score_rule = _worse_rule(score_rule, alone, ALONE)
-        for number, some in with_worst_alone(whole.scores, known.scores, rules):
-            compared.append(some.compare(rules))
-            rule = _score_rule(whole._replace(scores=some), compared[-1], adjusted, rules)
-            score_rule = _worse_rule(score_rule, rule, with_only(number, n - known.n))
+        alone = known.scores.compare(rules)
+        lowest = _lower(comparison, alone)
+        score_rule = _worse_rule(
+            score_rule, _score_rule(known, alone, adjusted_difference(known, shrinkage), rules)
+        )
     results: tuple[RuleResult, ...] = (
         gate_failures(tally.gates, n, rules, known=(known or whole).n, without_gates=without_gates),
         score_rule,
@@ -136,12 +129,10 @@ def promote_tally(
         severe_failures(tally.severe, rules),
     )
     if rules.bar is not None:
-        passes = tally.passes
-        bar_rule = pass_rate(passes.candidate + new[0], n + new[1], rules.bar)
+        bar_rule = pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar)
         if known is not None or new[1]:
-            others = n - (passes.candidate - passes.of_baseline)
-            strict = pass_rate(passes.of_baseline, others, rules.bar)
-            bar_rule = _worse_rule(bar_rule, strict, "without passes that only the candidate has")
+            alone_rule = pass_rate(tally.passes.of_baseline, (known or whole).n, rules.bar)
+            bar_rule = _worse_rule(bar_rule, alone_rule)
         results = (*results, bar_rule)
     return _decided(
         Promotion(
@@ -149,7 +140,7 @@ def promote_tally(
             "",
             results,
             comparison,
-            _lowest(compared),
+            lowest,
             adjusted,
             missing,
             (),
@@ -168,24 +159,19 @@ def _score_rule(
     return scores(compared.lost, comparison, adjusted, rules, lost=lost)
 
 
-def _lowest(compared: Sequence[Comparison]) -> float | None:
-    ends = [one.difference.low for one in compared if one.difference.low is not None]
+def _lower(whole: Comparison, alone: Comparison) -> float | None:
+    ends = [one.difference.low for one in (whole, alone) if one.difference.low is not None]
     return min(ends, default=None)
 
 
-def _worse_rule(whole: RuleResult, part: RuleResult, which: str) -> RuleResult:
-    """The worse of a rule on all samples and on some of them, without those that only the candidate
-    has and that would dilute it; from worst to best: violated, undetermined, not shown, holds.
+def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
+    """The worse of a rule on all samples and on the baseline's alone, which the candidate can't
+    dilute; from worst to best: violated, undetermined, not shown, holds.
     """
-    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, part)]
+    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, alone)]
     if order[1] <= order[0]:
         return whole
-    return replace(part, reason=f"{which}: {part.reason}")
-
-
-def with_only(number: int, total: int) -> str:
-    """Which samples `with_worst_alone` leaves, in words."""
-    return f"with only {number} of the {total} samples that the baseline lacks"
+    return replace(alone, reason=f"on the baseline's samples alone: {alone.reason}")
 
 
 def with_comparison(
@@ -193,17 +179,17 @@ def with_comparison(
     comparison: Comparison,
     rules: ReleaseRules,
     *,
-    others: Mapping[str, Comparison],
+    of_baseline: Comparison | None = None,
 ) -> Promotion:
     """The same decision with another comparison of the scores: the score rule and the outcome are
-    worked out again. `others` compare some of the samples, by which those are.
+    worked out again. `of_baseline` compares the baseline's samples alone.
     """
     adjusted = promotion.adjusted_difference
     lost = None if promotion.tally is None else promotion.tally.compared.lost
     rule = scores(lost, comparison, adjusted, rules, lost=None)
-    for which, part in others.items():
-        rule = _worse_rule(rule, scores(lost, part, adjusted, rules, lost=None), which)
-    lowest = _lowest([comparison, *others.values()])
+    if of_baseline is not None:
+        rule = _worse_rule(rule, scores(lost, of_baseline, adjusted, rules, lost=None))
+    lowest = _lower(comparison, of_baseline or comparison)
     return _with_rule(promotion._replace(comparison=comparison, lowest=lowest), rule, rules)
 
 

@@ -78,8 +78,7 @@ def gate_failures(
     tally: GateTally, n: int, rules: ReleaseRules, *, known: int, without_gates: bool
 ) -> RuleResult:
     """The rate of samples that fail a gate may not rise by more than the policy allows, among all
-    `n` samples and without those that pass and that only the candidate has. `known` are the others
-    than the candidate's alone.
+    `n` samples and among the `known` ones that aren't the candidate's alone.
     """
     if not n:
         return rule(GATE_RULE, None, "there are no samples to compare", {})
@@ -111,11 +110,10 @@ def gate_failures(
             f" {float(allowed):g}"
         )
         return rule(GATE_RULE, False, reason, evidence)
-    others = known + ours - tally.of_baseline
-    if others and (steeper := Fraction(ours - theirs, others)) > allowed:
+    if known and (steeper := Fraction(tally.of_baseline - theirs, known)) > allowed:
         reason = (
-            f"{counts}; without passes that only the candidate has, the rate of the other {others}"
-            f" rose by {float(steeper):.4f}, more than the allowed {float(allowed):g}"
+            f"{counts}; over the {count(known, 'sample')} that the baseline also has, the rate rose"
+            f" by {float(steeper):.4f}, more than the allowed {float(allowed):g}"
         )
         return rule(GATE_RULE, False, reason, evidence)
     ungated = tally.ungated
