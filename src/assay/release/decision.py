@@ -205,13 +205,16 @@ def unpaired_decision(
         guaranteed=rules.guaranteed,
     )
     results = unpaired_rules(ours, theirs, comparison, rules, own=rows, without_gates=without_gates)
+    # a gate that all of the baseline's samples have fails where the candidate dropped it
+    common = frozenset.intersection(*(row.gates for row in rows[1]))
+    mine = [row._replace(failed=row.failed | (common - row.gates)) for row in rows[0]]
     certain = CertainFailures(
-        sum(bool(row.failed) for row in rows[0]),
+        sum(bool(row.failed) for row in mine),
         sum(bool(row.failed - row.undetermined) for row in rows[1]),
         sum(bool(row.undetermined) for row in rows[1]),
     )
     severe = CertainFailures(
-        sum(is_severe(row, rules) for row in rows[0]),
+        sum(is_severe(row, rules) for row in mine),
         sum(is_severe(row, rules, row.undetermined) for row in rows[1]),
         sum(bool(row.undetermined & rules.severe_gates) for row in rows[1]),
     )
