@@ -20,12 +20,9 @@ from assay.records.batch import BATCH_SCHEMA
 
 _CONNECT_SECONDS = 10
 _BLOCK = 1 << 20
-_TYPES = {
-    "BOOLEAN": "boolean",
+_SAME = ["BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DATE", "TIMESTAMP"]
+_TYPES = dict(zip(_SAME, _SAME, strict=True)) | {
     "TINYINT": "smallint",
-    "SMALLINT": "smallint",
-    "INTEGER": "integer",
-    "BIGINT": "bigint",
     "HUGEINT": "numeric",
     "UTINYINT": "smallint",
     "USMALLINT": "integer",
@@ -33,8 +30,6 @@ _TYPES = {
     "UBIGINT": "numeric",
     "FLOAT": "real",
     "DOUBLE": "double precision",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
     "TIMESTAMP WITH TIME ZONE": "timestamptz",
     "VARCHAR[]": "text[]",
 }
