@@ -195,9 +195,7 @@ class Report(Format):
         """The grades of the worst runs; they outlive what waits on disk."""
         if self._charted is None:
             spooled = self._spool.samples(PICTURES) if self._spool is not None else ()
-            self._charted = [
-                _decode(read_evidence(one.evidence).result) for one in spooled if one.evidence
-            ]
+            self._charted = [_decode(read_evidence(one).result) for _, _, one in spooled if one]
         return self._charted
 
     def _ordered(self) -> dict[Any, int]:
@@ -249,20 +247,20 @@ class Report(Format):
     def _samples(self) -> list[Part]:
         """The table of samples, and the evidence of the worst of them."""
         assert self._spool is not None
-        total = self._spool.count()
-        n, failed = min(total.n, self._rows), total.n - total.passed
+        total, passed = self._spool.count()
+        n, failed = min(total, self._rows), total - passed
         layout = Layout.of(n, self._lost)
         lines, folds, room = [], list[str](), EVIDENCE_BYTES
         wanted = min(self._most_evidence, max(failed, OPENED))
-        for spooled in self._spool.samples(self._rows):
-            kept = [read_row(one) for one in spooled.rows]
+        for runs, rows, evidence in self._spool.samples(self._rows):
+            kept = [read_row(one) for one in rows]
             row, place = merged([one.row for one in kept]), 0
-            if len(folds) < wanted and room > 0 and spooled.evidence is not None:
+            if len(folds) < wanted and room > 0 and evidence is not None:
                 place = len(folds) + 1
-                folds.append(drawn_evidence(row, spooled.evidence, place, opened=place <= OPENED))
+                folds.append(drawn_evidence(row, evidence, place, opened=place <= OPENED))
                 room -= len(folds[-1].encode("utf-8", "replace"))
             workflow = kept[0].workflow if len(self._workflows) > 1 else ""
-            lines.append(sample_line(row, layout, place=place, n=spooled.n, workflow=workflow))
+            lines.append(sample_line(row, layout, place=place, n=runs, workflow=workflow))
         table = SampleTable(
             in_parts(lines),
             [(cut(self._labels[name], 30), clip(self._labels[name])) for name in layout.criteria],
@@ -270,7 +268,7 @@ class Report(Format):
             len(self._workflows) > 1,
             n,
         )
-        hint = table_hint(total.n, failed, n, criteria=(len(layout.criteria), len(self._lost)))
+        hint = table_hint(total, failed, n, criteria=(len(layout.criteria), len(self._lost)))
         return [
             section("Samples", table, id="samples", hint=hint),
             section(

@@ -29,13 +29,13 @@ class InspectLog(Spooled):
 
     def row(self, result: Payload, source: ResultSource) -> Any:
         """One sample, and where it comes from."""
-        texts = evidence_text(source.run)
+        asked, answer, target = evidence_text(source.run)
         why = " ".join(result["explanation"]) or result["reason"]
         about = {key: result[key] for key in ("run_id", "grade", "reason", "policy", "profile")}
         scores: dict[str, Any] = {
             VERDICT: {
                 "value": "C" if result["passed"] is True else "I",
-                "answer": texts.output,
+                "answer": answer,
                 "explanation": why,
                 "metadata": {**about, "hard_gates": result["hard_gates"]},
             },
@@ -52,9 +52,9 @@ class InspectLog(Spooled):
             "sample": result["sample_id"] or result["run_id"],
             "workflow": result["workflow"],
             "dataset": result["dataset"],
-            "input": texts.input or "",
-            "target": texts.target or "",
-            "output": texts.output,
+            "input": asked or "",
+            "target": target or "",
+            "output": answer,
             "scores": scores,
         }
 

@@ -20,13 +20,13 @@ class MlflowTable(Spooled):
 
     def row(self, result: Payload, source: ResultSource) -> Any:
         """One row, by the names of its columns."""
-        texts = evidence_text(source.run)
+        asked, answer, target = evidence_text(source.run)
         row: dict[str, Any] = {
             "run_id": result["run_id"],
             "sample_id": result["sample_id"],
-            "inputs": texts.input,
-            "outputs": texts.output,
-            "targets": texts.target,
+            "inputs": asked,
+            "outputs": answer,
+            "targets": target,
             "assay/v1/score": result["weighted_score"] / 100,
             "assay/v1/justification": " ".join(result["explanation"]) or result["reason"],
             "assay/v1/passed": result["passed"],

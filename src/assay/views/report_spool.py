@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from typing import NamedTuple
 
 KEPT = 400
 """Runs whose evidence is kept; more than a page has room for."""
@@ -35,23 +34,6 @@ _RUNS = """
 SELECT row, body FROM runs LEFT JOIN evidence USING (place)
 WHERE sample = ? ORDER BY runs.passed, runs.score, place LIMIT ?
 """
-
-
-class SpooledSample(NamedTuple):
-    """A sample: how many runs it has, the rows of them, the worst first, and the evidence of the
-    worst, where it was kept.
-    """
-
-    n: int
-    rows: list[bytes]
-    evidence: bytes | None
-
-
-class SampleCount(NamedTuple):
-    """How many samples there are, and how many of them passed in every repeat."""
-
-    n: int
-    passed: int
 
 
 class SampleSpool:
@@ -86,21 +68,24 @@ class SampleSpool:
                 "SELECT passed, score FROM evidence ORDER BY passed DESC, score DESC"
             ).fetchone()
 
-    def count(self) -> SampleCount:
-        """How many samples there are."""
+    def count(self) -> tuple[int, int]:
+        """How many samples there are, and how many of them passed in every repeat."""
         self._database.execute(
             "CREATE INDEX IF NOT EXISTS by_sample ON runs (sample, passed, score, place)"
         )
         found = self._database.execute(
             "SELECT count(*), sum(good) FROM (SELECT min(passed) AS good FROM runs GROUP BY sample)"
         ).fetchone()
-        return SampleCount(found[0], found[1] or 0)
+        return found[0], found[1] or 0
 
-    def samples(self, most: int) -> Iterator[SpooledSample]:
-        """The worst samples: those that did not pass, and after them those that did, by score."""
+    def samples(self, most: int) -> Iterator[tuple[int, list[bytes], bytes | None]]:
+        """The worst samples: those that did not pass, and after them those that did, by score. Of
+        each how many runs it has, the rows of them, the worst first, and the evidence of the worst,
+        where it was kept.
+        """
         for sample, _, _, _, n in self._database.execute(_SAMPLES, (most,)):
             found = self._database.execute(_RUNS, (sample, REPEATS)).fetchall()
-            yield SpooledSample(n, [row for row, _ in found], found[0][1])
+            yield n, [row for row, _ in found], found[0][1]
 
     def close(self) -> None:
         """Drop what waits."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import msgspec
 
@@ -62,19 +62,10 @@ class Spooled(Format):
 # --- texts
 
 
-class EvidenceText(NamedTuple):
-    """The three texts of a run; None if there is none."""
-
-    input: str | None = None
-    output: str | None = None
-    target: str | None = None
-
-
-def evidence_text(run: Run | None) -> EvidenceText:
-    """The texts of a run."""
-    if run is None:
-        return EvidenceText()
-    return EvidenceText(*map(as_text, (run.inputs, run.outputs, run.expected)))
+def evidence_text(run: Run | None) -> list[str | None]:
+    """The texts of a run's inputs, outputs and expected values; None where there is none."""
+    values = (None, None, None) if run is None else (run.inputs, run.outputs, run.expected)
+    return [as_text(value) for value in values]
 
 
 def as_text(value: Any) -> str | None:
