@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli.init import EXAMPLES, PROJECTS
+from assay.cli.init import CI_FILE, EXAMPLES, PROJECTS
 from assay.cli.init_search import MAX_BYTES, search
 from assay.files.yaml_files import read_yaml
 from assay.records.schemas import schema_faults
@@ -67,7 +67,27 @@ def test_result_files_are_named_with_the_command_that_imports_them(
     (tmp_path / "other.json").write_text('{"a": 1}')
     done = assay("init", "--json").json()
     assert [one["file"] for one in done["results"]] == ["spans.json"]
-    assert done["next"] == ["assay import spans.json --from otlp -o runs.jsonl"]
+    assert done["next"][0] == "assay import spans.json"
+
+
+def test_a_folder_with_results_alone_gets_a_gate_on_them(tmp_path: Path, assay: Any) -> None:
+    rows = "".join(f"q {n}?,a {n},1\n" for n in range(40))
+    (tmp_path / "last week.csv").write_text(f"question,answer,correct\n{rows}")
+    (tmp_path / "${{ x }}.csv").write_text(f"question,answer,correct\n{rows}")
+    done = assay("init", "--json").json()
+    assert "samples.jsonl" not in done["wrote"]
+    job = read_yaml(str(tmp_path / CI_FILE)).tree["jobs"]["assay"]["steps"]
+    assert job[-2]["run"] == "exit 1", "an evaluation that nobody has written must not pass"
+    gate = job[-1]["run"].splitlines()[-1]
+    assert gate == "assay gate 'last week.csv' --baseline production --step-summary"
+    for command in done["next"]:
+        assert assay(*shlex.split(command)[1:]).code == 0, command
+    assert assay(*shlex.split(gate)[1:-1]).code == 0
+    (tmp_path / "last week.csv").write_text(f"question,answer,correct\n{rows[:-2]}0\n")
+    assert assay(*shlex.split(gate)[1:-1]).code == 1
+    (tmp_path / "assay.yaml").unlink()
+    (tmp_path / "samples.jsonl").touch()
+    assert assay("init", "--json").json()["next"] == ["assay run"]
 
 
 def test_functions_named_like_a_bot_come_first(tmp_path: Path) -> None:

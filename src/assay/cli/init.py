@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,15 +24,12 @@ from assay.running.config import ConfigFile
 from assay.views.documents import pretty
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
-
 _RUN = ("assay run", "assay run next", "assay gate latest --baseline latest~1")
-
 _GRADE = (
     "assay tools grade --emit-prompts",
     "assay tools score proofs/grade-work",
     "assay tools grade --consume-scores proofs/grade-work",
 )
-
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "rag": _RUN,
     "agent": _RUN,
@@ -39,7 +37,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mcp": _GRADE,
     "exam": ("assay exam grade exam.yaml", "assay exam gate result.json"),
 }
-
 """The example projects, and the commands that come next."""
 
 
@@ -88,7 +85,9 @@ def _project(folder: str) -> dict[str, Any]:
     found = search(folder) if os.path.isdir(folder) else None
     subject = found.subjects[0] if found and found.subjects else None
     data = None if found is None else _data(found, subject, folder)
-    texts = files_for(subject, slug(folder), data)
+    results = _only_results(found, folder)
+    project = slug(folder)
+    texts = result_files(results[0], project) if results else files_for(subject, project, data)
     files = {path: text.encode() for path, text in texts.items()}
     files[SCHEMA_FILE] = pretty(described_schema(ConfigFile))
     files[IGNORE_FILE] = IGNORED.encode()
@@ -102,8 +101,17 @@ def _project(folder: str) -> dict[str, Any]:
         "dataset": data,
         "wrote": list(new),
         "left": left,
-        "next": [*_enter(folder), *_next(found, subject)],
+        "next": [*_enter(folder), *_next(subject, results)],
     }
+
+
+def _only_results(found: FolderSearch | None, folder: str) -> list[str]:
+    """Another tool's results in a folder without workflow and samples; by plain names, because they
+    become part of a CI job.
+    """
+    own = os.path.lexists(os.path.join(folder, SAMPLES))
+    files = [] if found is None or found.subjects or found.data or own else found.results
+    return [shlex.quote(one.file) for one in files if re.fullmatch(r"[\w. /-]+", one.file)]
 
 
 def _data(found: FolderSearch, subject: Gradable | None, folder: str) -> str | None:
@@ -125,16 +133,10 @@ def _found(found: FolderSearch | None, subject: Gradable | None) -> dict[str, An
     }
 
 
-def _next(found: FolderSearch | None, subject: Gradable | None) -> list[str]:
-    if subject is not None and subject.kind == "mcp":
-        return ["assay tools check"]
-    imports = [
-        f"assay import {one.file} --from {one.importer} -o runs.jsonl"
-        for one in (found.results[:1] if found else ())
-    ]
-    if subject is None and imports:
-        return imports
-    return ["assay run"]
+def _next(subject: Gradable | None, results: list[str]) -> list[str]:
+    if results:
+        return [f"assay import {results[0]}", "assay baseline set production latest"]
+    return ["assay tools check" if subject is not None and subject.kind == "mcp" else "assay run"]
 
 
 def _enter(folder: str) -> list[str]:
@@ -157,20 +159,16 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     found = document["found"]
     if "chosen" in document:
+        used = "  <- used in assay.yaml" if "assay.yaml" in document["wrote"] else ""
         for number, one in enumerate(found[:5]):
-            note = (
-                "  <- used in assay.yaml"
-                if number == 0 and "assay.yaml" in document["wrote"]
-                else ""
-            )
-            lines.append(f"found   {one['why']} ({one['kind']}){note}")
+            lines.append(f"found   {one['why']} ({one['kind']}){'' if number else used}")
         if len(found) > 5:
             lines.append(f"        and {len(found) - 5} more")
-        if not found:
+        if not found and document["next"][-1] == "assay run":
             lines.append("found   nothing that looks like a workflow: edit `adapter` in assay.yaml")
         lines += [f"found   {one['file']}: {one['title']}" for one in document["results"][:5]]
-        if document["dataset"] and "assay.yaml" in document["wrote"]:
-            lines.append(f"found   {document['dataset']}: samples  <- used in assay.yaml")
+        if document["dataset"] and used:
+            lines.append(f"found   {document['dataset']}: samples{used}")
         if document["unread"]:
             names = ", ".join(document["unread"][:3])
             lines.append(f"skipped {names}: too large, or not Python that can be parsed")
@@ -185,19 +183,12 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
 
 
 SCHEMA_FILE = ".assay/config.schema.json"
-
 SAMPLES = "samples.jsonl"
-
 BRIDGE = "assay_adapter"
-
 CI_FILE = ".github/workflows/assay.yml"
-
 IGNORE_FILE = ".gitignore"
-
 IGNORED = "assay-runs/\n.assay/*\n!.assay/baselines/\n!.assay/config.schema.json\n__pycache__/\n"
-
 """What commands write and Git should ignore: a stored baseline is committed, the ledger isn't."""
-
 _HEAD = f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
 # Everything `assay` needs to know about this project. The command line wins over this file.
@@ -205,7 +196,6 @@ _HEAD = f"""\
 project: {{project}}
 
 """
-
 _WORKFLOW = """\
 workflow:
   version: 1                 # raise it when the workflow changes
@@ -247,14 +237,13 @@ profile:
 # baseline: production       # what `assay gate` compares with; to store it, run
 #                            # `assay baseline set production latest`
 """
-
+_RESULTS = "baseline: production         # what `assay gate FILE` compares with\n"
 _TOOLS = """\
 # The tools of an MCP server: {why}.
 commands:
   tools check: {{mcp: {command}}}    # add `min_score: 80` to fail on tools that are hard to read
   tools grade: {{mcp: {command}}}
 """
-
 _BRIDGE = '''"""How Assay calls {function}(): the inputs of a sample come in, the outputs go out.
 
 `record` is where a workflow reports what it does, so that it can be graded: record.retrieved(id,
@@ -268,7 +257,6 @@ from {module} import {function}
     result = {await_}{function}(inputs["{input}"]{record})
     return result if isinstance(result, dict) else {{"answer": result}}
 '''
-
 _CI = """\
 name: assay
 on: [push, pull_request]
@@ -282,15 +270,15 @@ jobs:
         with: {{python-version: "3.11"}}
       - run: {install}
 """
-
 _CI_TOOLS = "      - run: assay tools check       # the exit code is the gate: only 0 opens it\n"
-
-_CI_RUN = """\
+_CI_GATE = """\
       - name: Gate                 # only exit code 0 passes
         env: {TARGET: "${{ github.base_ref || github.event.repository.default_branch }}"}
         run: |
           rm -rf .assay            # the baseline comes from the target branch
           git fetch --quiet --depth=1 origin "$TARGET"
+"""
+_CI_RUN = f"""{_CI_GATE}\
           if [ -z "$(git ls-tree FETCH_HEAD .assay/baselines/production.json)" ]; then
             assay run --step-summary    # no `assay baseline set production` yet: all must pass
           else
@@ -298,6 +286,13 @@ _CI_RUN = """\
             assay run --name candidate || test $? -eq 1    # samples may fail: the gate decides
             assay gate candidate --baseline production --step-summary
           fi
+"""
+
+_CI_RESULTS = f"""\
+      - run: exit 1                # edit it: run your evaluation, which writes RESULTS
+{_CI_GATE}\
+          git checkout --quiet FETCH_HEAD -- .assay/baselines
+          assay gate RESULTS --baseline production --step-summary
 """
 
 
@@ -369,6 +364,12 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
         **({} if data else {SAMPLES: "".join(f"{json.dumps(one)}\n" for one in samples)}),
         CI_FILE: _CI.format(install=install) + _CI_RUN,
     }
+
+
+def result_files(results: str, project: str) -> dict[str, str]:
+    """The files for a folder with another tool's results."""
+    job = _CI.format(install=install_command()) + _CI_RESULTS.replace("RESULTS", results)
+    return {"assay.yaml": _HEAD.format(project=project) + _RESULTS, CI_FILE: job}
 
 
 def _missing() -> Gradable:
