@@ -150,10 +150,18 @@ def test_an_entry_that_is_not_what_the_list_says_is_refused() -> None:
         ({"size": len(TEXT) + 1}, "ends too early"),
         ({"at": 7}, "not where the list places it"),
         ({"at": 2**32 - 2}, "not where the list places it"),
+        ({"count": 2}, "the number of entries that it states"),
     ):
         for method in (DEFLATE, ZSTANDARD):
             with pytest.raises(InputError, match=words):
                 unpacked(packed(("a", TEXT, method), **lie))
+
+
+def test_an_entry_whose_comment_covers_the_next_one_is_not_left_out() -> None:
+    data = bytearray(packed(("a", b"x", STORED), ("b", b"y", STORED)))
+    data[data.index(b"PK\x01\x02") + 33] = 255  # the length of its comment
+    with pytest.raises(InputError, match="the number of entries that it states"):
+        unpacked(bytes(data))
 
 
 @given(st.data())

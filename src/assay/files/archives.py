@@ -36,6 +36,8 @@ CHUNK = 64 * 1024
 STORED, DEFLATE, ZSTANDARD = 0, 8, 93
 
 _LOCAL = struct.Struct("<4s22x2H")
+_ENDS = {b"PK\5\6": struct.Struct("<10xH"), b"PK\6\6": struct.Struct("<32xQ")}
+"""How many entries the end of the list states, by its signature."""
 
 
 class Archive:
@@ -48,6 +50,10 @@ class Archive:
             self._listed = ZipFile(_ListStream(stream, self)).infolist()
         except (BadZipFile, NotImplementedError, OSError, OverflowError, ValueError, struct.error):
             raise self._broken("its list of entries is damaged or missing") from None
+        end = stream.read(40)  # it follows the list, where ZipFile stopped
+        stated = _ENDS.get(end[:4])
+        if stated is None or len(self._listed) != stated.unpack_from(end)[0]:
+            raise self._broken("its list doesn't have the number of entries that it states")
         for entry in self._listed:
             self._check(entry)
         if sum(entry.file_size for entry in self._listed) > MAX_TOTAL:
