@@ -539,6 +539,8 @@ def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(
         '{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}',
         *("no message", '{"id": 1', "[" * 100_000, "[]", '{"id": [1], "method": "\\ud800"}'),
         '{"id": 9, "method": "ping"}',
+        *(f'{{"jsonrpc": "2.0", "id": {number}, "method": "ping"}}' for number in ("null", "1.5")),
+        '{"jsonrpc": "2.0", "method": "notifications/said"}',
     ]
     with subprocess.Popen(
         [programs / "assay", "mcp", "--root", str(tmp_path)],
@@ -563,9 +565,11 @@ def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(
         (None, -32600),
         (None, -32700),
         (9, -32600),
+        *[(None, -32600)] * 2,
     ]
     assert "Invalid JSON: unexpected end of hex escape" in refusals[1]["error"]["message"]
-    assert refusals[-1]["error"]["message"] == "Invalid request: jsonrpc: Field required"
+    assert refusals[-3]["error"]["message"] == "Invalid request: jsonrpc: Field required"
+    assert "needs an id, a string or a whole number" in refusals[-1]["error"]["message"]
 
 
 def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(

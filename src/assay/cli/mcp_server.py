@@ -129,6 +129,10 @@ def make_server(project: ServedProject, tools: Mapping[str, AgentTool]) -> Serve
     )
 
 
+_NOTIFYING = "notifications/"
+"""How the name of a message begins that isn't answered."""
+
+
 async def _serve_stdio(server: Server[Any]) -> None:
     import anyio  # an optional extra
     from mcp.server.stdio import stdio_server
@@ -139,7 +143,7 @@ async def _serve_stdio(server: Server[Any]) -> None:
         async def relay() -> None:
             async with readable:
                 async for message in incoming:
-                    if isinstance(message, Exception) and (refusal := _refusal(message)):
+                    if (refusal := _refusal(message)) is not None:
                         await outgoing.send(refusal)
                     else:
                         await readable.send(message)
@@ -149,18 +153,26 @@ async def _serve_stdio(server: Server[Any]) -> None:
         tasks.cancel_scope.cancel()
 
 
-def _refusal(error: Exception) -> SessionMessage | None:
-    """The answer to a line that the SDK can't read, such as one with a lone surrogate: without it,
-    the client would wait forever. Its id is null if the request's can't be read or repeated. None
-    for a notification, a response or an empty line, which aren't answered.
+def _refusal(given: Exception | SessionMessage) -> SessionMessage | None:
+    """The answer to a line that the SDK can't read, such as one with a lone surrogate, and to a
+    request that it takes for a notification because of its id: without it, the client would wait
+    forever. Its id is null if the request's can't be read or repeated. None for a notification, a
+    response or an empty line, which aren't answered.
     """
     import mcp_types as types  # an optional extra
     from mcp.shared.message import SessionMessage
     from pydantic import ValidationError
 
-    if not isinstance(error, ValidationError):
+    if isinstance(given, SessionMessage):
+        sent = given.message
+        if not isinstance(sent, types.JSONRPCNotification) or sent.method.startswith(_NOTIFYING):
+            return None
+        text = f"Invalid request: {sent.method[:80]!r} needs an id, a string or a whole number."
+        fault = types.ErrorData(code=types.INVALID_REQUEST, message=text)
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=fault))
+    if not isinstance(given, ValidationError):
         return None
-    first, message = error.errors()[0], error.errors()[-1]["input"]
+    first, message = given.errors()[0], given.errors()[-1]["input"]
     if first["type"] == "json_invalid":
         fault = types.ErrorData(code=types.PARSE_ERROR, message=first["msg"])
         if not message.strip():
