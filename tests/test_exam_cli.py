@@ -205,6 +205,38 @@ def test_expected_is_another_name_for_expected_contains(assay: Any, tmp_path: Pa
     ][0]["expected"] == ["ate"]
 
 
+def test_answers_in_a_spreadsheet_get_the_marks_of_the_same_answers_in_json(
+    assay: Any, tmp_path: Path
+) -> None:
+    write_exam(tmp_path, item("a"), item("b"), item("c"))
+
+    def graded(name: str, *lines: Any) -> Any:
+        write_answers(tmp_path, *lines, name=name)
+        return assay("exam", "grade", "exam.yaml", "--answers", name, "--json")
+
+    fields = ",".join(RIGHT)
+    right = ",".join(f'"{value}"' for value in RIGHT.values())
+    by_field = graded(
+        "f.csv", f"item,{fields},latency_ms", f"a,{right},12.5", "b,,,,", f"c,{right},"
+    )
+    whole = graded(
+        "w.jsonl", answer("a", latency_ms=12.5), {"item": "b", "response": None}, answer("c")
+    )
+    assert by_field.json() == whole.json()
+    text = graded("t.csv", "item,response", "a,ate", "b,")
+    plain = graded("t.jsonl", answer("a", "ate"), {"item": "b", "response": None})
+    assert text.json() == plain.json()
+    assert plain.json()["missing"] == ["b", "c"]
+    for row, words in (
+        ("a,x,NaN", "must be a number of milliseconds"),
+        ("d,x,1", "no item 'd'"),
+        ("a,x,1\na,y,1", "answered twice"),
+    ):
+        refused = graded("bad.csv", "item,response,latency_ms", row)
+        assert (refused.code, words in refused.err) == (3, True), refused.err
+    assert graded("more.csv", "item,response,note", "a,ate,hm").code == 3
+
+
 FAULTS: list[tuple[str, str, int, str]] = [
     (
         "duplicate ids",

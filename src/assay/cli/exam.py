@@ -266,7 +266,10 @@ ANSWERS: tuple[Argument | str, ...] = (
     arg(
         "--answers",
         metavar="FILE",
-        help='.jsonl of {"item", "response", "latency_ms"}, or - for standard input',
+        help=(
+            '.jsonl of {"item", "response", "latency_ms"}, .csv with these columns, or - for'
+            " standard input"
+        ),
     ),
     arg(
         "--command",

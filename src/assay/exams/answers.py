@@ -1,5 +1,5 @@
-"""Answers to an exam: one JSON object on each line, with the item, the response and how long it
-took.
+"""Answers to an exam: one JSON object on each line, or a row of CSV, with the item, the response
+and how long it took.
 
 Nothing is dropped silently: a line that cannot be read, an answer to an item that the exam does not
 have and a second answer to one item are faults, each with its line. An item without an answer is
@@ -8,14 +8,16 @@ missing: it is counted and scores nothing. `marking` decides what a response is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, raise_faults
-from assay.files.json_files import Document, Unread, stream_documents
+from assay.files.json_files import Document, Unread, parse_json, stream_documents
+from assay.files.tables import csv_rows, line_of
 from assay.records.evidence import OptionalNumber
 from assay.records.reading import read_record
 from assay.registry import near_miss
@@ -58,7 +60,23 @@ def read_answers(path: str, ids: Iterable[str], *, keep_going: bool = False) -> 
     """The answers of a file. Every fault is raised at once; with `keep_going` they are listed and
     the rest is kept.
     """
-    return collect(stream_documents(path), ids, where=path, keep_going=keep_going)
+    documents = _table_documents(path) if path.endswith(".csv") else stream_documents(path)
+    return collect(documents, ids, where=path, keep_going=keep_going)
+
+
+def _table_documents(path: str) -> Iterator[Document]:
+    """The rows of a CSV file as lines of answers. An empty cell is no value. Without a column
+    `response`, the other columns are the fields of the response.
+    """
+    for row, place in csv_rows(path):
+        line = {name: cell or None for name, cell in row.items()}
+        with suppress(ValueError):
+            line["latency_ms"] = parse_json((row.get("latency_ms") or "null").encode())
+        if "response" not in row:
+            fields = [name for name in row if name not in AnswerLine.__struct_fields__]
+            answered = {name: line.pop(name) for name in fields}
+            line["response"] = answered if any(answered.values()) else None
+        yield Document(line, path, line_of(place))
 
 
 def collect(
