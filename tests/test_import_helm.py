@@ -140,6 +140,7 @@ def test_metrics_and_annotators_are_required_with_their_arguments(tmp_path) -> N
     metric = "metric helm.benchmark.metrics.basic_metrics.BasicGenerationMetric"
     assert {*plain} == {metric, "annotator acme.Judge"}
     assert len({*plain, *one, *other}) == 4
+    assert checks(device="cuda") == plain
 
 
 def test_fewer_instances_or_trials_than_the_baseline_never_promote(assay, tmp_path) -> None:
