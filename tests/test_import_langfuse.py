@@ -276,6 +276,11 @@ def test_a_candidate_brings_no_other_judge(
     other = judged("other", source="EVAL", metadata={"model": "always-yes"})
     assert assay(["gate", other, "--baseline", old]) == 1
     assert "lost the check good by EVAL (model m-1)" in capsys.readouterr().out
+    unnamed = judged("unnamed", source="EVAL")
+    more = judged("more", source="EVAL", metadata={"model": "m-1", "prompt_version": 2})
+    for candidate, baseline in ((old, unnamed), (more, old)):
+        assert assay(["gate", candidate, "--baseline", baseline]) == 0
+    assert assay(["gate", unnamed, "--baseline", old]) == 1
 
 
 def test_a_damaged_export_is_refused_in_words_or_read(tmp_path: Path) -> None:

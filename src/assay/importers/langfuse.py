@@ -33,7 +33,7 @@ from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import (
     amount,
     head_of,
-    judge_check,
+    judge_checks,
     keyed,
     kinds_of,
     name_of,
@@ -189,8 +189,8 @@ class _ExportReader:
         value = number_in(score.get("value"), f"{place}: the {kind} score {name!r}", path)
         if str(score.get("source")).upper() == "EVAL":
             self._judged.add(name)
-            check = judge_check(name, "EVAL", structure_of(score.get("metadata")))
-            self._judges.setdefault(trace_id, {})[check] = 0
+            checks = judge_checks(name, "EVAL", structure_of(score.get("metadata")))
+            self._judges.setdefault(trace_id, {}).update(checks)
         scores.setdefault(name, []).append(value)
 
     def _flat(self, row: Mapping[str, Any], scores: dict[str, list[Any]]) -> None:

@@ -104,16 +104,17 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def judge_check(label: str, kind: str, metadata: Any) -> str:
-    """What a comparison requires of a metric that a model scored: the same model and version, as
-    far as the metadata of the score names them.
+def judge_checks(label: str, kind: str, metadata: Any) -> dict[str, int]:
+    """What a comparison requires of a metric that a model scored: a judge, and each thing that the
+    metadata of the score names it by. More in the candidate's metadata does no harm.
 
-    >>> judge_check("good", "LLM", {"model": "m-1", "prompt_version": 2, "seconds": 3})
-    'good by LLM (model m-1, prompt_version 2)'
+    >>> list(judge_checks("good", "LLM", {"model": "m-1", "prompt_version": 2, "seconds": 3}))
+    ['good by LLM', 'good by LLM (model m-1)', 'good by LLM (prompt_version 2)']
     """
     stated = metadata if isinstance(metadata, dict) else {}
-    named = [f"{key} {str(stated[key])[:60]}" for key in sorted(_JUDGE_KEYS & stated.keys())]
-    return f"{label[:100]} by {kind}" + (f" ({', '.join(named)})" if named else "")
+    judge = f"{label[:100]} by {kind}"
+    named = (f"{judge} ({key} {str(stated[key])[:60]})" for key in sorted(_JUDGE_KEYS & {*stated}))
+    return dict.fromkeys((judge, *named), 0)
 
 
 def head_of(path: str) -> Head:

@@ -29,7 +29,7 @@ from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import (
     file_stem,
-    judge_check,
+    judge_checks,
     keyed,
     kinds_of,
     name_of,
@@ -101,7 +101,7 @@ class _Annotations:
         score = number_in(given.get("score"), f"the score of {name!r}", where)
         if str(given.get("annotator_kind")).upper() == "LLM":
             self._judged.add(name)
-            self.checks[judge_check(name, "LLM", structure_of(given.get("metadata")))] = 0
+            self.checks |= judge_checks(name, "LLM", structure_of(given.get("metadata")))
         if given.get("label") is not None:
             self.labels[name] = str(given["label"])[:2000]
         reason = given.get("error") or given.get("explanation")
