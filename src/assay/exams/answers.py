@@ -65,7 +65,7 @@ def read_answers(path: str, ids: Iterable[str], *, keep_going: bool = False) -> 
 
 
 def _table_documents(path: str) -> Iterator[Document]:
-    """The rows of a CSV file as lines of answers. An empty cell is no value. Without a column
+    """The rows of a CSV file as lines of answers. An empty cell counts as missing. Without a column
     `response`, the other columns are the fields of the response.
     """
     for row, place in csv_rows(path):
