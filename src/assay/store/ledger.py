@@ -180,6 +180,8 @@ class Ledger:
         """The records with these digests, in order. A missing one is an error about `what`, and so
         is one of another kind.
         """
+        for digest in digests:
+            digest_bytes(digest)  # a malformed digest is a fault of the record, not a missing one
         for digest, item in zip(digests, self.in_order(digests, project=project), strict=True):
             if item is None or item.body is None or item.kind not in kinds:
                 state = (
