@@ -118,9 +118,6 @@ def test_a_name_with_an_extension_is_one_file_and_any_other_a_folder(
     odd = str(tmp_path / "[b]")
     assert "BAT-021" in refused(UsageError, engine.write, ROWS, odd, kind="csv")
     assert engine.write(ROWS, odd, kind="parquet") == 3
-    assert "BAT-021" in refused(
-        UsageError, engine.write, ROWS, str(tmp_path / "folder"), kind="parquet"
-    )
 
 
 def test_a_query_that_fails_leaves_nothing_and_says_why(

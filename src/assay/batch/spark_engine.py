@@ -1,11 +1,12 @@
 """A batch on Apache Spark.
 
-A path without a scheme is a file of this machine. On a cluster, name inputs and outputs by URIs
-that all its machines reach (`hdfs://`, `s3a://`), and inputs also as `table:NAME` of its catalog.
+A path without a scheme is a file of this machine. On a cluster, name inputs by URIs that all its
+machines reach (`hdfs://`, `s3a://`), or as `table:NAME` of its catalog.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -16,7 +17,7 @@ from uuid import uuid4
 from assay.batch.engine import SourceColumn
 from assay.batch.evidence import mixed_columns
 from assay.batch.sources import BatchSource, find_sources
-from assay.batch.spark_output import FILE_ENDS, escaped, make_output
+from assay.batch.spark_output import FILE_ENDS, escaped, keep_output, spark_path
 from assay.batch.spark_reading import quoted, read_source
 from assay.batch.spark_session import SparkSource, import_spark, open_session, spark_faults
 from assay.errors import AssayError, UsageError, count
@@ -109,7 +110,7 @@ class SparkEngine:
                 where=path,
                 fix="Write to another path, or write Parquet.",
             )
-        output = make_output(path, self.session, is_remote=self._is_remote)
+        folder = f"{path}.part"
         try:
             with spark_faults("run", where=path):
                 frame = self.session.sql(sql).observe(written, count)
@@ -122,14 +123,12 @@ class SparkEngine:
                     frame = frame.repartition(1)
                 writer = frame.write.format(_FORMATS[kind]).options(**_WRITING[kind])
                 with self._watched(progress):
-                    writer.save(output.part)
+                    writer.save(spark_path(folder))
                 rows = int(written.get["rows"])
-                self._check_whole(output.part, kind, rows)
-            output.keep()
-        except BaseException:
-            with suppress(Exception):  # the first error counts
-                output.discard()
-            raise
+                self._check_whole(folder, kind, rows)
+            keep_output(folder, path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
         return rows
 
     def close(self) -> None:
@@ -146,20 +145,20 @@ class SparkEngine:
         self._views.append(name)
         return name
 
-    def _check_whole(self, part: str, kind: str, rows: int) -> None:
+    def _check_whole(self, folder: str, kind: str, rows: int) -> None:
         """Check the written rows: workers that don't share a file system with this machine write to
         their local disks, and Spark reports success.
         """
         reader = self.session.read.format(_FORMATS[kind])
         options = {"header": True, "multiLine": True, "escape": '"'} if kind == "csv" else {}
-        found = reader.options(**options).load(escaped(part)).count()
+        found = reader.options(**options).load(escaped(spark_path(folder))).count()
         if found != rows:
             raise AssayError(
                 "BAT-033",
                 f"Spark wrote {count(rows, 'row')}, and {found} of them can be read back.",
-                where=part,
-                fix="Its workers may have other disks than this machine: write to a URI that all of"
-                " them reach.",
+                where=folder,
+                fix="Its workers may have other disks than this machine: give -o a folder that they"
+                " share.",
             )
 
     @contextmanager

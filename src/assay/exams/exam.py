@@ -8,7 +8,7 @@ twice. `marking` scores the answers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
@@ -222,7 +222,7 @@ def read_files(
         try:
             file = read_record(document, ExamFile, "EXM-001")
         except EvidenceError as error:
-            faults += _located(error.faults, document)
+            faults += error.faults
             whole = False
             continue
         faults += file_faults(file, document, seen)
@@ -258,25 +258,6 @@ def make_exam(documents: list[Document]) -> Exam:
     return exam
 
 
-def _located(faults: Sequence[Fault], document: Document) -> Sequence[Fault]:
-    """Faults of a file's shape, each with its line where that is known."""
-    lines = {show_path(path): line for path, line in (document.lines or {}).items()}
-    for fault in faults:
-        at = fault.path
-        while fault.line is None and at:
-            fault.line = lines.get(at)
-            at = at[: max(at.rfind("."), at.rfind("["), 0)]
-    return faults
-
-
-def line_of(document: Document, path: Path) -> int | None:
-    """The line of a path in a file, or of the nearest part around it that has one."""
-    lines = document.lines or {}
-    while path and path not in lines:
-        path = path[:-1]
-    return lines.get(path)
-
-
 def file_faults(
     file: ExamFile, document: Document, seen: dict[str, tuple[Document, Path]]
 ) -> list[Fault]:
@@ -286,10 +267,7 @@ def file_faults(
     found: list[Fault] = []
 
     def add(path: Path, message: str, code: str = "EXM-001", fix: str = "") -> None:
-        line = line_of(document, path)
-        found.append(
-            Fault(message, code=code, file=document.file, line=line, path=show_path(path), fix=fix)
-        )
+        found.append(document.fault(message, path, code=code, fix=fix))
 
     if file.answer_schema is not None:
         try:

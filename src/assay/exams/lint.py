@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assay.exams.code_rule import PassesTests
-from assay.exams.exam import ExamFile, ExamItem, exam_of, line_of, read_document, read_files
+from assay.exams.exam import ExamFile, ExamItem, exam_of, read_document, read_files
 from assay.exams.expectations import SHORT, item_faults, wanted_by
 from assay.exams.marking import Marking
 from assay.exams.normal import MATCHES, holds_all
@@ -113,7 +113,7 @@ class _Placed(NamedTuple):
 
     def finding(self, rule: str, key: str | Path, message: str) -> LintFinding:
         at: Path = (*self.path, *((key,) if isinstance(key, str) else key))
-        line = line_of(self.document, at)
+        line = self.document.line_of(at)
         return LintFinding("warning", rule, self.document.file, line, show_path(at), message)
 
 

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct
 from assay import exact
 from assay.errors import Fault, InputError
 from assay.exams.answers import NO_ANSWER, Answer
-from assay.exams.exam import Exam, ExamItem, line_of
+from assay.exams.exam import Exam, ExamItem
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
@@ -182,7 +182,7 @@ class Marking:
                         f"{item.id}: {message}",
                         code="EXM-003",
                         file=exam.paths[index] if exam.paths else "",
-                        line=line_of(known, at) if known is not None else None,
+                        line=known.line_of(at) if known is not None else None,
                         path=show_path(at),
                         fix=fix,
                     )

@@ -11,10 +11,11 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from io import BufferedReader, FileIO
+from itertools import chain
 from typing import IO, Any, cast
 
 import jiter
@@ -45,7 +46,13 @@ class Document(Struct, frozen=True):
     def line_of(self, path: Path) -> int | None:
         """The line of a path, or that of its nearest parent with a line."""
         lines = self.lines or {}
-        return next((lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in lines), None)
+        places = (path[:n] for n in range(len(path), -1, -1))
+        return next((lines[place] for place in places if place in lines), self.line)
+
+    def fault(self, message: str, path: Path = (), *, code: str, fix: str = "") -> Fault:
+        """A fault at a path of the document."""
+        line, at = self.line_of(path), show_path(path)
+        return Fault(message, code=code, file=self.file, line=line, path=at, fix=fix)
 
 
 class Unread(Struct, frozen=True):
@@ -146,14 +153,20 @@ def parse_wide_json(data: bytes) -> Any:
     """
     try:
         return parse_json(data)
-    except ValueError:
-        if b"\\ud" not in data and b"\\uD" not in data:
+    except ValueError as error:
+        if "surrogate" not in str(error) and "hex escape" not in str(error):
             raise
+        refusal = error
     import json  # only for such documents; it is a fifth as fast
 
-    return json.loads(
-        data, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique_keys
-    )
+    try:
+        return json.loads(
+            data, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique_keys
+        )
+    except json.JSONDecodeError:
+        raise refusal from None  # no surrogate was at fault
+    except RecursionError:
+        raise ValueError("recursion limit exceeded") from None
 
 
 def no_constant(word: str) -> Any:
@@ -198,8 +211,7 @@ def parsed(
     """
     try:
         return parse(data)
-    except (ValueError, RecursionError) as error:
-        error = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
+    except ValueError as error:
         fault = json_fault(error, data, file=file, line=line)
         raise InputError(
             fault.code, fault.message, where=file, fix=fault.fix, faults=[fault]
@@ -268,7 +280,7 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
             return
         head = stream.readline(MAX_LINE + 1)
         if not file.endswith(".json") and _is_document(head):
-            yield from _lines(stream, name, first=head)
+            yield from _lines(stream, name, first=[head])
             return
         data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
     if not limited(data, name).strip():
@@ -289,15 +301,10 @@ def _is_document(line: bytes) -> bool:
 
 
 def _lines(
-    stream: IO[bytes], name: str, *, first: bytes | None = None
+    stream: IO[bytes], name: str, *, first: Iterable[bytes] = ()
 ) -> Iterator[Document | Unread]:
-    number = 0
-    while True:
-        data = first if first is not None else stream.readline(MAX_LINE + 1)
-        first = None
-        if not data:
-            return
-        number += 1
+    lines = chain(first, iter(lambda: stream.readline(MAX_LINE + 1), b""))
+    for number, data in enumerate(lines, 1):
         parsed = parse_line(data, name, number)
         if parsed is not None:
             yield parsed

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from assay import exact
 from assay.canon import digest
-from assay.errors import EvidenceError, Fault, ShelfError, UsageError, raise_faults
+from assay.errors import EvidenceError, ShelfError, UsageError, raise_faults
 from assay.files.json_files import Document
 from assay.judging.apis import JUDGES
 from assay.records.evidence import ClosedRecord, Number
@@ -118,17 +118,14 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 def load_judge(document: Document) -> JudgeSpec:
     """A judge from its YAML file, or an error with every fault and its line."""
-    lines = {".".join(map(str, path)): line for path, line in (document.lines or {}).items()}
     try:
         spec = read_record(document, JudgeSpec, "JDG-001")
     except EvidenceError as error:
-        for fault in error.faults:
-            fault.line = fault.line or lines.get(fault.path)
         raise ShelfError(
             "JDG-001", error.message, where=document.file, faults=error.faults
         ) from None
     faults = [
-        Fault(message, code="JDG-001", file=document.file, line=lines.get(path), path=path, fix=fix)
+        document.fault(message, tuple(path.split(".")), code="JDG-001", fix=fix)
         for path, message, fix in spec_faults(spec)
     ]
     raise_faults(faults, where=document.file, kind=ShelfError)

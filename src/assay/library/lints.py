@@ -15,7 +15,7 @@ from msgspec import UNSET
 from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, ShelfError
-from assay.files.json_files import Document, Path, show_path
+from assay.files.json_files import Document, Path
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.records.scorecard import ROLES
@@ -52,14 +52,7 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
         else list(_policy(tree))
     )
     return [
-        Fault(
-            f"[{item.pattern}] {item.message}",
-            code="LIB-004",
-            file=document.file,
-            line=document.line_of(item.path),
-            path=show_path(item.path),
-            fix=item.fix,
-        )
+        document.fault(f"[{item.pattern}] {item.message}", item.path, code="LIB-004", fix=item.fix)
         for item in lints
     ]
 

@@ -66,7 +66,9 @@ def read_record(document: Document, kind: type[R], code: str) -> R:
             if message.startswith("Expected `int") and message.endswith(", got `decimal`"):
                 # JSON Schema accepts 1.0 as a whole number
                 message = "must be a whole number without a decimal point: 1, not 1.0"
-            faults = [Fault(f"{message}.", code=code, path=path.strip("`."))]
+            path = path.strip("`.")
+            lines = {show_path(place): line for place, line in (document.lines or {}).items()}
+            faults = [Fault(f"{message}.", code=code, path=path, line=lines.get(path))]
         raise _refused(document, faults) from None
 
 
@@ -84,8 +86,7 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
     from assay.records.schemas import schema_faults
 
     for path, message in schema_faults(kind, document.tree):
-        line = (document.lines or {}).get(path, document.line)
-        yield Fault(message, code=code, path=show_path(path), line=line)
+        yield document.fault(message, path, code=code)
 
 
 def _run_faults(run: Run) -> Iterable[Fault]:

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, ShelfError
-from assay.files.json_files import Document, Path, show_path
+from assay.files.json_files import Document, Path
 from assay.records.reading import read_record
 from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
@@ -37,28 +37,7 @@ class Faults:
         """Add a fault at a path of the file; its line is the path's, or that of the nearest parent
         with a line.
         """
-        self.found.append(
-            Fault(
-                message,
-                code="LIB-002",
-                file=self.document.file,
-                line=self.document.line_of(path),
-                path=show_path(path),
-                fix=fix,
-            )
-        )
-
-    def add_error(self, error: EvidenceError) -> None:
-        """Add the faults of the file's shape, each with its line."""
-        lines = self.document.lines or {}
-        for fault in error.faults:
-            if fault.line is None:
-                fault.line = next(
-                    (line for path, line in lines.items() if show_path(path) == fault.path),
-                    lines.get(()),
-                )
-            fault.code = "LIB-002"
-            self.found.append(fault)
+        self.found.append(self.document.fault(message, path, code="LIB-002", fix=fix))
 
     def check_names(self, path: Path, names: Iterable[tuple[int, str]]) -> None:
         """Add a fault for each name that is not an identifier or appears twice."""
@@ -143,6 +122,6 @@ def read_shelf_record(document: Document, kind: type[R], faults: Faults) -> R:
     try:
         return read_record(document, kind, "LIB-002")
     except EvidenceError as error:
-        faults.add_error(error)
+        faults.found += error.faults
         faults.raise_if_any()
         raise

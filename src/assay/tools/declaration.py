@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, to_builtins
 
 from assay.errors import EvidenceError, Fault, InputError, raise_faults
-from assay.files.json_files import Document
+from assay.files.json_files import Document, Path
 from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
 from assay.tools.source import ToolSchema
@@ -109,8 +109,7 @@ def check_declaration(document: Document) -> Declaration:
             fix=error.fix or "`assay schema-of tool-declaration` prints its schema.",
             faults=error.faults,
         ) from None
-    faults = list(_faults(declaration, document))
-    raise_faults(faults, where=document.file)
+    raise_faults(list(_faults(declaration, document)), where=document.file)
     return declaration
 
 
@@ -123,12 +122,8 @@ def declaration_of(schema: ToolSchema) -> Declaration | None:
 
 
 def _faults(declaration: Declaration, document: Document) -> Iterator[Fault]:
-    def fault(path: tuple[str | int, ...], message: str, fix: str) -> Fault:
-        line = (document.lines or {}).get(path)
-        name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-        return Fault(
-            message, code=CODE, file=document.file, line=line, path=name.lstrip("."), fix=fix
-        )
+    def fault(path: Path, message: str, fix: str) -> Fault:
+        return document.fault(message, path, code=CODE, fix=fix)
 
     for what in _OPEN:
         if declaration.reason(what) is not None and getattr(declaration, what) is not None:

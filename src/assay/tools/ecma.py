@@ -13,7 +13,6 @@ grade reports: see `source.ToolSchema.file_sha256`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -24,7 +23,7 @@ import msgspec
 
 from assay.canon import number_text
 from assay.errors import InputError
-from assay.files.json_files import no_constant, parse_json, unique_keys
+from assay.files.json_files import parse_wide_json
 
 OWN_HASHES = ("schemaHash", "selectionHash")
 """Top-level keys that a source must not have and that its hash leaves out."""
@@ -75,21 +74,7 @@ def parse(text: str) -> Any:
     >>> parse("[7, 0.10, 1e2, 9007199254740993]")
     [7, Decimal('0.10'), Decimal('1E+2'), Decimal('9007199254740993')]
     """
-    try:
-        tree = parse_json(text.encode())
-    except ValueError as error:
-        if "surrogate" not in str(error) and "hex escape" not in str(error):
-            raise
-        # The parser of the product refuses what ECMAScript allows; this one is slower and needs the
-        # same strictness spelled out.
-        try:
-            tree = json.loads(
-                text, parse_float=Decimal, object_pairs_hook=unique_keys, parse_constant=no_constant
-            )
-        except json.JSONDecodeError:
-            raise error from None  # no surrogate was at fault
-        except RecursionError:
-            raise ValueError("recursion limit exceeded") from None
+    tree = parse_wide_json(text.encode())
     return _bounded(tree) if re.search(r"[0-9]{16}", text) else tree
 
 
