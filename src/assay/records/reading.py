@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from assay import exact
-from assay.errors import EvidenceError, Fault
+from assay.errors import EvidenceError, Fault, raise_faults
 from assay.files.json_files import Document, show_path
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
@@ -28,9 +28,7 @@ _OPERATIONS = ("latency_ms", "cost_usd")
 def read_run(document: Document) -> Run:
     """A run, with its shape, names, numbers and counts checked."""
     run = read_record(document, Run, "SCO-011")
-    faults = list(_run_faults(run))
-    if faults:
-        raise _refused(document, faults)
+    _refuse(document, list(_run_faults(run)))
     return run
 
 
@@ -50,8 +48,7 @@ def read_scorecard(document: Document) -> Scorecard:
         if problem is not None
     ]
     faults += _number_faults("", scorecard, _OPERATIONS)
-    if faults:
-        raise _refused(document, faults)
+    _refuse(document, faults)
     return scorecard
 
 
@@ -69,16 +66,15 @@ def read_record(document: Document, kind: type[R], code: str) -> R:
             path = path.strip("`.")
             lines = {show_path(place): line for place, line in (document.lines or {}).items()}
             faults = [Fault(f"{message}.", code=code, path=path, line=lines.get(path))]
-        raise _refused(document, faults) from None
+        _refuse(document, faults)
+        raise
 
 
-def _refused(document: Document, faults: list[Fault]) -> EvidenceError:
+def _refuse(document: Document, faults: list[Fault]) -> None:
     for fault in faults:
         fault.file = document.file
         fault.line = document.line if fault.line is None else fault.line
-    return EvidenceError(
-        faults[0].code, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults
-    )
+    raise_faults(faults, where=document.file, kind=EvidenceError)
 
 
 def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.errors import EvidenceError, Fault, InputError
+from assay.errors import EvidenceError, Fault, InputError, raise_faults
 from assay.running.assertion_checks import Assertion
 from assay.running.assertions import FIELD, read_assertions
 from assay.running.columns import (
@@ -140,11 +140,7 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
             for reason, places in lacking.items()
         }
         raise Misfit(sorted(lacking), examples, where=dataset.where)
-    if faults:
-        first = faults[0]
-        raise InputError(
-            "RUN-002", first.message, where=dataset.where, fix=first.fix, faults=faults[:SHOWN]
-        )
+    raise_faults(faults[:SHOWN], where=dataset.where)
     if any(asserted):
         if workflow.spec.assertions != "gate" and not all(asserted):
             without = [

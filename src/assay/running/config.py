@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from assay.errors import EvidenceError, Fault, InputError, UsageError
-from assay.files.json_files import Document, Path, show_path
+from assay.errors import EvidenceError, Fault, UsageError, raise_faults
+from assay.files.json_files import Document, Path
 from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.judging.config import JudgeSpec, spec_faults
 from assay.records.evidence import ClosedRecord, Number
@@ -242,32 +242,28 @@ KINDS: tuple[Kind, ...] = ("workflow", "dataset", "judge")
 def read_config(path: str) -> Config:
     """The configuration of a file, or every fault of it with its line."""
     document = read_yaml(path)
-    secrets = list(_secrets(document))
-    if secrets:  # before anything else: no message about another fault may repeat one
-        raise _refused(document, secrets)
+    # before anything else: no message about another fault may repeat a secret
+    _refuse(document, _secrets(document))
     try:
         spec = read_record(document, ConfigFile, "CFG-001")
     except EvidenceError as error:
         for fault in error.faults:
             fault.fix = fault.fix or _known_keys(fault)
-        raise _refused(document, list(error.faults)) from None
+        _refuse(document, error.faults)
+        raise
     config = Config(spec, path, document.tree, document.lines or {})
-    faults = [
-        Fault(message, code="CFG-001", path=show_path(key), line=config.line(*key), fix=fix)
-        for key, message, fix in _faults(config)
-    ]
-    if faults:
-        raise _refused(document, faults)
+    _refuse(
+        document,
+        (
+            document.fault(message, key, code="CFG-001", fix=fix)
+            for key, message, fix in _faults(config)
+        ),
+    )
     return config
 
 
-def _refused(document: Document, faults: list[Fault]) -> InputError:
-    faults.sort(key=lambda fault: fault.line or 0)
-    for fault in faults:
-        fault.file = document.file
-    return InputError(
-        faults[0].code, faults[0].message, where=document.file, fix=faults[0].fix, faults=faults
-    )
+def _refuse(document: Document, faults: Iterable[Fault]) -> None:
+    raise_faults(sorted(faults, key=lambda fault: fault.line or 0), where=document.file)
 
 
 _SECRET = re.compile(
@@ -285,7 +281,6 @@ def _secrets(document: Document) -> Iterator[Fault]:
         in_url = isinstance(value, str) and _URL_PASSWORD.match(value)
         if not (in_judge or in_header or in_url):
             continue
-        line = (document.lines or {}).get(path)
         what, fix = (
             (
                 "this URL contains a password.",
@@ -301,7 +296,7 @@ def _secrets(document: Document) -> Iterator[Fault]:
                 else "Put it into the environment and write `key_env: VARIABLE`.",
             )
         )
-        yield Fault(what, code="CFG-003", path=show_path(path), line=line, fix=fix)
+        yield document.fault(what, path, code="CFG-003", fix=fix)
 
 
 def _leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

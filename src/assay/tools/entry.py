@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.canon import time_text
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, raise_faults
 from assay.records.systems import Systems
 from assay.records.tool_entry import (
     CategoricalVeto,
@@ -137,10 +137,7 @@ def consistency_faults(
 def _sound(entry: GradingEntry) -> GradingEntry:
     """The entry, or an error with everything that breaks its form or the rules."""
     faults = schema_faults(document(entry)) or semantic_faults(entry)
-    if faults:
-        raise InputError(
-            "GRD-020", faults[0], faults=[Fault(text, code="GRD-020") for text in faults]
-        )
+    raise_faults([Fault(text, code="GRD-020") for text in faults])
     return entry
 
 

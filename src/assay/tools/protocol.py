@@ -14,7 +14,7 @@ from typing import Any
 
 from assay import exact
 from assay.canon import digest, time_of, time_text
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, raise_faults
 from assay.registry import near_miss
 from assay.tools.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
 from assay.tools.names import SKEW, is_schema_id, slug
@@ -145,13 +145,7 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
         faults.append("each prompt must be a string.")
     if not isinstance(found.get("scoringInstructions"), str):
         faults.append("scoringInstructions must be a string.")
-    if faults:
-        raise InputError(
-            "PRO-002",
-            faults[0],
-            where=where,
-            faults=[Fault(text, code="PRO-002", file=where) for text in faults],
-        )
+    raise_faults([Fault(text, code="PRO-002", file=where) for text in faults], where=where)
     return found
 
 
