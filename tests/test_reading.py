@@ -393,7 +393,7 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
         Module("http", None, "require", 7, True),
         Module("os", None, "require", 7, True),
         Module("require", None, "require", 7, True, True),
-        Module("vm", None, "require", 7, True),
+        Module("vm", None, "require", 7, True, True),
         Module("ethers", "6.1.0", "requiredLibraries", None, True),
         Module("zod", "3", "requiredLibraries", None, True),
         Module("@s/t", None, "requiredLibraries", None, True),
@@ -414,14 +414,65 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
     ways = ["globalThis.eval(f)", "window['ev\\x61l'](f)", "global.Function(f)"]
     ways += ["(()=>1).constructor(f)", "f?.constructor?.constructor(f)", "f['constructor'](f)"]
     ways += ["f.c\\u006fnstructor.call(f)", "(({ constructor: F }) => F)(f)", "globalThis[f]"]
-    ways += ["(({ constructor }) => 1)(f)", "((g) => g)(globalThis)"]
+    ways += ["(({ constructor }) => 1)(f)", "((g) => g)(globalThis)", "(0 || globalThis).eval(f)"]
+    ways += [
+        "(0, Function)(f)",
+        "[Function][0](f)",
+        "Function.bind(null, f)()",
+        "Function.apply(0, f)",
+    ]
+    ways += ["Reflect.construct(Function, f)", "f['con' + 'structor'](f)", "f[`constructor`](f)"]
+    ways += ["(({ ['constructor']: F }) => F)(f)", "((g) => g.eval(f))(global)", "{ eval }"]
+    ways += ["global.global.eval(f)", "process.binding('fs')", "process.dlopen(f, '/a.node')"]
+    ways += ["(({ getBuiltinModule }) => 1)(process)", "import('node:vm')", "import('module')"]
     for way in ways:
         found = read(engine, f"export const handlers = () => [{way}]\nexport const main = {{}}")
         assert any(module.computed for module in found.modules), way
     honest = "class A { constructor() { this.n = this.constructor.name } }; const t = 1"
     honest += "\nexport const handlers = (f) => [f.constructor === Object, globalThis.fetch(f),"
     honest += " typeof globalThis, f['eval'], f.redis.eval(f), { constructor: f }, globalThis['a']]"
+    honest += "\nexport const other = (f) => [typeof require, f instanceof Function, f.binding(1),"
+    honest += " Function.prototype.toString.call(f), { require: 1, eval: 2 }, f['a' + f], f[`a`]]"
     assert read(engine, f"{honest}\nexport const main = {{}}").modules == ()
+
+
+@pytest.mark.req("F-049")
+@each(
+    "call",
+    [
+        "process['getBuiltinModule']('fs')",
+        "process[`getBuiltin${''}Module`] + process['getBuiltin' + 'Module']('fs')",
+        "process.mainModule.require('fs')",
+        "module['require']('fs')",
+        "require('f' + 's')",
+    ],
+)
+def test_a_module_is_listed_however_its_door_is_spelt(engine: Engine, call: str) -> None:
+    found = read(engine, f"export const handlers = () => [{call}]\nexport const main = {{}}")
+    assert [(module.name, module.computed) for module in found.modules] == [("fs", False)]
+
+
+@each(
+    "code",
+    [
+        "const found = await (await fetch(f)).json()",
+        "await (async () => 1)()",
+        "return await [f, f][0]",
+        "return await (f).x\n  .y",
+    ],
+)
+def test_a_handler_may_await_what_stands_in_brackets(engine: Engine, code: str) -> None:
+    handlers = f"export const handlers = () => ({{ run: async (f) => {{ {code} }} }})"
+    assert read(engine, f"{handlers}\nexport const main = {{ a: 1 }}").main == {"a": 1}
+
+
+def test_an_await_before_a_bracket_counts_as_one_where_no_function_is_async(
+    engine: Engine,
+) -> None:
+    used = refused(engine, "const x = await (f()).y\nexport const main = { x }")
+    assert "line 1: its `main` needs `await`" in str(used)
+    sync = refused(engine, "function g() { return await (f).x }\nexport const main = {}")
+    assert "`await` is not a valid name" in str(sync)
 
 
 @each(

@@ -1,11 +1,11 @@
-"""The imports and handlers of a module, from its syntax tree: nothing is loaded or run."""
+"""The modules that a module asks for, from its syntax tree: nothing is loaded or run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, name_of, place, string, text
+from assay.tools.reading.tree import MAX_NAME, fixed, place, string, text
 from assay.tools.source import Module, split_version
 
 if TYPE_CHECKING:
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 _GLOBALS = ("globalThis", "global", "window", "self")
-_COMPARING = ("binary_expression", "unary_expression")
+_ASKING = ("require", "getBuiltinModule")
+_NATIVE = ("_linkedBinding", "dlopen", "process.binding")
+"""Doors of Node to code without a module's name; `binding` alone is an ordinary word."""
+_LOADERS = frozenset(("module", "vm", "worker_threads"))
+"""Modules of Node that run a text or get any other module."""
+_RUNNING = ("apply", "bind", "call")
+_COMPARED = frozenset(("==", "!=", "===", "!==", "instanceof", "in"))
 
 
 def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
@@ -26,71 +32,86 @@ def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
         yield _ask(string(node.child_by_field_name("source")), "export from", node)
     for node in found.get("dynamic", []):
         yield _called(node, "dynamic import")
-    for node in found.get("require", []):
-        if text(node) == "require":
-            yield from _required(node)
-        elif text(node) == "eval" or (text(node) == "Function" and _is_called(node)):
-            yield from (one._replace(computed=True) for one in _required(node))
-    for node in found.get("builtin", []):
-        yield from _required(node)
-    for node in (*found.get("code", []), *found.get("global", [])):
-        if (code := _runs_text(node)) is not None:
-            yield _computed(code, "require", node)
+    for node in found.get("global", []):
+        yield from _by_name(node)
+    for node in found.get("key", []):
+        yield from _by_key(node)
 
 
-def _runs_text(node: Node) -> Node | None:
-    """Code that gets at `eval` or `Function` without their names: through the global object, or as
-    the constructor of a function. None for any other use of these names, such as `x.constructor.
-    name` or `redis.eval(x)`.
+def _by_name(node: Node) -> Iterator[Module]:
+    """What a global name asks for. A bare one could be called under another name; none does by
+    being compared, or by the name of a property.
     """
-    name, above = name_of(node), node.parent
-    if above is None:
-        return None
-    owner, use = above.child_by_field_name("object"), above.parent
-    if name == "globalThis":
-        is_known = above.type == "member_expression" and owner == node
-        fixed = above.child_by_field_name("index") if owner == node else None
-        is_known = is_known or (fixed is not None and fixed.type == "string")
-        return None if is_known or above.type in _COMPARING else node
-    if name in ("eval", "Function"):
-        return above if owner is not None and text(owner) in _GLOBALS else None
-    if name != "constructor" or above.type in ("method_definition", "pair"):
-        return None
-    if owner is not None and use is not None and use.type in (*_COMPARING, "member_expression"):
-        is_name = text(use.child_by_field_name("property")) not in ("apply", "bind", "call")
-        return None if use.type in _COMPARING or is_name else above
-    return above
+    name, above = text(node), node.parent
+    if (
+        above is None
+        or _is_compared(node)
+        or (
+            above.type in ("variable_declarator", "import_specifier")
+            and above.child_by_field_name("name") == node
+        )
+    ):
+        return
+    owned = above.child_by_field_name("object") == node
+    key = above.child_by_field_name("property") or above.child_by_field_name("index")
+    known = owned and fixed(key) is not None
+    if name in ("require", "eval"):
+        module = _requested(node, above if owned else node)
+        yield module if name == "require" else module._replace(computed=True)
+    elif name == "Function":
+        if not known or fixed(key) in (*_RUNNING, "constructor"):
+            yield _requested(node, node)._replace(computed=True)
+    elif name in ("globalThis", "global") and not known:
+        yield _computed(node, "require", node)
 
 
-def _is_called(node: Node) -> bool:
-    """`Function(x)` and `new Function(x)`, which run a text, but not `f instanceof Function`."""
+def _by_key(node: Node) -> Iterator[Module]:
+    """What a property asks for: a door of Node, or code that gets at `eval` or `Function` without
+    their names. None for any other use of these words, such as `x.constructor.name` or
+    `redis.eval(x)`.
+    """
+    name, above = fixed(node), node.parent
+    if name is None or above is None:
+        return
+    owner = above.child_by_field_name("object")
+    if name in _ASKING:
+        yield _requested(node, above)
+    elif name in _NATIVE or f"{text(owner)}.{name}" in _NATIVE:
+        yield _computed(above, "require", node)
+    elif name in ("eval", "Function", *_GLOBALS):
+        if text(owner) in _GLOBALS:
+            yield _computed(above, "require", node)
+    elif name == "constructor" and not _is_compared(above):
+        use = above.parent
+        read = use is not None and use.child_by_field_name("object") == above
+        if not read or text(use and use.child_by_field_name("property")) in _RUNNING:
+            yield _computed(above, "require", node)
+
+
+def _is_compared(node: Node) -> bool:
+    """Whether only the outcome of a comparison or of `typeof` is used."""
     above = node.parent
-    return above is not None and node in (
-        above.child_by_field_name("function"),
-        above.child_by_field_name("constructor"),
+    return above is not None and (
+        above.type == "unary_expression"
+        or (
+            above.type == "binary_expression"
+            and text(above.child_by_field_name("operator")) in _COMPARED
+        )
     )
 
 
-def _required(node: Node) -> Iterator[Module]:
-    """`require(x)`, `require.resolve(x)`, `process.getBuiltinModule(x)`; the bare name too, which
-    could be called under another name.
+def _requested(node: Node, callee: Node) -> Module:
+    """`require(x)`, `require.resolve(x)`, `process.getBuiltinModule(x)`; without a call, the
+    name.
     """
-    above = node.parent
-    if above is None or (
-        above.type in ("variable_declarator", "import_specifier")
-        and above.child_by_field_name("name") == node
-    ):
-        return
-    callee = above if above.type == "member_expression" else node
     call = callee.parent
     if (
         call is not None
         and call.type == "call_expression"
         and call.child_by_field_name("function") == callee
     ):
-        yield _called(call, "require")
-    else:
-        yield _computed(node, "require", node)
+        return _called(call, "require")
+    return _computed(node, "require", node)
 
 
 def _called(call: Node, source: str) -> Module:
@@ -101,11 +122,8 @@ def _called(call: Node, source: str) -> Module:
     )
     if first is None:
         return _computed(call, source, call)
-    is_fixed = first.type == "string" or (
-        first.type == "template_string"
-        and all(one.type != "template_substitution" for one in first.named_children)
-    )
-    return _ask(string(first), source, call) if is_fixed else _computed(first, source, call)
+    name = fixed(first)
+    return _computed(first, source, call) if name is None else _ask(name, source, call)
 
 
 def _computed(code: Node, source: str, node: Node) -> Module:
@@ -114,67 +132,12 @@ def _computed(code: Node, source: str, node: Node) -> Module:
 
 def _ask(specifier: str, source: str, node: Node) -> Module:
     name, version = split_version(specifier)
+    loads = name.removeprefix("node:") in _LOADERS
     return Module(
         name[:MAX_NAME],
         version,
         source,
         place(node)[0],
         not (specifier in (".", "..") or specifier.startswith(("./", "../"))),
+        loads,
     )
-
-
-# --- handlers
-
-
-def keys_of(value: Node | None, statements: list[Node]) -> Iterator[str]:
-    """The keys of the object that an expression is or returns; a computed key as written."""
-    if value is None:
-        return
-    if value.type == "parenthesized_expression":
-        for child in value.named_children:
-            yield from keys_of(child, statements)
-    elif value.type in FUNCTIONS:
-        body = value.child_by_field_name("body")
-        if body is not None and body.type == "statement_block":
-            for returned in _returned(body):
-                if returned.type == "identifier":
-                    returned = find_value(text(returned), body.named_children) or returned
-                yield from keys_of(returned, statements)
-        else:
-            yield from keys_of(body, statements)
-    elif value.type == "identifier":
-        found = find_value(text(value), statements)
-        if found is not None and found.type == "object":
-            yield from keys_of(found, statements)
-        else:
-            yield text(value)
-    elif value.type == "object":
-        for child in value.named_children:
-            key = child.child_by_field_name("key") or child.child_by_field_name("name")
-            if child.type != "comment":
-                yield (name_of(key) if key is not None else text(child))[:MAX_NAME]
-    else:
-        yield text(value)[:MAX_NAME]
-
-
-def find_value(name: str, nodes: Iterable[Node]) -> Node | None:
-    """The value or function that one of these statements gives a name to."""
-    for node in nodes:
-        if node.type in FUNCTIONS and text(node.child_by_field_name("name")) == name:
-            return node
-        for one in node.named_children:
-            if one.type == "variable_declarator" and text(one.child_by_field_name("name")) == name:
-                return one.child_by_field_name("value")
-    return None
-
-
-def _returned(body: Node) -> Iterator[Node]:
-    open_nodes = list(reversed(body.named_children))
-    while open_nodes:
-        node = open_nodes.pop()
-        if node.type == "return_statement":
-            yield from (child for child in node.named_children[:1] if child.type != "comment")
-        elif node.type not in FUNCTIONS and node.type.endswith(
-            ("statement", "block", "clause", "body", "case", "default")
-        ):
-            open_nodes.extend(reversed(node.named_children))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.tools.reading import effects
+from assay.tools.reading.handlers import find_value, keys_of
 from assay.tools.reading.later import changed_later
-from assay.tools.reading.named import asked, find_value, keys_of
+from assay.tools.reading.named import asked
 from assay.tools.reading.statements import (
     NAMES,
     WRITES,
@@ -31,6 +32,7 @@ from assay.tools.reading.tree import (
     NoModule,
     cursor,
     first_error,
+    is_await,
     is_inside_function,
     parser,
     place,
@@ -46,13 +48,12 @@ _QUERY = """
 (import_statement source: (string)) @import
 (export_statement source: (string)) @reexport
 (call_expression function: (import)) @dynamic
-((identifier) @require (#match? @require "^(require|eval|Function)$|\\\\\\\\"))
-((shorthand_property_identifier) @require (#eq? @require "require"))
-((property_identifier) @builtin (#eq? @builtin "getBuiltinModule"))
-((property_identifier) @code (#match? @code "^(eval|Function|constructor)$|\\\\\\\\"))
-((shorthand_property_identifier_pattern) @code (#match? @code "^constructor$|\\\\\\\\"))
-(subscript_expression index: (string) @code)
-((identifier) @global (#match? @global "^globalThis$|\\\\\\\\"))
+([(identifier) (shorthand_property_identifier)] @global
+  (#match? @global "^(require|eval|Function|globalThis|global)$|\\\\\\\\"))
+(member_expression property: (property_identifier) @key)
+(subscript_expression index: (_) @key)
+(pair_pattern key: (_) @key)
+(shorthand_property_identifier_pattern) @key
 (return_statement) @return
 (await_expression) @await
 (for_in_statement "await") @await
@@ -84,6 +85,8 @@ class Parsed:
         for node in root.named_children:
             self._take(node)
         found = cursor(_QUERY).captures(root)
+        misread = [node for node in found.get("reserved", []) if is_await(node)]
+        found["await"] = [*found.get("await", []), *misread]
         for node in found.get("return", []):
             if not is_inside_function(node):
                 raise NoModule(*place(node), "`return` is outside a function.")
@@ -252,6 +255,8 @@ class Parsed:
     def _refuse_early_errors(self, found: dict[str, list[Node]]) -> None:
         """Raise for what no engine loads as a module, and ours would run as a script."""
         for node in found.get("reserved", []):
+            if is_await(node):
+                continue
             if text(node) == "await" or not is_inside_function(node, arrows=False):
                 raise NoModule(*place(node), f"`{text(node)}` is not a valid name in a module.")
         for node in found.get("meta", []):

@@ -23,6 +23,7 @@ FUNCTIONS = frozenset(
     )
 )
 _PROSE = frozenset(("comment", "string_fragment", "string", "template_string", "regex_pattern"))
+_MISREAD = {"call_expression": "function", "subscript_expression": "object"}
 MAX_NAME = 300
 """Characters of a name that is listed as written."""
 _ESCAPE = re.compile(
@@ -65,6 +66,22 @@ def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
     return False
 
 
+def is_await(node: Node) -> bool:
+    """Whether this is an `await` that the parser takes for a name: before a bracket, as in
+    `await (x).y`. Nothing in a module can have that name.
+    """
+    above = node.parent
+    if (
+        text(node) != "await"
+        or above is None
+        or above.child_by_field_name(_MISREAD.get(above.type, "none")) != node
+    ):
+        return False
+    while above is not None and above.type not in FUNCTIONS:
+        above = above.parent
+    return above is None or any(child.type == "async" for child in above.children)
+
+
 def text(node: Node | None) -> str:
     """The text of a node, escapes in a name resolved; empty for none."""
     written = (
@@ -72,14 +89,36 @@ def text(node: Node | None) -> str:
     )
     return (
         _ESCAPE.sub(_sign, written)
-        if "\\" in written and node is not None and node.type.endswith("identifier")
+        if "\\" in written and node is not None and "identifier" in node.type
         else written
     )
 
 
 def name_of(node: Node) -> str:
     """A name that may be written as a string, as a key can."""
-    return string(node) if node.type == "string" else text(node)
+    found = fixed(node)
+    return text(node) if found is None else found
+
+
+def fixed(node: Node | None) -> str | None:
+    """The text that a key or an expression always is: a name, a string, a template without a value
+    in it, a sum of these; None for anything else.
+    """
+    if node is None:
+        return None
+    if node.type in ("property_identifier", "shorthand_property_identifier_pattern"):
+        return text(node)
+    if node.type == "string" or (
+        node.type == "template_string"
+        and all(one.type != "template_substitution" for one in node.named_children)
+    ):
+        return string(node)
+    if node.type in ("parenthesized_expression", "computed_property_name"):
+        return fixed(node.named_child(0))
+    if node.type == "binary_expression" and text(node.child_by_field_name("operator")) == "+":
+        left, right = (fixed(node.child_by_field_name(side)) for side in ("left", "right"))
+        return None if left is None or right is None else left + right
+    return None
 
 
 def string(node: Node | None) -> str:
