@@ -280,6 +280,25 @@ def test_leaving_out_the_unlabelled_rows_does_not_hide_that_labels_were_picked()
     assert calibrate(picked, judgements=judgements)["selection"] is None
 
 
+@each("values", [(0, 1), ("poor", "good")])
+def test_labels_of_what_the_judge_could_read_alone_are_noticed(values: tuple[Any, Any]) -> None:
+    rows = [
+        {
+            "id": str(n),
+            "human": values[n % 2] if n < 60 else None,
+            "judge": values[n % 2] if n < 60 or n % 9 == 0 else None,
+        }
+        for n in range(120)
+    ]
+    found = calibrate(rows)["selection"]
+    assert (found["unread_on_labelled"], found["unread_on_others"]) == (0, 53 / 60)
+    assert found["looks_random"] is False
+    none_read = [{**row, "judge": row["human"]} for row in rows]
+    assert calibrate(none_read)["selection"]["looks_random"] is False
+    equally = [{**row, "judge": values[n % 2] if n % 3 else None} for n, row in enumerate(rows)]
+    assert calibrate(equally)["selection"]["looks_random"] is True
+
+
 @each("rare", [{3}, {399}, set(range(100, 110)), set()])
 def test_a_rare_verdict_on_one_side_does_not_make_a_draw_look_picked(rare: set[int]) -> None:
     rows = [

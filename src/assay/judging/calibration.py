@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from math import fsum, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence, UsageError, count
@@ -131,7 +131,7 @@ def calibrate(
             if groups is not None
             else None
         ),
-        "selection": _selection(human, judge),
+        "selection": _selection(items, scale),
         "ppi_weight": tuned_weight(human, judge) if scale.kind else None,
         "level": level,
         "seed": seed,
@@ -318,24 +318,43 @@ def _corrected(
     }
 
 
-def _selection(human: list[float | None], judge: list[float | None]) -> dict[str, Any] | None:
-    """Whether the judge sees the labelled rows as it sees the others. Both corrections need labels
-    of rows drawn at random.
+def _selection(items: Sequence[Label], scale: Scale) -> dict[str, Any] | None:
+    """Whether the judge sees the labelled rows as it sees the others: its verdicts, and how often
+    it gives none. Both corrections need labels of rows drawn at random.
     """
-    sides: tuple[list[float], list[float]] = ([], [])
-    for truth, score in zip(human, judge, strict=True):
-        if score is not None:
-            sides[truth is None].append(score)
-    if min(map(len, sides)) < 2:
+    scores: tuple[list[float], list[float]] = ([], [])
+    unread: tuple[list[float], list[float]] = ([], [])
+    for row in items:
+        unread[row.human is None].append(row.judge is None)
+        if (score := scale.score(row.judge)) is not None:
+            scores[row.human is None].append(score)
+    means, shares = _alike(*scores), _alike(*unread)
+    if shares is None:
         return None
-    means = [fsum(side) / len(side) for side in sides]
-    every = [*sides[0], *sides[1]]
-    middle, share = fsum(every) / len(every), 1 / len(sides[0]) + 1 / len(sides[1])
+    return {
+        "judge_on_labelled": means and means.labelled,
+        "judge_on_others": means and means.others,
+        "unread_on_labelled": shares.labelled,
+        "unread_on_others": shares.others,
+        "looks_random": shares.alike and (means is None or means.alike),
+    }
+
+
+class _TwoMeans(NamedTuple):
+    """Means on labelled and on other rows, and whether chance can have made them differ."""
+
+    labelled: float
+    others: float
+    alike: bool
+
+
+def _alike(labelled: Sequence[float], others: Sequence[float]) -> _TwoMeans | None:
+    if min(len(labelled), len(others)) < 2:
+        return None
+    first, second = fsum(labelled) / len(labelled), fsum(others) / len(others)
+    every = [*labelled, *others]
+    middle, share = fsum(every) / len(every), 1 / len(labelled) + 1 / len(others)
     # less half a row, as for counts: one rare verdict on either side doesn't look hand-picked
     spread = fsum((score - middle) ** 2 for score in every) / (len(every) - 1)
-    apart = abs(means[0] - means[1]) - (max(every) - min(every)) * share / 2
-    return {
-        "judge_on_labelled": means[0],
-        "judge_on_others": means[1],
-        "looks_random": apart <= FAR * sqrt(spread * share),
-    }
+    apart = abs(first - second) - (max(every) - min(every)) * share / 2
+    return _TwoMeans(first, second, apart <= FAR * sqrt(spread * share))

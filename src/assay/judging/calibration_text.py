@@ -48,9 +48,10 @@ def sentences(calibration: Mapping[str, Any]) -> list[str]:
         lines.append(f"Nothing is estimated: {calibration['corrected']['ppi'].get('reason')}.")
     if calibration["selection"] is not None and not calibration["selection"]["looks_random"]:
         lines.append(
-            "The judge rates the labelled rows differently from the rest: if they were not drawn"
-            " at random, no correction is valid. Unless they are a whole set that `assay label new`"
-            " drew at random, no card made from this calibration lets the judge gate."
+            "The judge rates the labelled rows differently from the rest, or rates more of them: if"
+            " they were not drawn at random, no correction is valid. Unless they are a whole set"
+            " that `assay label new` drew at random, no card made from this calibration lets the"
+            " judge gate."
         )
     if calibration["groups"] is not None:
         lines.append(

@@ -351,9 +351,12 @@ def _drawn(card: JudgeCard) -> Term:
         text = "nothing suggests that its labelled items were hand-picked"
         return Term("selection", True, None, None, text)
     fix = "label the whole set" if drawn else "label items drawn at random"
+    both = (look.judge_on_labelled, look.judge_on_others)
+    means = ["unknown" if mean is None else f"{mean:.3f}" for mean in both]
     text = (
-        f"its labelled items look hand-picked: its mean verdict is {look.judge_on_labelled:.3f} on"
-        f" them and {look.judge_on_others:.3f} on the others; {fix}"
+        f"its labelled items look hand-picked: its mean verdict is {means[0]}"
+        f" on them and {means[1]} on the others, and"
+        f" {look.unread_on_labelled:.1%} and {look.unread_on_others:.1%} got none; {fix}"
     )
     return Term("selection", False, None, None, text)
 

@@ -131,12 +131,18 @@ class LabelScale(Struct, frozen=True):
 class LabelSelection(Struct, frozen=True):
     """How the judge scored the items that people labelled, and the others."""
 
-    judge_on_labelled: Measure
-    """The judge's mean on labelled items."""
-    judge_on_others: Measure
+    judge_on_labelled: Measure | None
+    """The judge's mean on labelled items; null if it gave a verdict on fewer than two, or on fewer
+    than two others.
+    """
+    judge_on_others: Measure | None
     """The judge's mean on the others."""
     looks_random: bool
     """Whether the labelled items may be a random sample of all items."""
+    unread_on_labelled: Measure = 0
+    """The share of labelled items without a verdict that could be read."""
+    unread_on_others: Measure = 0
+    """The same share of the others."""
 
 
 class LabelSource(Struct, frozen=True):
