@@ -8,6 +8,7 @@ import json
 import random
 import subprocess
 import sys
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from assay.errors import (
     AssayError,
     ExitCode,
+    Fault,
     InputError,
     NotEnoughEvidence,
 )
@@ -1327,6 +1330,33 @@ def test_a_file_that_is_wrong_is_an_error_that_tells(
     with pytest.raises(InputError) as caught:
         list(read([str(tmp_path / name)], WANTED, ImportTally()))
     assert words in str(caught.value)
+
+
+def test_empty_spans_in_protobuf_take_little_more_memory_than_in_json() -> None:
+    """Each takes two bytes: written out with all its defaults, it took a kilobyte."""
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    scope.spans.extend(type(scope.spans.add())() for _ in range(3999))
+    data, peaks = request.SerializeToString(), []
+    for arrived in (
+        lambda: from_json({"resourceSpans": [{"scopeSpans": [{"spans": [{}] * 4000}]}]}),
+        lambda: from_protobuf(data),
+    ):
+        tracemalloc.start()
+        assert all(isinstance(one, Fault) for one in list(arrived()))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 4 * peaks[0]
+
+
+def test_json_may_leave_out_a_text_that_is_empty() -> None:
+    """As protobuf does: another exporter's JSON has no defaults either."""
+    tree = otlp([agent(1)])
+    made = tree["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    made["events"] = [{"attributes": [{"value": {"stringValue": "x"}}]}]
+    (read_back,) = from_json(tree)
+    assert isinstance(read_back, Span)
+    assert read_back.events == [("", {"": "x"})]
 
 
 @given(st.binary(max_size=300), st.integers(0, 400), st.booleans())

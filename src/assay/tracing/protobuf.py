@@ -38,15 +38,15 @@ def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
             where=file,
             fix="The file may be cut off.",
         ) from None
-    tree = MessageToDict(request, always_print_fields_with_no_presence=True)
-    for group in tree["resourceSpans"]:
-        for scope in group["scopeSpans"]:
-            for span in scope["spans"]:
+    tree = MessageToDict(request)
+    for group in tree.get("resourceSpans", ()):
+        for scope in group.get("scopeSpans", ()):
+            for span in scope.get("spans", ()):
                 _write_hex(span)
     yield from from_json(tree, file=file)
 
 
 def _write_hex(span: dict[str, Any]) -> None:
     """Write the ids of a span in hex, as OTLP does; protobuf's own JSON has them in base64."""
-    for one in (span, *span["links"]):
+    for one in (span, *span.get("links", ())):
         one.update({key: b64decode(one[key]).hex() for key in _IDS if key in one})

@@ -156,7 +156,7 @@ def _object(value: Any, what: str) -> Mapping[str, Any]:
 def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
     trace_id = id_of(given.get("traceId"), TRACE_ID, "traceId")
     events = [
-        (text_of(one.get("name"), "an event's name"), _attributes(one.get("attributes")))
+        (text_of(one.get("name", ""), "an event's name"), _attributes(one.get("attributes")))
         for one in _limited(given, "events", MAX_EVENTS)
     ]
     attributes = _attributes(given.get("attributes"))
@@ -249,7 +249,7 @@ def _attributes(given: Any) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for item in listed:
         pair = _object(item, "an attribute")
-        key = text_of(pair.get("key"), "the key of an attribute")
+        key = text_of(pair.get("key", ""), "the key of an attribute")
         attributes.setdefault(key, _value(pair.get("value"), key, 0))
     return attributes
 
@@ -274,7 +274,7 @@ def _value(given: Any, key: str, depth: int) -> Any:
     if kind == "kvlistValue":
         pairs = [_object(one, "a pair") for one in _list(_object(value, kind), "values")]
         return {
-            text_of(one.get("key"), "a key"): _value(one.get("value"), key, depth + 1)
+            text_of(one.get("key", ""), "a key"): _value(one.get("value"), key, depth + 1)
             for one in pairs
         }
     return value if isinstance(value, bool | int) or kind == "doubleValue" else None
