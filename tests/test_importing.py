@@ -142,6 +142,14 @@ def test_a_stored_baseline_keeps_the_profile_that_candidates_are_graded_by(
     assert printed(capsys, "gate", "new.json", "--baseline", "first")["outcome"] == "promote"
 
 
+def test_a_decision_without_a_candidate_says_what_is_missing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    assert assay(["gate", "--baseline", "old.json"]) == ExitCode.MISUSE
+    assert "a decision needs a candidate to compare with" in capsys.readouterr().err
+
+
 def test_an_empty_side_is_not_taken_for_the_file_of_another_tool(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,9 +131,9 @@ def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
 
 def is_typed(options: Options, name: str) -> bool:
     """Whether an option is on the command line, with another value than its default."""
-    sources, value = options.sources, getattr(options, name)
-    if sources:
-        return sources[name] == "command line"
+    source, value = options.sources.get(name), getattr(options, name)
+    if source is not None:
+        return source == "command line"
     return bool(value) and value != _STANDARD.get(name)
 
 
