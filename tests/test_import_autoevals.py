@@ -51,15 +51,18 @@ def test_a_skipped_or_failed_scorer_is_missing_and_repeats_are_attempts(tmp_path
         {"name": "A", "score": 1, "error": "boom", **given},
         {"name": "B", "score": 0, **given},
         {"name": "A", "score": 0, **given, "output": "b"},
+        {"name": "A", "score": 1, **given},
+        {"name": "B", "score": 1, "error": "boom", **given},
     ]
     path = tmp_path / "scores.json"
     path.write_text(json.dumps(records))
     runs, tally = imported("autoevals", path)
-    assert [run["attempt"] for run in runs] == [1, 2, 3]
+    assert [run["attempt"] for run in runs] == [1, 2, 3, 4]
     assert len({run["dataset"]["sample_id"] for run in runs}) == 1
     raw = [{name: one["raw"] for name, one in run["scores"].items()} for run in runs]
-    assert raw == [{"A": 1, "B": None}, {"A": None, "B": 0}, {"A": 0, "B": None}]
-    assert tally.errors == 1
+    lost = {"A": None, "B": None}
+    assert raw == [{"A": 1, "B": None}, lost, {"A": 0, "B": None}, lost]
+    assert tally.errors == 2
 
 
 def test_added_keys_are_listed_and_a_further_result_is_never_dropped(tmp_path) -> None:

@@ -229,7 +229,7 @@ def test_errors_invalidated_samples_and_limits(tmp_path) -> None:
         "timeout",
         "success",
     ]
-    assert [raw(run) for run in runs] == [{}, {}, {"match": 1}, {}, {}]
+    assert [raw(run) for run in runs] == [{"match": None}, {"match": None}, {"match": 1}, {}, {}]
     assert runs[2]["tags"] == ["limit:token"]
     read(tmp_path, log(sample(1), sample(2, invalidation={"author": "x"}), invalidated=True))
     with pytest.raises(InputError, match="doesn't mark which"):

@@ -115,6 +115,73 @@ def test_the_gate_holds_against_a_candidate_that_leaves_things_out(
     assert "not graded, because the baseline has no such metric: Extra" in capsys.readouterr().err
 
 
+def _of_langfuse(index: int, values: list[Any]) -> dict[str, Any]:
+    made = {"traceId": f"t{index}", "dataType": "NUMERIC", "name": "good", "source": "API"}
+    return {
+        "id": f"t{index}",
+        "timestamp": "2026-01-02T03:04:05.000Z",
+        "name": "chat",
+        "bookmarked": False,
+        "output": "x",
+        "scores": [{**made, "value": value} for value in values],
+    }
+
+
+def _of_mlflow(index: int, values: list[Any]) -> dict[str, Any]:
+    made = {"assessment_name": "good", "source": {"source_type": "HUMAN", "source_id": "ann"}}
+    return {
+        "trace_id": f"t{index}",
+        "state": "OK",
+        "request": f"question {index}",
+        "response": "x",
+        "assessments": [{**made, "feedback": {"value": value}} for value in values],
+    }
+
+
+def _of_phoenix(index: int, values: list[Any]) -> dict[str, Any]:
+    return {
+        "example_id": f"e{index}",
+        "reference_output": "x",
+        "output": "x",
+        "annotations": [{"name": "good", "label": None, "score": value} for value in values],
+    }
+
+
+def _of_deepeval(index: int, values: list[Any]) -> dict[str, Any]:
+    made = {"name": "good", "threshold": 0.5}
+    return {
+        "name": f"case {index}",
+        "input": f"question {index}",
+        "actualOutput": "x",
+        "success": all(values),
+        "metricsData": [{**made, "score": value, "success": value == 1} for value in values],
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "above"),
+    [
+        (_of_langfuse, None),
+        (_of_mlflow, None),
+        (_of_phoenix, None),
+        (_of_deepeval, "testCases"),
+    ],
+)
+def test_one_of_several_scores_by_a_name_is_not_dropped(
+    here: Path, capsys: pytest.CaptureFixture[str], row: Any, above: str | None
+) -> None:
+    for name, values in (("old", [1, 1]), ("worse", [1, 0]), ("dropped", [1])):
+        rows = [row(index, values if index < 10 else [1, 1]) for index in range(N)]
+        tree = rows if above is None else {above: rows}
+        (here / f"{name}.json").write_text(json.dumps(tree))
+    assert assay(["gate", "old.json", "--baseline", "old.json"]) == ExitCode.PASSED
+    capsys.readouterr()
+    for name in ("worse", "dropped"):
+        decided = printed(capsys, "gate", f"{name}.json", "--baseline", "old.json", code=1)
+        assert decided["outcome"] == "reject", name
+    assert "lost the check scores of good" in str(decided["rules"])
+
+
 def test_a_metric_that_failed_on_every_sample_is_missing_and_not_forgotten(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

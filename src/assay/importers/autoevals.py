@@ -2,9 +2,10 @@
 `metadata`) next to the `input`, `output` and `expected` that it was given.
 
 The scores of one answer by several scorers are one sample. A score of null is a skipped scorer,
-which is missing evidence. Where no answer has two scorers, the records are separate checks: they
-share one metric, `score`, and the scorer is a tag. Keys that people add, such as `tags`, are listed
-as not used; a verdict, a status or a further score among them is refused, for it would be lost.
+which is missing evidence; so is an answer with a scorer that failed. Where no answer has two
+scorers, the records are separate checks: they share one metric, `score`, and the scorer is a tag.
+Keys that people add, such as `tags`, are listed as not used; a verdict, a status or a further score
+among them is refused, for it would be lost.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         with Spool(path) as spool:
             seen, scores = Counter[tuple[str, str]](), dict[Answer, Scored]()
             first: dict[str, Scored] = {}  # one object for the answers with one scorer
+            failed: set[Answer] = set()
             for record in _records(path, tally):
                 alone = first.setdefault(record["name"], (record["name"],))
                 content = digest({key: record.get(key) for key in _CONTENT})[7:23]
@@ -84,10 +86,12 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 seen[key] += 1
                 answer = (content, seen[key])
                 if answer in scores:
-                    scores[answer] += (alone[0], _score(record))
+                    scores[answer] += (alone[0], record.get("score"))
                 else:
                     scores[answer] = alone
                     spool.add([answer, {key: record[key] for key in _KEPT if key in record}])
+                if record.get("error"):
+                    failed.add(answer)
                 tally.read["scores"] += 1
             names = list(dict.fromkeys(name for one in scores.values() for name in _names(one)))
             apart = len(names) > 1 and all(len(one) == 1 for one in scores.values())
@@ -95,15 +99,12 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
             named = NameVersion("autoevals", UNVERSIONED)
             origin = ResultOrigin("autoevals", named, named, file_id(path))
-            yield from _samples(spool, origin, wanted, tally, scores, [] if apart else names)
+            listed = [] if apart else names
+            yield from _samples(spool, origin, wanted, tally, scores, failed, listed)
 
 
 def _names(scored: Scored) -> Scored:
     return (scored[0], *scored[1::2])
-
-
-def _score(record: dict[str, Any]) -> Any:
-    return None if record.get("error") else record.get("score")
 
 
 def _samples(
@@ -112,12 +113,13 @@ def _samples(
     wanted: Wanted,
     tally: ImportTally,
     scores: dict[Answer, Scored],
+    failed: set[Answer],
     names: list[str],
 ) -> Iterator[dict[str, Any]]:
     attempts: Counter[str] = Counter()
     for (content, number), record in spool:
         scored = scores.pop((content, number))
-        found = dict(zip(_names(scored), (_score(record), *scored[2::2]), strict=True))
+        found = dict(zip(_names(scored), (record.get("score"), *scored[2::2]), strict=True))
         asked = {key: record[key] for key in ("input", "expected") if key in record}
         sample_id = short_id(record.get("id", asked or None), tally.samples + 1)
         if not names:
@@ -128,7 +130,7 @@ def _samples(
             wanted,
             tally,
             sample_id=sample_id,
-            status="error" if record.get("error") else "success",
+            status="error" if (content, number) in failed else "success",
             scores={name: found.get(name) for name in names} or {"score": record.get("score")},
             outputs={"answer": record.get("output")},
             inputs={"input": record["input"]} if "input" in record else None,

@@ -233,8 +233,8 @@ def _failure(
         tally,
         sample_id=short_id(name, 1),
         status="error" if broken else "success",
-        scores={"valid": None if broken else valid},
-        verdict=None if broken else valid,
+        scores={"valid": valid},
+        verdict=valid,
         reason=f"{kind}: {message}" if kind is not None else message,
         outputs=None if answer is None else {"answer": answer},
         metadata=asked,
@@ -251,7 +251,6 @@ def _result(
 ) -> dict[str, Any]:
     answer = row.get("result")
     broken = _is_broken(answer)
-    verdict = None if broken else verdict
     tokens = [row.get(f"{key}_token_count") for key in ("input", "output")]
     return sample_run(
         origin,

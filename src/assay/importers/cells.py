@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any
@@ -136,20 +136,6 @@ def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
     except ValueError:
         return None
     return amount(number, factor)
-
-
-def mean_of(values: Sequence[Any]) -> Any:
-    """The mean of several scores with one name; None if any of them is missing.
-
-    >>> mean_of([1]), mean_of([1, Decimal("0.5")]), mean_of([1, None])
-    (1, Decimal('0.75'), None)
-    """
-    if not values or None in values:
-        return None
-    if len(values) == 1:
-        return values[0]
-    mean = sum(map(Decimal, values), Decimal(0)) / len(values)
-    return mean if len(mean.as_tuple().digits) < 10 else round(mean, 9)
 
 
 def _plain(value: Any) -> Any:

@@ -317,6 +317,9 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
         bar = run.graded(one.name, one.threshold) if is_number(one.threshold) else 0
         label = run.label(one.name)
         checks[label] = min(bar, checks.get(label, bar))
+    times = Counter(run.label(one.name) for one in measured if not one.flaky)
+    if not run.uneven:  # another version may have fewer spans
+        checks |= {f"scores of {label}": n for label, n in times.items() if n > 1}
     if run.has_own:  # more metrics would make another mean
         checks[f"mean of {len({one.name for one in measured})} metrics"] = 0
     for one in measured:

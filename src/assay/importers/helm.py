@@ -242,8 +242,6 @@ def _run(
     failed = next((state for state in states if not state["succeeded"]), None)
     status = "error" if failed else "success" if measured else "cancelled"
     scores = {label: value for label, value in values.items() if _is_score(label, tally)}
-    if status != "success":
-        scores = dict.fromkeys(scores)
     asked = states[0] if states else {}
     tokens = [
         int(value)

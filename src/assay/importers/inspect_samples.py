@@ -39,10 +39,8 @@ def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[s
     texts = attached if isinstance(attached, dict) else {}
     words: dict[str, Any] = {}
     scores = _scores(sample, where, tally, scorer, words)
-    if status != "success":
-        scores = {}
-    elif not scores:
-        reason = reason or "no scorer gave a score"
+    if status == "success" and not scores:
+        reason = "no scorer gave a score"
     target = sample.get("target")
     answer = _resolved(_answer(sample), texts)
     return {

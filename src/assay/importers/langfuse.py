@@ -21,7 +21,6 @@ from assay.files.tables import table_rows
 from assay.importers.cells import (
     amount_of,
     first_of,
-    mean_of,
     number_in,
     present,
     score_of,
@@ -41,7 +40,14 @@ from assay.importers.parts import (
     optional,
     shaped,
 )
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
+    file_id,
+    mean_of,
+    sample_run,
+    short_id,
+)
 from assay.importers.tally import ImportTally
 from assay.records.evidence import CHECKS
 
@@ -103,6 +109,8 @@ class _ExportReader:
         """Scores exported apart from their trace, by trace and name."""
         self._judges: dict[str, dict[str, int]] = {}
         """The judges of each trace, which a comparison requires."""
+        self._inner: set[str] = set()
+        """Scores of observations, which another version may have fewer of."""
         self._failed: set[str] = set()
         """Traces with an observation that ended in an error."""
         name = NameVersion(TOOL, UNVERSIONED)
@@ -191,6 +199,8 @@ class _ExportReader:
             self._judged.add(name)
             checks = judge_checks(name, "EVAL", structure_of(score.get("metadata")))
             self._judges.setdefault(trace_id, {}).update(checks)
+        if _observation_of(score) is not None:
+            self._inner.add(name)
         scores.setdefault(name, []).append(value)
 
     def _flat(self, row: Mapping[str, Any], scores: dict[str, list[Any]]) -> None:
@@ -223,7 +233,6 @@ class _ExportReader:
         failed = _is_error(row) or str(row["id"]) in self._failed
         sample_id = short_id(str(row["id"]) if given is None else {"input": given}, 0)
         self._seen[sample_id] += 1
-        means = {label: mean_of(values) for label, values in scores.items()}
         checks = self._judges.pop(str(row["id"]), None)
         return sample_run(
             self._origin,
@@ -232,7 +241,10 @@ class _ExportReader:
             sample_id=sample_id,
             status="error" if failed else "success",
             reason="an observation of the trace is an ERROR" if failed else "",
-            scores=dict.fromkeys(means) if failed else means,
+            scores={
+                label: mean_of(values) if label in self._inner else values
+                for label, values in scores.items()
+            },
             inputs=keyed(given, "input"),
             outputs={"answer": answer} if self._origin.answers else None,
             latency_ms=amount_of(row.get("latency"), 1000),
@@ -273,6 +285,14 @@ def _trace_of(row: Mapping[str, Any]) -> Any:
             return present(subject.get("id"))
         row = subject
     return first_of(row, ("traceId", "trace_id"))
+
+
+def _observation_of(score: Mapping[str, Any]) -> Any:
+    """The observation that a score belongs to; None if it belongs to a whole trace."""
+    subject = structure_of(score.get("subject"))
+    if isinstance(subject, dict) and subject.get("kind") == "observation":
+        return subject.get("id")
+    return first_of(score, ("observationId", "observation_id"))
 
 
 def _is_error(row: Mapping[str, Any]) -> bool:

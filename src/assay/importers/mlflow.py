@@ -23,7 +23,6 @@ from assay.importers.cells import (
     MetricColumns,
     amount_of,
     first_of,
-    mean_of,
     number_in,
     present,
     structure_of,
@@ -82,7 +81,7 @@ class _Scores:
 
     def __init__(self, tally: ImportTally, columns: MetricColumns) -> None:
         self._tally, self._columns = tally, columns
-        self._values: dict[str, list[Any]] = {}
+        self.values: dict[str, list[Any]] = {}
         self.reasons: dict[str, str] = {}
         self.labels: dict[str, Any] = {}
 
@@ -94,7 +93,7 @@ class _Scores:
         if present(reason) is not None:
             self.reasons[label] = str(reason)[:2000]
         if not self._columns.is_text(label):
-            self._values.setdefault(label, []).append(self._columns.number(label, value))
+            self.values.setdefault(label, []).append(self._columns.number(label, value))
         elif present(value) is not None:
             self.labels[label] = value
             self._tally.in_words(label, "values in words, which are not graded")
@@ -102,12 +101,7 @@ class _Scores:
     def lose(self, label: str) -> None:
         """Count a metric as missing if it has no value: nothing replaced the one that it had."""
         if label not in self.labels:
-            self._values.setdefault(label, [None])
-
-    @property
-    def means(self) -> dict[str, Any]:
-        """The value of each metric, the mean where there are several; None if one is missing."""
-        return {label: mean_of(values) for label, values in self._values.items()}
+            self.values.setdefault(label, [None])
 
 
 @lru_cache(1024)
@@ -200,7 +194,6 @@ class _MetricTable:
         own_id = row.get(_OWN_ID) if self._origin.verdicts else None
         sample_id = short_id(inputs or None if own_id is None else own_id, index)
         self._seen[sample_id] += 1
-        means = scores.means
         answer = first_of(row, _OUTPUTS)
         answered = self._origin.answers or answer is not None
         checks = dict.fromkeys(judges.values(), 0)
@@ -212,8 +205,8 @@ class _MetricTable:
             sample_id=sample_id,
             status="success" if failure is None else "error",
             reason=failure or "",
-            scores=means if failure is None else dict.fromkeys(means),
-            verdict=None if failure else _verdict(row, f"{self._path}: {place}"),
+            scores=scores.values,
+            verdict=_verdict(row, f"{self._path}: {place}"),
             inputs=inputs or None,
             outputs={"answer": answer} if answered else None,
             expected=expected or None,

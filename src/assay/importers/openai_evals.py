@@ -172,8 +172,6 @@ def _sample(
                 scores[label] = value
             else:
                 tally.dropped["metrics_that_are_no_number"] += 1
-        if errors:
-            scores, verdict = dict.fromkeys(scores), None
         # a model that classifies records its choice next to the score
         by_model = origin._replace(judged=tuple(scores)) if "choice" in extra else origin
         yield sample_run(

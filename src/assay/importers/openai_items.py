@@ -177,8 +177,6 @@ def _run(
             fix="Fetch the items again.",
         )
     broken = fault is not None or status not in _STATUSES
-    if broken:
-        verdict, scores = None, dict.fromkeys(scores)
     tokens = member(sample, "usage", "total_tokens")
     answer = _answer(sample.get("output"))
     datasource = optional(item.get("datasource_item"), dict, "`datasource_item`", where)

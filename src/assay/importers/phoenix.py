@@ -19,7 +19,6 @@ from assay.files.tables import line_of, table_rows
 from assay.importers.cells import (
     amount_of,
     first_of,
-    mean_of,
     number_in,
     present,
     structure_of,
@@ -143,13 +142,6 @@ class _Annotations:
             self.add(name, parts, where)
 
     @property
-    def means(self) -> dict[str, Any]:
-        """The score of each annotation, the mean where there are several; None if one of them is
-        missing.
-        """
-        return {name: mean_of(values) for name, values in self.scores.items()}
-
-    @property
     def metadata(self) -> dict[str, Any]:
         """What isn't a score."""
         parts = (("reasons", self.reasons), ("labels", self.labels), (CHECKS, self.checks))
@@ -214,7 +206,7 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
             sample_id=sample_id,
             status="success" if failure is None else "error",
             reason="" if failure is None else str(failure),
-            scores=annotations.means if failure is None else dict.fromkeys(annotations.means),
+            scores=annotations.scores,
             inputs=keyed(structure_of(row.get("input")), "input"),
             outputs={"answer": present(row.get("output"))},
             expected=keyed(structure_of(row.get("reference_output")), "answer"),
@@ -297,7 +289,7 @@ class _SpanReader:
             sample_id=sample_id,
             status="error" if failed else "success",
             reason=str(reason) if failed else "",
-            scores=dict.fromkeys(annotations.means) if failed else annotations.means,
+            scores=annotations.scores,
             inputs=keyed(given, "input"),
             outputs={"answer": present(row.get("attributes.output.value"))} if row else None,
             attempt=self._seen[sample_id],

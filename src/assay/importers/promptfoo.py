@@ -208,7 +208,7 @@ def _run(
         attempt=attempts[sample_id],
         status="success" if row.error is None else "error",
         scores=scores,
-        verdict=row.passed if row.error is None else None,
+        verdict=row.passed,
         reason=row.reason if row.error is None else row.error,
         inputs=row.vars or {"prompt": row.prompt},
         outputs={"answer": row.answer},

@@ -95,9 +95,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                     judged.add(label)
             others = (name for name in row if name not in KNOWN_COLUMNS and not used.get(name))
             failure = failure_of(row, others)
-            scores = {
-                label: None if failure else value for label, value in scores.items() if used[label]
-            }
+            scores = {label: value for label, value in scores.items() if used[label]}
             question, reference = _question(row), first_of(row, REFERENCE)
             sample_id = short_id(_content(row, question, reference), index)
             seen[sample_id] += 1

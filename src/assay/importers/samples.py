@@ -8,7 +8,7 @@ that the format never has is not required.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from hashlib import sha256
 from math import isfinite
@@ -19,7 +19,7 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import file_digest
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally, Metric
-from assay.records.evidence import IMPORTED, RUN_SCHEMA
+from assay.records.evidence import CHECKS, IMPORTED, RUN_SCHEMA
 
 UNVERSIONED = "unversioned"
 """The version of a dataset or workflow that has none."""
@@ -30,6 +30,8 @@ MAX_EXPONENT = 100
 MAX_RUN_ID = 500
 NUMBERS = (int, Decimal)
 """The types in which readers of files return numbers."""
+ENDED = ("success", "failed")
+"""How a sample ended that has a result; any other has none."""
 
 
 class ResultOrigin(NamedTuple):
@@ -77,6 +79,20 @@ def gate_name(tool: str) -> str:
     return f"{tool.replace('-', '_')}_passed"
 
 
+def mean_of(values: Sequence[Any]) -> Any:
+    """The mean of several scores with one name; None if any of them is missing.
+
+    >>> mean_of([1]), mean_of([1, Decimal("0.5")]), mean_of([1, None])
+    (1, Decimal('0.75'), None)
+    """
+    if not values or None in values:
+        return None
+    if len(values) == 1:
+        return values[0]
+    mean = sum(map(Decimal, values), Decimal(0)) / len(values)
+    return mean if len(mean.as_tuple().digits) < 10 else round(mean, 9)
+
+
 def sample_run(
     origin: ResultOrigin,
     wanted: Wanted,
@@ -95,10 +111,11 @@ def sample_run(
     **more: Any,
 ) -> dict[str, Any]:
     """The run of one sample. `scores` maps the tool's label of each metric to a number, true or
-    false, or None for no value. `reason` explains the verdict or the status. `line` is the line of
-    the sample in its file. `unused` is data of the sample that the run leaves out: only its digest
-    is kept, so that samples that differ only there stay distinct. `more` are other parts of
-    `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
+    false, None for no value, or a list of values: their mean counts, and a comparison requires as
+    many. A sample that broke off has no scores and no verdict. `reason` explains the verdict or the
+    status. `line` is the line of the sample in its file. `unused` is data of the sample that the
+    run leaves out: only its digest is kept, so that samples that differ only there stay distinct.
+    `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
@@ -114,6 +131,8 @@ def sample_run(
         )
     attempted = "" if attempt == 1 else f"/{attempt}"
     inputs, outputs = inputs or {}, outputs or {}
+    if status not in ENDED:
+        scores, verdict = dict.fromkeys(scores), None
     needed = sorted(outputs) if outputs else ["answer"] if origin.answers else []
     run: dict[str, Any] = {
         "schema": RUN_SCHEMA,
@@ -141,6 +160,13 @@ def sample_run(
         tally.verdicts += known is not None
         tally.passed += known is True
     metadata = more.get("metadata") or {}
+    several = {
+        f"scores of {label[:100]}": len(values)
+        for label, values in scores.items()
+        if isinstance(values, list) and len(values) > 1
+    }
+    if several:
+        metadata = {**metadata, CHECKS: {**metadata.get(CHECKS, {}), **several}}
     if reason and (status != "success" or not origin.verdicts):
         metadata = {"reason": reason[:2000], **metadata}
     imported: dict[str, Any] = {"from": origin.tool}
@@ -152,7 +178,8 @@ def sample_run(
         imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
     if scores:
         run["scores"], written = {}, {}
-        for label, value in scores.items():
+        for label, given in scores.items():
+            value = mean_of(given) if isinstance(given, list) else given
             name = tally.metric(label)
             metric = tally.metrics[name]
             run["scores"][name] = _score(origin, metric, value, sample_id)

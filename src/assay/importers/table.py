@@ -31,14 +31,12 @@ from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import may_be_less, plain_name
 from assay.importers.parts import head_of
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.samples import ENDED, UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 from assay.registry import near_miss
 
 _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")
-_ENDED = ("success", "failed")
-"""How a row ended that has a result; any other has none."""
 _DIGITS = 60
 
 
@@ -194,9 +192,9 @@ class _TableReader:
         named = self._map.get
         question = row.text(named("input"))
         status, error = row.status(named("status")), row.error(self._errors)
-        if error and status in _ENDED:
+        if error and status in ENDED:
             status = "error"
-        ended = status in _ENDED
+        ended = status in ENDED
         if not ended and not error:
             error = f"{named('status')}: {row.text(named('status')) or 'empty'}"
         inputs = {} if named("input") is None else {"input": question}
@@ -267,7 +265,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 )
             tally.read["rows"] += 1
             run = reader.run(_Row(cells, f"{path}, {where}", line_of(where)), index)
-            lost += run["status"] not in _ENDED
+            lost += run["status"] not in ENDED
             yield run
         if reader.repeats:
             tally.note(
