@@ -27,6 +27,7 @@ from assay.importers.parts import (
     name_of,
     refused,
     shaped,
+    sum_of,
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
@@ -251,7 +252,6 @@ def _result(
 ) -> dict[str, Any]:
     answer = row.get("result")
     broken = _is_broken(answer)
-    tokens = [row.get(f"{key}_token_count") for key in ("input", "output")]
     return sample_run(
         origin,
         wanted,
@@ -262,7 +262,7 @@ def _result(
         verdict=verdict,
         reason=str(answer)[:300] if broken else "",
         outputs=None if broken or answer is None else {"answer": answer},
-        tokens=sum(tokens) if all(type(one) is int and one >= 0 for one in tokens) else None,
+        tokens=sum_of(row.get("input_token_count"), row.get("output_token_count")),
         latency_ms=amount(row.get("latency"), 1000),
     )
 

@@ -30,6 +30,7 @@ from assay.importers.parts import (
     optional,
     refused,
     shaped,
+    sum_of,
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import json_line
@@ -243,11 +244,6 @@ def _run(
     status = "error" if failed else "success" if measured else "cancelled"
     scores = {label: value for label, value in values.items() if _is_score(label, tally)}
     asked = states[0] if states else {}
-    tokens = [
-        int(value)
-        for value in (values.get("num_prompt_tokens"), values.get("num_output_tokens"))
-        if is_number(value) and value >= 0
-    ]
     split = next((entry["split"] for entry in measured if entry["split"]), None)
     return sample_run(
         origin,
@@ -262,7 +258,7 @@ def _run(
         expected=asked.get("references"),
         attempt=max(0, first["trial"]) + 1,
         latency_ms=amount(values.get("inference_runtime"), 1000),
-        tokens=sum(tokens) if len(tokens) == 2 else None,
+        tokens=sum_of(values.get("num_prompt_tokens"), values.get("num_output_tokens")),
         tags=[f"split:{split}"] if split else None,
         metadata={CHECKS: checks} if checks else {},
     )

@@ -75,6 +75,12 @@ def amount(value: Any, factor: int = 1) -> Decimal | int | None:
     return value * factor if is_amount else None
 
 
+def sum_of(*counts: Any) -> int | None:
+    """The sum of counts, of tokens say; None if one is missing."""
+    known = [amount(count) for count in counts]
+    return None if None in known else int(sum(count or 0 for count in known))
+
+
 def keyed(value: Any, name: str) -> dict[str, Any] | None:
     """A value as an object: itself if it is one, or else under this name; None if there is none."""
     if value is None:

@@ -35,6 +35,7 @@ from assay.importers.parts import (
     optional,
     refused,
     shaped,
+    sum_of,
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
@@ -211,7 +212,9 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
             outputs={"answer": present(row.get("output"))},
             expected=keyed(structure_of(row.get("reference_output")), "answer"),
             latency_ms=amount_of(row.get("latency_ms")),
-            tokens=_tokens(row),
+            tokens=sum_of(
+                *(amount_of(row.get(f"{kind}_token_count")) for kind in ("prompt", "completion"))
+            ),
             attempt=seen[sample_id],
             metadata=annotations.metadata,
             line=line_of(place),
@@ -308,11 +311,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
                 if isinstance(inner.get(part), dict):
                     row[f"{name}.{part}.value"] = inner[part].get("value")
     return row
-
-
-def _tokens(row: Mapping[str, Any]) -> int | None:
-    counts = [amount_of(row.get(f"{kind}_token_count")) for kind in ("prompt", "completion")]
-    return None if None in counts else int(sum(one or 0 for one in counts))
 
 
 IMPORTER = Importer(TOOL, "exports of Phoenix (JSON, CSV, Parquet)", _fits, _read)

@@ -23,7 +23,16 @@ from assay.canon import digest
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import amount, is_number, keyed, name_of, objects, optional, shaped
+from assay.importers.parts import (
+    amount,
+    is_number,
+    keyed,
+    name_of,
+    objects,
+    optional,
+    shaped,
+    sum_of,
+)
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
@@ -204,7 +213,7 @@ class _ReportReader:
             expected=_expected(case),
             latency_ms=None if seconds is None else round(Decimal(seconds) * 1000, 3),
             cost_usd=metrics.get("cost") if is_number(metrics.get("cost")) else None,
-            tokens=_tokens(metrics),
+            tokens=sum_of(metrics.get("input_tokens"), metrics.get("output_tokens")),
             metadata={
                 "labels": {name: result.get("value") for name, result in labels.items()},
                 "metrics": metrics,
@@ -289,12 +298,6 @@ def _checks(results: dict[str, dict[str, Any]]) -> dict[str, int]:
 def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
     wanted = case.get("expected_output")
     return None if wanted is None else {"answer": wanted}
-
-
-def _tokens(metrics: dict[str, Any]) -> int | None:
-    counts = [metrics.get(name) for name in ("input_tokens", "output_tokens")]
-    whole = [one for one in counts if isinstance(one, int) and not isinstance(one, bool)]
-    return sum(whole) if len(whole) == 2 and min(whole) >= 0 and sum(whole) < 2**53 else None
 
 
 IMPORTER = Importer(TOOL, "pydantic-evals reports (JSON)", _fits, _read, apart=True)
