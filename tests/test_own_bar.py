@@ -814,6 +814,10 @@ def test_gates_that_an_unpaired_baseline_lacks_evidence_for_do_not_offset_failur
     assert unpaired(rows(left), before, severe_gates=none).outcome == "promote"
     sure = rows(left | right, {"third": False})
     assert unpaired(rows(left, right), sure, severe_gates=none).outcome == "promote"
+    # and no more than it could fail with that evidence, whatever the policy allows for pairs
+    loose: dict[str, Any] = {"gate_failure_increase": (1, 10), "severe_gates": none}
+    for theirs, outcome_now in ((rows(), "reject"), (rows(lacks), "hold")):
+        assert unpaired(rows(left), theirs, **loose).outcome == outcome_now
 
 
 def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures() -> None:

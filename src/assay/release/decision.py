@@ -224,7 +224,8 @@ def unpaired_decision(
         unscored_runs(candidate, baseline),
         low := comparison.difference.low,
         strata,
-        rules,
+        # without pairs no rate may rise at all: what a policy allows is for pairs
+        rules._replace(gate_failure_increase=(0, 1), new_floor_failures=0, severe_increase=0),
         certain=certain,
         severe=severe,
         severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
