@@ -346,7 +346,7 @@ def test_new_samples_that_pass_do_not_lift_the_pass_rate_of_the_others(grader: G
     grown += [run(f"new-{number}", version="2") for number in range(N)]
     found = decided(grader, grown, some, Bars(min_pass_rate=0.98))
     assert found.outcome == "reject"
-    assert f"on the baseline's samples alone: {N - 1} of {N} passed" in found.reason
+    assert f"without passes that only the candidate has: {N - 1} of {N} passed" in found.reason
 
 
 def test_a_margin_is_shown_and_marks_the_policy(grader: Grader) -> None:

@@ -23,6 +23,7 @@ from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
 from assay.release.pass_rate import PassBar
+from assay.release.policy import ReleaseRules
 from assay.release.promotion import MAX_MISSING, promote
 from assay.release.sides import LOST
 from documents import run
@@ -198,7 +199,7 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
     found = decide([*base, *own], base, rules=bar)
     reasons = [rule(one, "pass_rate").reason for one in (without, found)]
     assert [one.outcome for one in (without, found)] == ["reject", "reject"]
-    assert reasons[1] == f"on the baseline's samples alone: {reasons[0]}"
+    assert reasons[1] == f"without passes that only the candidate has: {reasons[0]}"
     lower = RULES._replace(bar=PassBar(Fraction(89, 100)), margin=20.0)
     assert decide([*base, *own], base, rules=lower).outcome == "promote"
     allowed = RULES._replace(gate_failure_increase=Ratio(1, 40), severe_increase=9, margin=20.0)
@@ -206,12 +207,53 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
     assert decide(worse, base, rules=allowed).outcome == "reject"
     allowed = allowed._replace(gate_failure_increase=Ratio(28, 1000))
     thinned = decide([*worse, *own], base, rules=allowed)
-    assert "over the 200 samples that the baseline also has" in thinned.reason
+    assert "26 of 200 samples fail a gate, 20 before; the rate rose by 0.0300" in thinned.reason
     assert thinned.outcome == "reject"
-    # 5 new samples that fail are 5 of 220, and none of the baseline's 200
+    # 5 new samples that fail are 5 of 205, however many others pass next to them
     added = failing(set(range(200, 205)), many)[200:]
-    allowed = allowed._replace(gate_failure_increase=Ratio(23, 1000))
-    assert decide([*base, *added], base, rules=allowed).outcome == "promote"
+    for most, outcome in ((25, "promote"), (23, "reject")):
+        allowed = allowed._replace(gate_failure_increase=Ratio(most, 1000))
+        assert decide([*base, *added], base, rules=allowed).outcome == outcome
+
+
+@each(
+    ("rules", "margin", "looks", "size"),
+    [
+        (RULES, 10.0, 1, 1),
+        (RULES, 10.0, 1, 2),
+        (STRICT, 12.0, 1, 1),
+        (STRICT, 18.0, 1, 2),
+        (RULES, 20.0, 2, 1),
+    ],
+)
+def test_good_samples_of_the_candidates_own_dilute_no_bad_one(
+    rules: ReleaseRules, margin: float, looks: int, size: int
+) -> None:
+    rules, base = rules._replace(margin=margin), cards(BASE)
+    before = [{**one, "group": f"g-{index // size}"} for index, one in enumerate(base)]
+    bad, good = card("bad", 0), [card(f"good-{index}", 100 - index / 2) for index in range(9)]
+    reasons = []
+    for own, outcome in (([], "promote"), ([bad], "hold"), ([bad, *good], "hold")):
+        made = decide([*base, *own], before, rules=rules)
+        made = with_looks(made, rules, looks=looks) if looks > 1 else made
+        assert made.outcome == outcome
+        reasons.append(made.reason)
+    assert reasons[1] == reasons[2]
+
+
+@pytest.mark.req("W-075")
+@each(("others", "ours", "theirs", "margin"), [(0, 0, 80, 5.5), (-1, 100, 0, 3.0)])
+def test_a_sample_that_the_baseline_drops_is_not_diluted_by_those_it_never_had(
+    others: float, ours: float, theirs: float, margin: float
+) -> None:
+    """In one sample the candidate fell, or rose by so much that the interval is wide."""
+    candidate = cards([*[80.0 + others] * 39, ours, *[100.0] * 20])
+    baseline = cards([*[80.0] * 39, theirs])
+    planned = [one["sample_id"] for one in candidate]
+    rules = RULES._replace(margin=margin, new_floor_failures=1)
+    for kept in (baseline, baseline[:-1]):
+        found = decide(candidate, kept, rules=rules, planned=planned)
+        assert (found.outcome, found.rules[0].holds) == ("hold", True)
 
 
 def test_a_gate_without_a_verdict_is_a_failure() -> None:

@@ -222,7 +222,7 @@ class PairQuery(BatchRunQuery):
         ]
         return (
             f"SELECT *, {points[0]} - {points[1]} AS d,"
-            f" NOT has_t AS alone, ({gone} OR NOT has_t OR lost_t > 0) AS lost,"
+            f" ({gone} OR NOT has_t OR lost_t > 0) AS lost,"
             " absent_o + absent_t > 0 AS unscored,"
             f" {', '.join(fails)} FROM ({counted}) AS counted"
         )

@@ -72,6 +72,8 @@ class _Tally:
     ) -> None:
         self.engine, self.query, self.rules = engine, query, rules
         self.stratum = stratum
+        # as `release.pair_tally.counted` has it
+        self.counted = f"(has_t OR CAST(d AS DOUBLE) / 1e9 <= {-rules.margin!r})"
         self.floors = [
             _Wrong(name, f"f{index}_o = 1", f"f{index}_t = 1") for index, name in query.floors
         ]
@@ -98,15 +100,14 @@ class _Tally:
             for index, gate in sorted(self.query.gates, key=lambda item: item[1])
             if counts.get(f"has{index}", 1)
         }
-        compared, known = self._compared(counts)
         new = "{0.ours} AND NOT {0.theirs}"
         return PairTally(
             n_paired=counts["both"],
             missing_candidate=self._samples("NOT has_o OR lost_o > 0", counts["missing_o"]),
             missing_baseline=self._samples("NOT has_t OR lost_t > 0", counts["missing_t"]),
-            compared=compared,
-            of_baseline=known if counts["alone"] else None,
+            compared=self._compared(counts),
             gates=GateTally(
+                counts["n_gates"],
                 counts["fails_o"],
                 counts["fails_t"],
                 counts["fails_both"],
@@ -114,7 +115,6 @@ class _Tally:
                 self._samples("fails_o AND NOT fails_t", counts["newly"]),
                 self._samples(self._ungated(), counts["ungated"]),
                 self._lost_gates(counts),
-                counts["fails_known"],
                 CertainFailures(counts["certain_o"], counts["certain_t"], counts["open_t"]),
             ),
             floors=FloorTally(
@@ -139,7 +139,11 @@ class _Tally:
                 self.severe_criteria,
             ),
             passes=PassTally(
-                counts["passes"], counts["gained"], counts["pass_lost"], counts["pass_known"]
+                counts["n"],
+                counts["passes"],
+                counts["gained"],
+                counts["pass_lost"],
+                counts["pass_alone"],
             ),
             worse=self._worse(),
         )
@@ -149,16 +153,15 @@ class _Tally:
         columns = {
             "n": "COUNT(*)",
             "both": count_if("has_o AND has_t"),
-            "alone": count_if("alone"),
+            "n_gates": count_if("has_t OR fails_o"),
+            "n_scores": count_if(self.counted),
             "lost": count_if("lost"),
-            "lost_known": count_if("lost AND NOT alone"),
             "unscored": count_if("unscored AND NOT lost"),
             "missing_o": count_if("NOT has_o OR lost_o > 0"),
             "missing_t": count_if("NOT has_t OR lost_t > 0"),
             "fails_o": count_if("fails_o"),
             "fails_t": count_if("fails_t"),
             "fails_both": count_if("fails_o AND fails_t"),
-            "fails_known": count_if("fails_o AND NOT alone"),
             "certain_o": count_if("certain_o"),
             "certain_t": count_if("certain_t"),
             "open_t": count_if("open_t"),
@@ -166,10 +169,10 @@ class _Tally:
             "passes": count_if("pass_o = 1"),
             "gained": count_if("pass_o = 1 AND pass_t = 0"),
             "pass_lost": count_if("pass_o = 0 AND pass_t = 1"),
-            "pass_known": count_if("pass_o = 1 AND NOT alone"),
+            "pass_alone": count_if("pass_o = 1 AND NOT has_t"),
             "ungated": count_if(self._ungated()),
             "groups": "COUNT(DISTINCT grp)",
-            "ungrouped": count_if("grp IS NULL"),
+            "ungrouped": count_if(f"grp IS NULL AND {self.counted}"),
             "floors_new": _added(f"{one.ours} AND NOT {one.theirs}" for one in self.floors),
             "floors_mended": _added(f"{one.theirs} AND NOT {one.ours}" for one in self.floors),
             "severe_o": _added(one.ours for one in self.severe),
@@ -211,54 +214,32 @@ class _Tally:
             lost_words([words for _, words in ordered], ordered[0][0], int(row[0])),
         )
 
-    def _compared(self, counts: dict[str, int]) -> tuple[ComparedSides, ComparedSides]:
-        """All pairs, and those of the baseline's samples."""
-        known, alone, single = Counter[float](), Counter[float](), Counter[float]()
-        values = self.rows(
-            "SELECT d, alone, grp IS NULL, COUNT(*) FROM pairs GROUP BY d, alone, grp IS NULL"
-        )
-        for units, is_alone, is_single, times in values:
+    def _compared(self, counts: dict[str, int]) -> ComparedSides:
+        """The scores and norms of the pairs that count."""
+        values, single = Counter[float](), Counter[float]()
+        for units, is_single, times in self.rows(
+            f"SELECT d, grp IS NULL, COUNT(*) FROM pairs WHERE {self.counted}"
+            " GROUP BY d, grp IS NULL"
+        ):
             value = int(units) / _BILLION
-            (alone if is_alone else known)[value] += times
-            if is_single and not is_alone:
+            values[value] += times
+            if is_single:
                 single[value] += times
-        shares = counts["groups"] + counts["ungrouped"] < counts["n"]
-        sums = self._norms()
-        compared: list[ComparedSides] = []
-        for is_whole in (True, False):
-            if not is_whole and not counts["alone"]:
-                return compared[0], compared[0]
-            left_out = 0 if is_whole else counts["alone"]
-            n = counts["n"] - left_out
-            scores = self._scores(
-                known + alone if is_whole else known,
-                single + alone if is_whole else single,
-                shares,
-                clusters=counts["groups"] + counts["ungrouped"] - left_out,
-                lost_count=(lost_count := counts["lost" if is_whole else "lost_known"]),
-                lacking=lost_count + counts["unscored"],
-                condition="TRUE" if is_whole else "NOT alone",
-            )
-            strata = {self.stratum: sums[0 if is_whole else 1]} if n else {}
-            compared.append(ComparedSides(n, scores, strata, 0, None))
-        return compared[0], compared[1]
+        n = counts["n_scores"]
+        strata = {self.stratum: self._norms()} if n else {}
+        return ComparedSides(n, self._scores(values, single, counts), strata, 0, None)
 
     def _scores(
-        self,
-        values: Counter[float],
-        single: Counter[float],
-        shares: bool,
-        *,
-        clusters: int,
-        lost_count: int,
-        lacking: int,
-        condition: str,
+        self, values: Counter[float], single: Counter[float], counts: dict[str, int]
     ) -> ScoreTally:
+        lost_count = counts["lost"]
+        lacking, clusters = lost_count + counts["unscored"], counts["groups"] + counts["ungrouped"]
+        shares = clusters < counts["n_scores"]
         lost: tuple[LostPair, ...] = ()
         if lacking and lost_count <= MAX_MISSING:
             sides = ", ".join(f"has_{s}, score_{s}, m_{s}, lost_{s}, absent_{s}" for s in "ot")
             found = self.rows(
-                f"SELECT sample, grp, {sides} FROM pairs WHERE (lost OR unscored) AND {condition}"
+                f"SELECT sample, grp, {self.counted}, {sides} FROM pairs WHERE lost OR unscored"
                 f" ORDER BY {middle(sum(self.stratum.weights))} DESC, sample LIMIT {MAX_MISSING}"
             )
             lost = tuple(sorted(map(self._lost, found), key=lambda pair: pair.order))
@@ -276,45 +257,41 @@ class _Tally:
         alone = Counter(single)
         for pair in lost:
             if pair.group is None:
-                members[pair.cluster] = Counter({pair.value: 1})
-                alone[pair.value] -= 1
+                members[pair.cluster] = Counter() if pair.value is None else Counter([pair.value])
+                alone -= members[pair.cluster]
         shut = f"NOT grp IN ({listed})" if opened else "TRUE"
         rows = ask(self.engine, group_sums(self.query, shut))
         groups = groups_of(rows).with_others(Groups.of((), +alone))
         return ScoreTally(values, shares, clusters, groups, lost_count, lacking, lost, members)
 
     def _lost(self, row: Sequence[Any]) -> LostPair:
-        return LostPair.of(row[0], row[1], self._side(*row[2:7]), self._side(*row[7:]))
+        ours, theirs = self._side(*row[3:8]), self._side(*row[8:])
+        return LostPair.of(row[0], row[1], ours, theirs, is_counted=bool(row[2]))
 
     def _side(self, has: bool, score: Any, m: Any, gone: Any, lacks: Any) -> SidePoints:
         unknown = Fraction(int(gone), int(m)) if has else 1
         unscored = Fraction(int(lacks), sum(self.stratum.weights) * int(m))
         return SidePoints.of(_points(score, m), unknown, unscored)
 
-    def _norms(self) -> list[NormSums]:
-        """The sums of all pairs, and of the baseline's samples. They are counted by the number of
-        repeats, because a sample's norm is the mean over its repeats.
+    def _norms(self) -> NormSums:
+        """The sums of the pairs that count, counted by the number of repeats, because a sample's
+        norm is the mean over its repeats.
         """
         width = len(self.stratum.criteria)
         columns = [total(f"n{index}_{side}") for side in "ot" for index in range(width)]
         rows = self.rows(
-            f"SELECT alone, m_o, m_t, COUNT(*), {', '.join(columns)} FROM pairs"
-            " GROUP BY alone, m_o, m_t"
+            f"SELECT m_o, m_t, COUNT(*), {', '.join(columns)} FROM pairs WHERE {self.counted}"
+            " GROUP BY m_o, m_t"
         )
-        norm_sums = []
-        for is_whole in (True, False):
-            ours: list[int | Fraction] = [0] * width
-            theirs: list[int | Fraction] = [0] * width
-            n = 0
-            for is_alone, m_o, m_t, times, *sums in rows:
-                if is_alone and not is_whole:
-                    continue
-                n += times
-                for index in range(width):
-                    ours[index] += Fraction(int(sums[index]), int(m_o))
-                    theirs[index] += Fraction(int(sums[width + index]), int(m_t))
-            norm_sums.append(NormSums(ours, theirs, n))
-        return norm_sums
+        ours: list[int | Fraction] = [0] * width
+        theirs: list[int | Fraction] = [0] * width
+        n = 0
+        for m_o, m_t, times, *sums in rows:
+            n += times
+            for index in range(width):
+                ours[index] += Fraction(int(sums[index]), int(m_o))
+                theirs[index] += Fraction(int(sums[width + index]), int(m_t))
+        return NormSums(ours, theirs, n)
 
     def _samples(self, condition: str, number: int) -> NameList:
         if not number:

@@ -111,7 +111,9 @@ class MissingSamples(Struct, frozen=True, kw_only=True):
     candidate: list[str]
     """Samples that only the baseline has. They count as 0 for the candidate."""
     baseline: list[str]
-    """Samples that only the candidate has. They count as 100 for the baseline."""
+    """Samples that only the candidate has. They count as 100 for the baseline, and only
+    against the candidate.
+    """
     quarantined: list[str]
     """Samples that `--quarantine` left out."""
     candidate_total: int | UnsetType = UNSET

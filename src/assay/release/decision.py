@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from assay.canon import digest
 from assay.errors import count
+from assay.exact import Ratio
 from assay.records.decision import (
     SIDES,
     ComparisonRecord,
@@ -222,10 +223,10 @@ def unpaired_decision(
         candidate,
         baseline,
         unscored_runs(candidate, baseline),
-        low := comparison.difference.low,
+        comparison.difference.low,
         strata,
         # without pairs no rate may rise at all: what a policy allows is for pairs
-        rules._replace(gate_failure_increase=(0, 1), new_floor_failures=0, severe_increase=0),
+        rules._replace(gate_failure_increase=Ratio(0, 1), new_floor_failures=0, severe_increase=0),
         certain=certain,
         severe=severe,
         severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
@@ -256,7 +257,7 @@ def unpaired_decision(
     advice = "Compare on the same samples: a paired comparison sees far smaller differences."
     nothing = MissingSamples(candidate=[], baseline=[], quarantined=[])
     return decision(
-        Promotion(outcome, reason, results, comparison, low, None, nothing, (), 0, (advice,)),
+        Promotion(outcome, reason, results, comparison, None, nothing, (), 0, (advice,)),
         candidate,
         baseline,
         rules,

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from assay.errors import count
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
-from assay.release.pair_tally import of_baseline
+from assay.release.pair_tally import counted
 from assay.release.pairs import Pair, groups_of
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_comparison, with_finding
 from assay.stats.clusters import Groups, estimate_clustered_mean, estimate_grouped_mean
-from assay.stats.comparison import Comparison, claims, holm
+from assay.stats.comparison import claims, holm
 from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_mean
@@ -36,12 +36,8 @@ def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Prom
     """The decision by an interval that holds at every look. It does not depend on the number of
     earlier looks or on the order of the samples.
     """
-    known = of_baseline(promotion.pairs)
-    whole, *rest = (
-        _compared(promotion, rules, sequence_interval(pairs, level=rules.level), looks)
-        for pairs in (promotion.pairs, *([known] if len(known) < len(promotion.pairs) else []))
-    )
-    return with_comparison(promotion, whole, rules, of_baseline=next(iter(rest), None))
+    interval = sequence_interval(counted(promotion.pairs, rules), level=rules.level)
+    return _with_interval(promotion, rules, interval, looks)
 
 
 def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
@@ -51,23 +47,15 @@ def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int)
     tally = promotion.tally
     assert tally is not None
     assert not tally.compared.scores.shares_groups
-    whole, *rest = (
-        _compared(
-            promotion,
-            rules,
-            MeanSequence(DIFFERENCES, level=rules.level).update_counts(sides.scores.values),
-            looks,
-        )
-        for sides in (tally.compared, tally.of_baseline)
-        if sides is not None
-    )
-    return with_comparison(promotion, whole, rules, of_baseline=next(iter(rest), None))
+    values = tally.compared.scores.values
+    interval = MeanSequence(DIFFERENCES, level=rules.level).update_counts(values)
+    return _with_interval(promotion, rules, interval, looks)
 
 
-def _compared(
+def _with_interval(
     promotion: Promotion, rules: ReleaseRules, interval: Interval, looks: int
-) -> Comparison:
-    return promotion.comparison._replace(
+) -> Promotion:
+    comparison = promotion.comparison._replace(
         difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
         claims=claims(interval, rules.margin),
         p_non_inferior=None,
@@ -75,6 +63,7 @@ def _compared(
         p_equivalent=None,
         minimum_detectable_effect=None,
     )
+    return with_comparison(promotion, comparison, rules)
 
 
 def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:

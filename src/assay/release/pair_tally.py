@@ -38,7 +38,6 @@ from assay.stats.clusters import MINIMUM, Groups
 
 def tally_of(pairs: Sequence[Pair], rules: ReleaseRules) -> PairTally:
     """The tally of these pairs."""
-    known = of_baseline(pairs)
     return PairTally(
         n_paired=sum(pair.candidate is not None and pair.baseline is not None for pair in pairs),
         missing_candidate=_all(
@@ -47,8 +46,7 @@ def tally_of(pairs: Sequence[Pair], rules: ReleaseRules) -> PairTally:
         missing_baseline=_all(
             pair.sample for pair in pairs if pair.baseline is None or pair.baseline.unknown
         ),
-        compared=_compared(pairs),
-        of_baseline=_compared(known) if len(known) < len(pairs) else None,
+        compared=_compared(pairs, rules),
         gates=_gates(pairs),
         floors=_floors(pairs),
         severe=_severe(pairs, rules),
@@ -57,11 +55,19 @@ def tally_of(pairs: Sequence[Pair], rules: ReleaseRules) -> PairTally:
     )
 
 
-def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
-    """The samples that are not the candidate's alone. Those count as 100 for the baseline, so many
-    good ones would thin out a drop in the others.
+def counted(pairs: Sequence[Pair], rules: ReleaseRules) -> list[Pair]:
+    """The pairs whose scores count. A sample that only the candidate has counts as 100 for the
+    baseline, and only if it is worse than that by the margin: good ones would thin out a drop.
     """
-    return [pair for pair in pairs if pair.baseline is not None or pair.candidate is None]
+    return [pair for pair in pairs if _is_counted(pair, rules)]
+
+
+def _is_counted(pair: Pair, rules: ReleaseRules) -> bool:
+    return not _is_alone(pair) or difference(pair.ours, pair.theirs) <= -rules.margin
+
+
+def _is_alone(pair: Pair) -> bool:
+    return pair.baseline is None and pair.candidate is not None
 
 
 def _all(items: Iterable[Any]) -> NameList:
@@ -79,10 +85,10 @@ def _lost(pairs: Sequence[Pair], *kinds: str) -> LostThings | None:
     return lost_things((pair.candidate for pair in pairs), *kinds)
 
 
-def _compared(pairs: Sequence[Pair]) -> ComparedSides:
+def _compared(pairs: Sequence[Pair], rules: ReleaseRules) -> ComparedSides:
     strata: dict[Stratum, NormSums] = {}
-    nobody = 0
-    for pair in pairs:
+    nobody, used = 0, counted(pairs, rules)
+    for pair in used:
         if pair.known is None:
             nobody += 1
             continue
@@ -103,12 +109,13 @@ def _compared(pairs: Sequence[Pair]) -> ComparedSides:
                 else NORM_ONE
             )
         strata[stratum] = NormSums(ours, theirs, count + 1)
-    return ComparedSides(len(pairs), _scores(pairs), strata, nobody, _lost(pairs, "criterion"))
+    scores = _scores(pairs, used, rules)
+    return ComparedSides(len(used), scores, strata, nobody, _lost(pairs, "criterion"))
 
 
-def _scores(pairs: Sequence[Pair]) -> ScoreTally:
-    differences = [difference(pair.ours, pair.theirs) for pair in pairs]
-    groups = [pair.group for pair in pairs]
+def _scores(pairs: Sequence[Pair], used: Sequence[Pair], rules: ReleaseRules) -> ScoreTally:
+    differences = [difference(pair.ours, pair.theirs) for pair in used]
+    groups = [pair.group for pair in used]
     gone = sum(not pair.is_whole for pair in pairs)
     lacking = [
         LostPair.of(
@@ -116,6 +123,7 @@ def _scores(pairs: Sequence[Pair]) -> ScoreTally:
             pair.group,
             _points(pair.candidate, pair.ours, pair.unscored[0]),
             _points(pair.baseline, pair.theirs, pair.unscored[1]),
+            is_counted=_is_counted(pair, rules),
         )
         for pair in pairs
         if not pair.is_whole or any(pair.unscored)
@@ -128,10 +136,12 @@ def _scores(pairs: Sequence[Pair]) -> ScoreTally:
     opened: dict[tuple[str | None, str], Counter[float]] = {}
     sums = None
     if shared and clusters >= MINIMUM:
-        for pair, value in zip(pairs, differences, strict=True):
+        for pair, value in zip(used, differences, strict=True):
             cluster = (None, pair.sample) if pair.group is None else (pair.group, "")
             members.setdefault(cluster, Counter())[value] += 1
-        opened = {cluster: members.pop(cluster) for cluster in {pair.cluster for pair in lost}}
+        opened = {
+            cluster: members.pop(cluster, Counter()) for cluster in {pair.cluster for pair in lost}
+        }
         sums = Groups.of(members.values(), {})
     return ScoreTally(
         Counter(differences), shared, clusters, sums, gone, len(lacking), lost, opened
@@ -147,6 +157,7 @@ def _gates(pairs: Sequence[Pair]) -> GateTally:
     theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs]
     verdicts = list(zip(pairs, ours, theirs, strict=True))
     return GateTally(
+        sum(mine or not _is_alone(pair) for pair, mine in zip(pairs, ours, strict=True)),
         sum(ours),
         sum(theirs),
         sum(mine and before for _, mine, before in verdicts),
@@ -154,7 +165,6 @@ def _gates(pairs: Sequence[Pair]) -> GateTally:
         _all(pair.sample for pair, mine, before in verdicts if mine and not before),
         _all(pair.sample for pair in pairs if pair.known is not None and not pair.known.gates),
         _lost(pairs, "gate", "declaration"),
-        sum(pair.candidate is None or bool(pair.candidate.failed) for pair in of_baseline(pairs)),
         _certain(pairs),
     )
 
@@ -229,10 +239,11 @@ def _passes(pairs: Sequence[Pair]) -> PassTally:
     ours = [pair.candidate is not None and pair.candidate.passed for pair in pairs]
     theirs = [pair.baseline is None or pair.baseline.passed for pair in pairs]
     return PassTally(
+        len(pairs),
         sum(ours),
         sum(mine and not before for mine, before in zip(ours, theirs, strict=True)),
         sum(before and not mine for mine, before in zip(ours, theirs, strict=True)),
-        sum(pair.candidate is not None and pair.candidate.passed for pair in of_baseline(pairs)),
+        sum(mine and _is_alone(pair) for pair, mine in zip(pairs, ours, strict=True)),
     )
 
 

@@ -3,7 +3,7 @@ outcome that follows from them.
 
 The sample set is the plan's, else the union of both sides. A sample that the candidate lost counts
 as score 0 with every gate failed and every floor missed; one that the baseline lost counts as 100
-with every gate passed: so forgetting evidence never helps. An outlier that is lost can still make
+with every gate passed, and only against the candidate: so forgetting evidence never helps. An outlier that is lost can still make
 an interval of Student's narrower; so where anything is missing, the score rule holds only if it
 would hold whatever the lost runs came to. Outcomes, in this order: `reject` where a rule is shown
 to be violated, whatever n; `not_enough_evidence` where there are too few pairs, or a rule could not
@@ -52,8 +52,6 @@ class Promotion(NamedTuple):
     reason: str
     rules: tuple[RuleResult, ...]
     comparison: Comparison
-    lowest: float | None
-    """The lower end of the difference, or that of the baseline's samples alone if it is lower."""
     adjusted_difference: float | None
     missing: MissingSamples
     pairs: tuple[Pair, ...]
@@ -104,7 +102,7 @@ def promote_tally(
     """Decide on pairs that were counted. `new`: of the samples that the baseline lacks, how many
     pass, and how many there are.
     """
-    whole, known, n = tally.compared, tally.of_baseline, tally.compared.n
+    compared, passes = tally.compared, tally.passes
     missing = MissingSamples(
         candidate=tally.missing_candidate.first,
         baseline=tally.missing_baseline.first,
@@ -112,27 +110,20 @@ def promote_tally(
         candidate_total=tally.missing_candidate.cut,
         baseline_total=tally.missing_baseline.cut,
     )
-    comparison = whole.scores.compare(rules)
-    adjusted = adjusted_difference(whole, shrinkage) if tally.n_paired else None
-    lowest = comparison.difference.low
-    score_rule = _score_rule(whole, comparison, adjusted, rules)
-    if known is not None:
-        alone = known.scores.compare(rules)
-        lowest = _lower(comparison, alone)
-        score_rule = _worse_rule(
-            score_rule, _score_rule(known, alone, adjusted_difference(known, shrinkage), rules)
-        )
+    comparison = compared.scores.compare(rules)
+    adjusted = adjusted_difference(compared, shrinkage) if tally.n_paired else None
+    lost = lost_could(compared.scores, rules) if comparison.claims.non_inferior else None
     results: tuple[RuleResult, ...] = (
-        gate_failures(tally.gates, n, rules, known=(known or whole).n, without_gates=without_gates),
-        score_rule,
+        gate_failures(tally.gates, rules, without_gates=without_gates),
+        scores(compared.lost, comparison, adjusted, rules, lost=lost),
         floors(tally.floors, rules),
         severe_failures(tally.severe, rules),
     )
     if rules.bar is not None:
-        bar_rule = pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar)
-        if known is not None or new[1]:
-            alone_rule = pass_rate(tally.passes.of_baseline, (known or whole).n, rules.bar)
-            bar_rule = _worse_rule(bar_rule, alone_rule)
+        bar_rule = pass_rate(passes.candidate + new[0], passes.n + new[1], rules.bar)
+        if passes.alone or new[1]:
+            passed, n = passes.candidate - passes.alone, passes.n - passes.alone
+            bar_rule = _worse_rule(bar_rule, pass_rate(passed, n, rules.bar))
         results = (*results, bar_rule)
     return _decided(
         Promotion(
@@ -140,7 +131,6 @@ def promote_tally(
             "",
             results,
             comparison,
-            lowest,
             adjusted,
             missing,
             (),
@@ -152,45 +142,24 @@ def promote_tally(
     )
 
 
-def _score_rule(
-    compared: ComparedSides, comparison: Comparison, adjusted: float | None, rules: ReleaseRules
-) -> RuleResult:
-    lost = lost_could(compared.scores, rules) if comparison.claims.non_inferior else None
-    return scores(compared.lost, comparison, adjusted, rules, lost=lost)
-
-
-def _lower(whole: Comparison, alone: Comparison) -> float | None:
-    ends = [one.difference.low for one in (whole, alone) if one.difference.low is not None]
-    return min(ends, default=None)
-
-
-def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
-    """The worse of a rule on all samples and on the baseline's alone, which the candidate can't
-    dilute; from worst to best: violated, undetermined, not shown, holds.
+def _worse_rule(whole: RuleResult, part: RuleResult) -> RuleResult:
+    """The worse of a rule on all samples and without passes that only the candidate has, which
+    dilute it; from worst to best: violated, undetermined, not shown, holds.
     """
-    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, alone)]
+    order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, part)]
     if order[1] <= order[0]:
         return whole
-    return replace(alone, reason=f"on the baseline's samples alone: {alone.reason}")
+    return replace(part, reason=f"without passes that only the candidate has: {part.reason}")
 
 
-def with_comparison(
-    promotion: Promotion,
-    comparison: Comparison,
-    rules: ReleaseRules,
-    *,
-    of_baseline: Comparison | None = None,
-) -> Promotion:
+def with_comparison(promotion: Promotion, comparison: Comparison, rules: ReleaseRules) -> Promotion:
     """The same decision with another comparison of the scores: the score rule and the outcome are
-    worked out again. `of_baseline` compares the baseline's samples alone.
+    worked out again.
     """
     adjusted = promotion.adjusted_difference
     lost = None if promotion.tally is None else promotion.tally.compared.lost
     rule = scores(lost, comparison, adjusted, rules, lost=None)
-    if of_baseline is not None:
-        rule = _worse_rule(rule, scores(lost, of_baseline, adjusted, rules, lost=None))
-    lowest = _lower(comparison, of_baseline or comparison)
-    return _with_rule(promotion._replace(comparison=comparison, lowest=lowest), rule, rules)
+    return _with_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
 def with_finding(
@@ -274,7 +243,7 @@ def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
     ends = []
     for n in range(len(tally.lost) + 1):
         moved = [(pair, pair.raised) for pair in tally.lost[:n]]
-        moved += [(pair, pair.lowest) for pair in tally.lost[n:]]
+        moved += [(pair, pair.lowest) for pair in tally.lost[n:] if pair.value is not None]
         ends.append(tally.compare(rules, moved=moved).difference.low)
     low = None if None in ends else min(end for end in ends if end is not None)
     first = tally.lost[0].sample if tally.lacking > tally.lost_count else ""

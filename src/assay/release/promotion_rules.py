@@ -74,12 +74,9 @@ def pass_rate(passed: int, n: int, bar: PassBar) -> RuleResult:
 # --- paired
 
 
-def gate_failures(
-    tally: GateTally, n: int, rules: ReleaseRules, *, known: int, without_gates: bool
-) -> RuleResult:
-    """The rate of samples that fail a gate may not rise by more than the policy allows, among all
-    `n` samples and among the `known` ones that aren't the candidate's alone.
-    """
+def gate_failures(tally: GateTally, rules: ReleaseRules, *, without_gates: bool) -> RuleResult:
+    """The rate of samples that fail a gate may not rise by more than the policy allows."""
+    n = tally.n
     if not n:
         return rule(GATE_RULE, None, "there are no samples to compare", {})
     ours, theirs, newly = tally.candidate, tally.baseline, tally.newly_failing
@@ -108,12 +105,6 @@ def gate_failures(
         reason = (
             f"{counts}; the rate rose by {float(rise):.4f}, more than the allowed"
             f" {float(allowed):g}"
-        )
-        return rule(GATE_RULE, False, reason, evidence)
-    if known and (steeper := Fraction(tally.of_baseline - theirs, known)) > allowed:
-        reason = (
-            f"{counts}; over the {count(known, 'sample')} that the baseline also has, the rate rose"
-            f" by {float(steeper):.4f}, more than the allowed {float(allowed):g}"
         )
         return rule(GATE_RULE, False, reason, evidence)
     ungated = tally.ungated

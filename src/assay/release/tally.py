@@ -71,9 +71,9 @@ class LostPair(NamedTuple):
 
     sample: str
     group: str | None
-    value: float
+    value: float | None
     """The difference as it is counted: lost runs as the worst for the candidate, a missing score as
-    0 on either side.
+    0 on either side. None if it is not: see `pair_tally.counted`.
     """
     lowest: float
     """The difference if what was lost were the worst there is for the candidate."""
@@ -81,12 +81,20 @@ class LostPair(NamedTuple):
     """The difference if what was lost were the best there is for the candidate."""
 
     @classmethod
-    def of(cls, sample: str, group: str | None, ours: SidePoints, theirs: SidePoints) -> LostPair:
+    def of(
+        cls,
+        sample: str,
+        group: str | None,
+        ours: SidePoints,
+        theirs: SidePoints,
+        *,
+        is_counted: bool,
+    ) -> LostPair:
         """From what both sides have and lack."""
         return cls(
             sample,
             group,
-            difference(ours.points, theirs.points),
+            difference(ours.points, theirs.points) if is_counted else None,
             difference(ours.points, theirs.points + theirs.unscored),
             difference(ours.points + ours.unknown + ours.unscored, theirs.points - theirs.unknown),
         )
@@ -138,7 +146,7 @@ class ScoreTally(NamedTuple):
                 members[cluster], [one for one in moved if one[0].cluster == cluster]
             )
         if groups is not None and members:
-            groups = groups.with_others(Groups.of(members.values(), {}))
+            groups = groups.with_others(Groups.of(filter(None, members.values()), {}))
         return compare_differences(
             values,
             margin=rules.margin,
@@ -153,7 +161,8 @@ class ScoreTally(NamedTuple):
 def _moved(values: Counter[float], pairs: Iterable[tuple[LostPair, float]]) -> Counter[float]:
     moved = Counter(values)
     for pair, value in pairs:
-        moved[pair.value] -= 1
+        if pair.value is not None:
+            moved[pair.value] -= 1
         moved[value] += 1
     return +moved
 
@@ -167,7 +176,7 @@ class NormSums(NamedTuple):
 
 
 class ComparedSides(NamedTuple):
-    """The scores and norms of some pairs."""
+    """The scores and norms of the pairs that count."""
 
     n: int
     scores: ScoreTally
@@ -192,6 +201,10 @@ class CertainFailures(NamedTuple):
 class GateTally(NamedTuple):
     """How many samples fail a gate."""
 
+    n: int
+    """Samples, without those that pass and that only the candidate has: they would thin out the
+    failures of others.
+    """
     candidate: int
     baseline: int
     both: int
@@ -202,8 +215,6 @@ class GateTally(NamedTuple):
     """Samples without a gate."""
     lost: LostThings | None
     """Gates and declarations that the candidate lost."""
-    of_baseline: int
-    """The candidate fails, and the sample isn't the candidate's alone."""
     certain: CertainFailures
 
 
@@ -230,13 +241,14 @@ class SevereTally(NamedTuple):
 class PassTally(NamedTuple):
     """How many samples pass."""
 
+    n: int
     candidate: int
     gained: int
     """Only the candidate passes."""
     lost: int
     """Only the baseline passes."""
-    of_baseline: int
-    """The candidate passes, and the sample isn't the candidate's alone."""
+    alone: int
+    """Only the candidate has the sample, and it passes."""
 
 
 class PairTally(NamedTuple):
@@ -247,8 +259,6 @@ class PairTally(NamedTuple):
     missing_candidate: NameList
     missing_baseline: NameList
     compared: ComparedSides
-    of_baseline: ComparedSides | None
-    """Without the samples that are the candidate's alone; None if there are none."""
     gates: GateTally
     floors: FloorTally
     severe: SevereTally

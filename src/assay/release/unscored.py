@@ -67,20 +67,18 @@ def hold_unscored(
     """
     assert promotion.tally is not None
     tally = promotion.tally
-    gates, severe, known = tally.gates, tally.severe, tally.of_baseline or tally.compared
-    # without the samples that pass and that only the candidate has
-    n = known.n + gates.candidate - gates.of_baseline
+    gates, severe = tally.gates, tally.severe
     found = unscored_baseline(
         candidate,
         baseline,
         unscored,
-        promotion.lowest,
+        promotion.comparison.difference.low,
         tally.compared.strata,
         rules,
         certain=gates.certain,
         severe=severe.certain,
         severe_criteria=severe.criteria,
-        sizes=(n, n),
+        sizes=(gates.n, gates.n),
         new_misses=tally.floors.new.total,
     )
     for rule, reason in found.items():
