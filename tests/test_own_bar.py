@@ -867,12 +867,32 @@ def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures
 
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
     failed = {"status": "error", **correctness(None)}
-    both = correctness(None)
     unmeasured = {"handoffs": None}
-    for before, after in ((failed, {}), (both, both), (unmeasured, {"handoffs": [WRONG]})):
+    for before, after in ((failed, {}), (unmeasured, {"handoffs": [WRONG]})):
         ours = made(toolruns({"expected": {"answer": "4"}, **after}), "candidate")
         theirs = made(toolruns({"expected": {"answer": "4"}, **before}), "baseline")
         assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"
+
+
+@each("elsewhere", [False, True])
+def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
+    elsewhere: bool,
+) -> None:
+    """A judge whose key is missing, or a workflow that never starts, is the same on both sides."""
+    expected = {"expected": {"answer": "4"}}
+    unscored = "has a score for final_task_correctness, so none can pass. Evaluate both sides"
+    for forgotten, rule, why in (
+        (correctness(None), "floor_regression", unscored),
+        ({"status": "error", **correctness(None)}, "floor_regression", unscored),
+        ({"forbidden_tools": None}, "gate_failure_rate", "has evidence for no_forbidden_tool, so"),
+    ):
+        sides = [toolruns({**expected, **forgotten}) for _ in range(2)]
+        if elsewhere:
+            sides[0] = [{**one, "dataset": {**one["dataset"], "id": "e"}} for one in sides[0]]
+        ours, theirs = (made(rows, "side") for rows in sides)
+        found = decide_sides(ours, theirs, RULES, GRADER, terms=Terms(allow_unpaired=elsewhere))
+        held = next(one for one in found.rules if one.id == rule)
+        assert (found.outcome, held.holds, why in held.reason) == ("hold", False, True), found
 
 
 def test_a_score_that_both_sides_lack_for_a_sample_does_not_hold_the_candidate() -> None:

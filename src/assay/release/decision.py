@@ -40,7 +40,7 @@ from assay.release.required import (
 )
 from assay.release.sides import Side
 from assay.release.tally import CertainFailures
-from assay.release.unscored import unscored_baseline, unscored_runs
+from assay.release.unscored import AGAIN, unscored_baseline, unscored_runs
 from assay.stats.clusters import MINIMUM
 from assay.stats.comparison import Comparison, compare_unpaired
 from assay.stats.rates import mcnemar
@@ -232,7 +232,10 @@ def unpaired_decision(
         severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
         sizes=(len(rows[0]), len(rows[1])),
     )
-    open_rules = {rule: f"{reason} {_IN_PAIRS}" for rule, reason in unscored.items()}
+    open_rules = {
+        rule: f"{reason} {_IN_PAIRS}" if reason.endswith(AGAIN) else reason
+        for rule, reason in unscored.items()
+    }
     if groups[0] is None and groups[1] is not None:
         open_rules[SCORE_RULE] = _UNGROUPED
     if own := own_expectations(candidate, baseline, paired=False):

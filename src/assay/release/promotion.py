@@ -3,11 +3,12 @@ outcome that follows from them.
 
 The sample set is the plan's, else the union of both sides. A sample that the candidate lost counts
 as score 0 with every gate failed and every floor missed; one that the baseline lost counts as 100
-with every gate passed, and only against the candidate: so forgetting evidence never helps. An outlier that is lost can still make
-an interval of Student's narrower; so where anything is missing, the score rule holds only if it
-would hold whatever the lost runs came to. Outcomes, in this order: `reject` where a rule is shown
-to be violated, whatever n; `not_enough_evidence` where there are too few pairs, or a rule could not
-be judged; `hold` where the interval straddles minus the margin; else `promote`.
+with every gate passed, and only against the candidate: so forgetting evidence never helps. An
+outlier that is lost can still make an interval of Student's narrower; so where anything is missing,
+the score rule holds only if it would hold whatever the lost runs came to. Outcomes, in this order:
+`reject` where a rule is shown to be violated, whatever n; `not_enough_evidence` where there are too
+few pairs, or a rule could not be judged; `hold` where the interval straddles minus the margin; else
+`promote`.
 
 These are two guards against a regression: the scores together (non-inferiority), and each sample by
 itself (gates, floors, severe failures), so that neither a slow decline of all nor the loss of one

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from assay.errors import count
 from assay.records.grade import Grade
+from assay.records.summary import SummaryBlock
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_finding
 from assay.release.promotion_rules import FLOOR_RULE, GATE_RULE, SCORE_RULE, SEVERE_RULE
@@ -123,7 +124,33 @@ def unscored_baseline(
         SEVERE_RULE: _floors(of_severe, candidate, baseline, rules.severe_increase)
         or _severe(severe, sum(lacks.runs for lacks in of_severe.values()), sizes, rules),
     }
-    return {rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason}
+    return {
+        **{rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason},
+        **_nowhere(candidate.summary, baseline.summary),
+    }
+
+
+def _nowhere(ours: SummaryBlock, theirs: SummaryBlock) -> dict[str, str]:
+    """Gates and floors that no run of either side has evidence for. Every run fails them, on both
+    sides alike, and that shows nothing.
+    """
+    sides = (ours, theirs)
+    gates = [
+        {name for name, one in side.gates.items() if one.undetermined == one.n} for side in sides
+    ]
+    floors = [
+        {name for name, one in side.criteria.items() if one.missing == one.floor_failures == one.n}
+        for side in sides
+    ]
+    return {
+        rule: f"no run of either side has {what} for {', '.join(sorted(names))}, so none can pass."
+        " Evaluate both sides with it."
+        for rule, what, names in (
+            (GATE_RULE, "evidence", gates[0] & gates[1]),
+            (FLOOR_RULE, "a score", floors[0] & floors[1]),
+        )
+        if names
+    }
 
 
 def _scores(
