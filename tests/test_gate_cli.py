@@ -34,7 +34,7 @@ CONTRACT = {
     "policy",
     "digests",
 }
-RAG = ("faithfulness", "response_relevance", "context_precision", "context_recall")
+RAG = ("faithfulness", "response_relevance", "context_precision", "context_recall", "safety")
 SUMMARY = {
     "n",
     "coverage",

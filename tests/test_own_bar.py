@@ -818,6 +818,10 @@ def test_gates_that_an_unpaired_baseline_lacks_evidence_for_do_not_offset_failur
     loose: dict[str, Any] = {"gate_failure_increase": (1, 10), "severe_gates": none}
     for theirs, outcome_now in ((rows(), "reject"), (rows(lacks), "hold")):
         assert unpaired(rows(left), theirs, **loose).outcome == outcome_now
+    # nor for a gate that one of the candidate's samples has and the others of it lack
+    for theirs, outcome_now in ((rows(), "reject"), (rows(*[lacks] * N), "hold")):
+        found = unpaired(rows({"own": True}), theirs, severe_gates=none)
+        assert found.outcome == outcome_now
 
 
 def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -38,7 +39,7 @@ from assay.release.required import (
     lost_altogether,
     requirements,
 )
-from assay.release.sides import Side
+from assay.release.sides import Row, Side
 from assay.release.tally import CertainFailures
 from assay.release.unscored import AGAIN, unscored_baseline, unscored_runs
 from assay.stats.clusters import MINIMUM
@@ -206,19 +207,6 @@ def unpaired_decision(
         guaranteed=rules.guaranteed,
     )
     results = unpaired_rules(ours, theirs, comparison, rules, own=rows, without_gates=without_gates)
-    # a gate that all of the baseline's samples have fails where the candidate dropped it
-    common = frozenset.intersection(*(row.gates for row in rows[1]))
-    mine = [row._replace(failed=row.failed | (common - row.gates)) for row in rows[0]]
-    certain = CertainFailures(
-        sum(bool(row.failed) for row in mine),
-        sum(bool(row.failed - row.undetermined) for row in rows[1]),
-        sum(bool(row.undetermined) for row in rows[1]),
-    )
-    severe = CertainFailures(
-        sum(is_severe(row, rules) for row in mine),
-        sum(is_severe(row, rules, row.undetermined) for row in rows[1]),
-        sum(bool(row.undetermined & rules.severe_gates) for row in rows[1]),
-    )
     unscored = unscored_baseline(
         candidate,
         baseline,
@@ -227,8 +215,8 @@ def unpaired_decision(
         strata,
         # without pairs no rate may rise at all: what a policy allows is for pairs
         rules._replace(gate_failure_increase=Ratio(0, 1), new_floor_failures=0, severe_increase=0),
-        certain=certain,
-        severe=severe,
+        certain=_certain(lambda row, without: bool(row.failed - without), (ours, theirs), rows),
+        severe=_certain(partial(is_severe, rules), (ours, theirs), rows),
         severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
         sizes=(len(rows[0]), len(rows[1])),
     )
@@ -269,6 +257,21 @@ def unpaired_decision(
         mismatches=[mismatch.sentence() for mismatch in mismatches(candidate, baseline)],
         **more,
     )
+
+
+def _certain(
+    fails: Callable[[Row, frozenset[str]], bool], *sides: tuple[Sequence[Row], Sequence[Row]]
+) -> CertainFailures:
+    """How many samples fail, and how many of the baseline's without gates that lack evidence: as
+    they are held or by their own gates, whichever is worse for the candidate.
+    """
+    found = []
+    for ours, theirs in sides:
+        failed, before = (sum(fails(row, frozenset()) for row in side) for side in (ours, theirs))
+        sure = sum(fails(row, row.undetermined) for row in theirs)
+        found.append(CertainFailures(failed, sure, before - sure))
+    n, size = map(len, sides[0])
+    return max(found, key=lambda one: one.candidate * size - one.baseline * n)
 
 
 def exit_code(made: Decision) -> int:

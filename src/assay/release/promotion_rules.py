@@ -235,7 +235,7 @@ def severe_failures(tally: SevereTally, rules: ReleaseRules) -> RuleResult:
 # --- unpaired
 
 
-def is_severe(row: Row, rules: ReleaseRules, without: frozenset[str] = frozenset()) -> bool:
+def is_severe(rules: ReleaseRules, row: Row, without: frozenset[str] = frozenset()) -> bool:
     """Whether a sample has a severe failure, apart from the gates in `without`."""
     failed = (row.failed - without) & rules.severe_gates
     return bool(failed or row.missed_roles & rules.severe_roles)
@@ -263,7 +263,7 @@ def unpaired_rules(
         rate(GATE_RULE, lambda row: bool(row.failed)),
         _unpaired_scores(comparison, rules),
         rate(FLOOR_RULE, lambda row: bool(row.missed)),
-        rate(SEVERE_RULE, lambda row: is_severe(row, rules)),
+        rate(SEVERE_RULE, lambda row: is_severe(rules, row)),
     ]
     for place, kinds in enumerate((("gate", "declaration"), ("criterion",), ("role", "floor"))):
         evidence = dict(results[place].evidence)
