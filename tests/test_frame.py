@@ -17,7 +17,7 @@ from assay.cli import frame
 from assay.cli.demo import EXAMPLES
 from assay.cli.frame import COMMON, Command
 from assay.cli.main import run
-from assay.cli.verbs import GROUPS, RENAMED, VERBS
+from assay.cli.verbs import GROUPS, VERBS
 from assay.errors import ExitCode, InputError, UsageError
 
 
@@ -68,23 +68,6 @@ def test_the_help_lists_every_verb_once_under_its_job(capsys: pytest.CaptureFixt
     for group, verbs in GROUPS.items():
         part = text.split(f"\n{group}:\n", 1)[1].split("\n\n", 1)[0]
         assert [line.split()[0] for line in part.splitlines()] == list(verbs)
-
-
-def test_an_old_name_is_an_error_that_names_the_new_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for old, new in RENAMED.items():
-        assert run([*old.split(), "x", "--json"]) == 2
-        error = json.loads(capsys.readouterr().err)["error"]
-        assert (error["code"], error["message"]) == (
-            "CLI-001",
-            f"`assay {old}` is now `assay {new}`.",
-        )
-        assert run([*new.split(), "--help"]) == 0, "what the error names is there"
-        capsys.readouterr()
-    for given in (["--policy", "release"], ["--policy=release"]):
-        assert run(["gate", "c.jsonl", "--baseline", "b.jsonl", *given]) == 2
-        assert "is now `--release-policy`" in capsys.readouterr().err
 
 
 def test_every_command_has_a_sentence_an_example_that_names_it_and_known_options() -> None:

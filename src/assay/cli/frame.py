@@ -225,8 +225,6 @@ class Command(NamedTuple):
     """Its arguments: those of `COMMON` by name, its own as `arg(...)`."""
     formats: tuple[str, ...] = ()
     """The extensions that `-o` writes; without any there is no `-o`."""
-    renamed: Mapping[str, str] = {}
-    """Renamed options, by their old names."""
     defaults: Mapping[str, Any] = {}
     """Values that no option of it sets."""
     configured: bool = True
@@ -234,14 +232,6 @@ class Command(NamedTuple):
 
     def parse(self, verb: str, argv: list[str], *, optional: Collection[str] = ()) -> Options:
         """Read the arguments of this command; those named in `optional` may be missing."""
-        for given in argv:
-            if new := self.renamed.get(given.partition("=")[0]):
-                old = given.partition("=")[0]
-                raise UsageError(
-                    "CLI-001",
-                    f"`{old}` of `assay {verb}` is now `{new}`.",
-                    fix=f"Write {new} instead.",
-                )
         parser = self.parser(verb)
         for action in parser._actions:
             if action.dest in optional:

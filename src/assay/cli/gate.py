@@ -384,7 +384,6 @@ COMMANDS = {
             *ENGINE,
         ),
         formats=(".json", ".md", ".xml", ".html", ".sarif"),
-        renamed={"--policy": "--release-policy"},
         defaults={"pairs": None},
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from assay import __version__
-from assay.cli.verbs import GROUPS, RENAMED, VERBS
+from assay.cli.verbs import GROUPS, VERBS
 from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode, UsageError
 
 
@@ -86,23 +86,13 @@ def _unknown(argv: list[str]) -> int:
     if not verb or verb == "--json":
         sys.stderr.write(_help())
         return ExitCode.MISUSE
-    old = " ".join(argv[:2])
-    if old not in RENAMED:
-        old = verb
-    if old in RENAMED:
-        error = UsageError(
-            "CLI-001",
-            f"`assay {old}` is now `assay {RENAMED[old]}`.",
-            fix=f"`assay {RENAMED[old]} --help` shows what it takes.",
-        )
-    else:
-        from assay.registry import near_miss
+    from assay.registry import near_miss
 
-        error = UsageError(
-            "CLI-001",
-            f"there is no verb '{verb}'.{near_miss(verb, VERBS)}",
-            fix="`assay --help` lists them.",
-        )
+    error = UsageError(
+        "CLI-001",
+        f"there is no verb '{verb}'.{near_miss(verb, VERBS)}",
+        fix="`assay --help` lists them.",
+    )
     _complain(error, as_json="--json" in argv)
     return ExitCode.MISUSE
 

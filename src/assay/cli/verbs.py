@@ -360,13 +360,3 @@ GROUPS: dict[str, dict[str, Verb]] = {
 """The verbs by the job they do, in the order of `assay --help`."""
 
 VERBS: dict[str, Verb] = {name: verb for group in GROUPS.values() for name, verb in group.items()}
-
-RENAMED = {
-    "schema": "tools",
-    "schema validate": "tools check",
-    "verify": "ledger verify",
-    "replay": "ledger replay",
-    "rank": "report rank",
-    "summary": "report summary",
-}
-"""Names that a verb had before, for the error of a person who still types one."""
