@@ -15,19 +15,16 @@ from assay.errors import ExitCode, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import make_rules
 from assay.judging.audit import AUDIT_SCHEMA, PROBES, audit, calls_of
-from assay.judging.calibration import verdicts_of
 from assay.judging.card import admit_tree, make_card, read_card
 from assay.judging.figures import impossible
 from assay.judging.injection_probe import MeasuredBias
 from assay.judging.injections import load
 from assay.judging.items import AnswerPair, read_pairs
-from assay.judging.labels import read_labels
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, distinct_pairs, paddings
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
 from assay.records.grade import ENGINE
 from assay.records.judge_card import AuditRecord, CalibrationRecord
 from assay.records.reading import read_record
-from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +64,7 @@ def _card(options: Options, store: Store | None) -> int:
         judge=judge,
         audit=audited,
         calibration=calibration,
-        verdicts=_verdicts(options, calibration),
+        verdicts={} if calibration is None else calibration.get("verdicts") or {},
         now=now,
     )
     admission = admit_tree(made_card, rules.judge_terms, now=now)
@@ -166,15 +163,9 @@ def _check_same(
         )
 
 
-def _verdicts(options: Options, calibration: dict[str, Any] | None) -> dict[str, Any]:
-    known = (calibration or {}).get("verdicts")
-    verdicts: dict[str, Any] = known if isinstance(known, dict) else {}
-    return verdicts_of(read_labels(options.labels, verdicts)) if options.labels else verdicts
-
-
 def _audit(options: Options, store: Store | None) -> int:
     specs = specs_of(options, only="audit")
-    probes = _probes(options.probe)
+    probes = tuple(dict.fromkeys(options.probe)) or PROBES
     known: Sequence[AnswerPair] = _own_pairs(options.items) if options.items else audit_pairs()
     pairs, injections = known[: options.first], load()[: options.first]
     calls = calls_of(probes, len(pairs), len(injections), options.repeats)
@@ -284,17 +275,6 @@ def audit_document(
     }
 
 
-def _probes(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name not in PROBES:
-            raise UsageError(
-                "CLI-001",
-                f"there is no probe '{name}'.{near_miss(name, PROBES)}",
-                fix=f"Choose one of {', '.join(PROBES)}.",
-            )
-    return tuple(dict.fromkeys(names)) or PROBES
-
-
 COMMANDS = {
     "judge card": Command(
         common.stored(_card),
@@ -308,14 +288,6 @@ COMMANDS = {
                 "--calibration",
                 metavar="FILE",
                 help="the output of `assay judge calibrate -o calibration.json`",
-            ),
-            arg(
-                "--labels",
-                metavar="FILE",
-                help=(
-                    "the labels file of an older calibration, which has no verdicts; they go on the"
-                    " card, so that drift can be seen item by item"
-                ),
             ),
             arg("--model", metavar="M", help="the model the card is for, if neither file names it"),
             policy_option("workflow-judged"),
@@ -339,7 +311,12 @@ COMMANDS = {
                     " count once"
                 ),
             ),
-            repeated("--probe", "NAME", f"only this probe; may be repeated ({', '.join(PROBES)})"),
+            repeated(
+                "--probe",
+                "NAME",
+                f"only this probe; may be repeated ({', '.join(PROBES)})",
+                choices=PROBES,
+            ),
             arg(
                 "--first",
                 within=Bounds(least=2),
