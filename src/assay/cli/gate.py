@@ -206,10 +206,8 @@ def _finish(options: Options, document: Decision) -> int:
         from assay.views.drawing import write_charts
 
         write_charts(decision_charts(document, options.pairs), options.charts)
-    if options.step_summary:
-        from assay.cli.gate_worst import write_step_summary
-
-        write_step_summary(page)
+    if (target := opt.step_summary(options)) is not None:
+        opt.append_summary(target, page.encode())
     if options.attest:
         _attest(options, document)
     for note in document.notes or ():

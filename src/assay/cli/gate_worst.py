@@ -4,12 +4,9 @@ command that explains one.
 
 from __future__ import annotations
 
-import os
-
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import ledger_options
 from assay.cli.parsing import Options
-from assay.errors import UsageError
 from assay.files.json_files import Document, StoredInput
 from assay.files.own_files import is_batch_output
 from assay.pipeline.grading import Graded
@@ -85,18 +82,3 @@ def _baseline_command(options: Options) -> list[str]:
     carry = (*GRADED_BY, "--grading-policy", *(("--baselines",) if typed else ()))
     words = command("baseline", "set", *replaced, *options.files, options=options, carry=carry)
     return [f"{words}{ledger}  # once it is released"]
-
-
-def write_step_summary(text: str) -> None:
-    """Add a page to the summary of a step of GitHub Actions."""
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        raise UsageError(
-            "CLI-001",
-            "--step-summary needs the file that $GITHUB_STEP_SUMMARY names, and it is not set.",
-        )
-    try:
-        with open(path, "a", encoding="utf-8", errors="replace") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None

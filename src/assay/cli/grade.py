@@ -25,7 +25,7 @@ from assay.cli.stream import (
     output_of,
 )
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
-from assay.errors import Fault, NotEnoughEvidence, ShelfError, UsageError, printable
+from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
 from assay.pipeline.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
@@ -111,9 +111,13 @@ class Grading:
     def __enter__(self) -> Grading:
         with ExitStack() as stack:
             self._spool = stack.enter_context(_spool(self._options))
-            self._summary = _Summary.of(self._options, stack)
+            self._summary = opt.step_summary(self._options)
             if self._summary is not None:
-                self._sinks.append(Output(self._summary.path, "markdown", format_of("a.md")))
+                import tempfile
+
+                path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "page.md")
+                self._page = Output(path, "markdown", format_of(path))
+                self._sinks.append(self._page)
             self._report = self._charting(stack)
             self._choice = choice_of(self._options)
             self._title_reports()
@@ -184,7 +188,7 @@ class Grading:
         """Write the outputs, report the result, and return the exit code. `finished` is when the
         evaluation ended, if one is made.
         """
-        options, summary, bar = self._options, self._summary, self._bar
+        options, bar = self._options, self._bar
         try:
             totals = grade_stream(
                 options.files,
@@ -206,8 +210,7 @@ class Grading:
             totals.add_faults(error.listed())
             if options.json:
                 _print_document(None, totals)
-            if summary is not None:
-                summary.append(totals, stopped=True)
+            self._append_summary(totals, stopped=True)
             raise
         if self._stored is not None and not stopped:
             self._stored.put(finished=finished)
@@ -231,8 +234,7 @@ class Grading:
             _print_totals(totals, options)
         if not stopped:
             opt.report_written(options, options.output)
-        if summary is not None:
-            summary.append(totals, stopped=stopped)
+        self._append_summary(totals, stopped=stopped)
         if totals.fault_count:
             raise faults_error(totals, stopped=stopped)
         if not totals.graded:
@@ -252,6 +254,19 @@ class Grading:
             )
         return code
 
+    def _append_summary(self, totals: Totals, *, stopped: bool) -> None:
+        """Add to what other steps wrote; even if nothing was graded, so that an empty page isn't
+        mistaken for a pass.
+        """
+        if self._summary is None:
+            return
+        if stopped:
+            page = self._page.form.foot(totals.listed(), totals.counts(stopped=True))
+        else:
+            with open(self._page.path, "rb") as stream:
+                page = stream.read()
+        opt.append_summary(self._summary, page + b"\n")
+
 
 def _outbox(options: Options, stack: ExitStack) -> Outbox | None:
     if not (
@@ -263,47 +278,6 @@ def _outbox(options: Options, stack: ExitStack) -> Outbox | None:
     from assay.views.exporting import Outbox
 
     return Outbox.of(options.otlp_endpoint, stack)
-
-
-class _Summary(msgspec.Struct, frozen=True):
-    """The page of a CI job, and the file in which the results for it wait."""
-
-    target: str
-    path: str
-
-    @classmethod
-    def of(cls, options: Options, stack: ExitStack) -> _Summary | None:
-        """What the options and the environment ask for."""
-        target = os.environ.get("GITHUB_STEP_SUMMARY")
-        if not options.step_summary:
-            return None
-        if not target:
-            opt.note("$GITHUB_STEP_SUMMARY is not set; no step summary was written.")
-            return None
-        import tempfile
-
-        return cls(
-            target, os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "summary.md")
-        )
-
-    def append(self, totals: Totals, *, stopped: bool) -> None:
-        """Add to what other steps wrote; even if nothing was graded, so that an empty page isn't
-        mistaken for a pass.
-        """
-        if stopped:
-            page = format_of(self.path).foot(totals.listed(), totals.counts(stopped=True))
-        else:
-            with open(self.path, "rb") as stream:
-                page = stream.read()
-        try:
-            with open(self.target, "ab") as target:
-                target.write(page + b"\n")
-        except OSError as error:
-            raise UsageError(
-                "FIL-008",
-                f"the step summary cannot be written: {error.strerror}.",
-                where=self.target,
-            ) from None
 
 
 def _spool(options: Options) -> Any:

@@ -162,6 +162,27 @@ def give(
     return code
 
 
+def step_summary(options: Options) -> str | None:
+    """The file of the page of a CI step, if `--step-summary` asks for it and the job has one."""
+    if not options.step_summary:
+        return None
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not target:
+        note("$GITHUB_STEP_SUMMARY is not set; no step summary was written.")
+    return target or None
+
+
+def append_summary(target: str, page: bytes) -> None:
+    """Add a page to what other steps of the job wrote."""
+    try:
+        with open(target, "ab") as stream:
+            stream.write(page)
+    except OSError as error:
+        raise UsageError(
+            "FIL-008", f"the step summary cannot be written: {error.strerror}.", where=target
+        ) from None
+
+
 def json_lines(rows: Iterable[Any]) -> bytes:
     """Rows as JSON Lines."""
     from assay.views.documents import encode
