@@ -11,10 +11,10 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
 from assay.store.chain import ChainLink, next_chain
-from assay.store.decided import sides_of
 from assay.store.drafts import Link, digest_bytes, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import evidence_of, grades_of, runs_behind
+from assay.store.recent import sides_of
 from assay.store.verify import VerifyReport, verify
 from documents import run
 from examples import CAMPAIGN, each

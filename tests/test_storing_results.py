@@ -710,7 +710,7 @@ def test_the_list_of_results_is_paged_linked_from_the_first_page_and_says_how_to
 ) -> None:
     from assay.server.pages import results as pages
 
-    monkeypatch.setattr(pages, "ON_A_PAGE", 2)
+    monkeypatch.setattr(pages, "LIST", pages.LIST._replace(on_a_page=2))
     assert (
         "assay report summary latest --store"
         in Markup(lite.client.get("/results", headers=HTML).text).text

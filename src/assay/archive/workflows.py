@@ -25,7 +25,6 @@ from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
 from assay.stats.rates import rate_difference
 from assay.store import recent
-from assay.store.decided import sides_of
 from assay.store.ledger import Ledger
 from assay.store.names import ActiveWorkflow, active_workflows
 from assay.views.evaluations import graded_by
@@ -207,7 +206,7 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
         for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
-    sides = sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
+    sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
     decisions: dict[str, CardDecision] = {}
     for brief in last:
         for workflow, _ in sides.get(brief.seq, {}).get("candidate", ()):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Integer, cast, func, select
+from sqlalchemy import ColumnElement, Integer, Select, cast, func, select
 from sqlalchemy.engine import Connection
 
 from assay.store import tables as t
@@ -41,6 +41,30 @@ class GradeOf(NamedTuple):
     profile: str | None
 
 
+def _rows_about(
+    database: Database,
+    project: str,
+    digests: Sequence[str],
+    *queries: tuple[Select[Any], ColumnElement[int]],
+) -> list[tuple[Any, ...]]:
+    """The rows of queries about records: each has the place of its record first, and the column
+    with that place comes with the query. The row gets the digest instead. Records that don't exist
+    are left out.
+    """
+
+    def work(connection: Connection) -> list[tuple[Any, ...]]:
+        found = lookup(connection, project, map(digest_bytes, digests))
+        places = {known.seq: digest_text(digest) for digest, known in found.items()}
+        return [
+            (places[place], *rest)
+            for part in parts(sorted(places))
+            for query, of_record in queries
+            for place, *rest in connection.execute(query.where(of_record.in_(part)))
+        ]
+
+    return database.read(work)
+
+
 def grades_of(
     database: Database, project: str, evidence: Sequence[str]
 ) -> dict[str, list[GradeOf]]:
@@ -49,52 +73,44 @@ def grades_of(
     comes after those that it supersedes.
     """
     grades: dict[str, dict[str, GradeOf]] = {}
-    made: dict[int, int] = {}
     first, second, r = t.links.alias(), t.links.alias(), t.records.c
     columns = (r.digest, r.seq, r.grade, r.passed, r.policy, r.profile)
-
-    def work(connection: Connection) -> None:
-        places = _places(connection, project, evidence)
-        for part in parts(sorted(places)):
-            through = (
-                select(first.c.source_seq, *columns)
-                .join(
-                    second,
-                    (second.c.project == first.c.project)
-                    & (second.c.target_seq == first.c.target_seq)
-                    & (second.c.relation == "graded_from"),
-                )
-                .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
-                .where(
-                    first.c.project == project,
-                    first.c.relation == "evidence_of",
-                    first.c.source_seq.in_(part),
-                )
-            )
-            direct = (
-                select(second.c.target_seq, *columns)
-                .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
-                .where(
-                    second.c.project == project,
-                    second.c.relation == "graded_from",
-                    second.c.target_seq.in_(part),
-                )
-            )
-            for query in (through, direct):
-                for row in connection.execute(query):
-                    grade = GradeOf(digest_text(bytes(row[1])), *row[2:])
-                    grades.setdefault(places[row[0]], {})[grade.digest] = grade
-                    made[grade.seq] = grade.seq
-        links = t.links.c
-        for part in parts(sorted(made)):
-            superseding = select(links.source_seq, func.max(links.seq)).where(
-                links.project == project,
-                links.source_seq.in_(part),
-                links.relation == "supersedes",
-            )
-            made.update(map(tuple, connection.execute(superseding.group_by(links.source_seq))))
-
-    database.read(work)
+    of_card = (r.project == second.c.project) & (r.seq == second.c.source_seq)
+    through = (
+        select(first.c.source_seq, *columns)
+        .join(
+            second,
+            (second.c.project == first.c.project)
+            & (second.c.target_seq == first.c.target_seq)
+            & (second.c.relation == "graded_from"),
+        )
+        .join(t.records, of_card)
+        .where(first.c.project == project, first.c.relation == "evidence_of")
+    )
+    direct = (
+        select(second.c.target_seq, *columns)
+        .join(t.records, of_card)
+        .where(second.c.project == project, second.c.relation == "graded_from")
+    )
+    queries = ((through, first.c.source_seq), (direct, second.c.target_seq))
+    for name, digest, *rest in _rows_about(database, project, evidence, *queries):
+        grade = GradeOf(digest_text(bytes(digest)), *rest)
+        grades.setdefault(name, {})[grade.digest] = grade
+    made = {grade.seq: grade.seq for found in grades.values() for grade in found.values()}
+    links = t.links.c
+    superseding = (
+        select(links.source_seq, func.max(links.seq))
+        .where(links.project == project, links.relation == "supersedes")
+        .group_by(links.source_seq)
+    )
+    newest = database.read(
+        lambda connection: [
+            tuple(row)
+            for part in parts(sorted(made))
+            for row in connection.execute(superseding.where(links.source_seq.in_(part)))
+        ]
+    )
+    made.update((seq, last) for seq, last in newest)
     return {
         digest: sorted(found.values(), key=lambda one: made[one.seq])
         for digest, found in grades.items()
@@ -108,61 +124,40 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
     evidence: dict[str, list[str]] = {}
     first, second = t.links.alias(), t.links.alias()
     cards, runs = t.targets.c, t.sources.c
-
-    def work(connection: Connection) -> None:
-        places = _places(connection, project, grades)
-        for part in parts(sorted(places)):
-            query = (
-                select(second.c.source_seq, cards.digest, runs.digest)
-                .select_from(second)
-                .join(
-                    t.targets,
-                    (cards.project == second.c.project) & (cards.seq == second.c.target_seq),
-                )
-                .outerjoin(
-                    first,
-                    (first.c.project == second.c.project)
-                    & (first.c.target_seq == second.c.target_seq)
-                    & (first.c.relation == "evidence_of"),
-                )
-                .outerjoin(
-                    t.sources, (runs.project == first.c.project) & (runs.seq == first.c.source_seq)
-                )
-                .where(
-                    second.c.project == project,
-                    second.c.relation == "graded_from",
-                    second.c.source_seq.in_(part),
-                    cards.kind.in_(EVIDENCE),  # a grade is also made from the cards of judges
-                )
-                .order_by(runs.seq)
-            )
-            for place, card, run in connection.execute(query):
-                name = digest_text(bytes(run if run is not None else card))
-                evidence.setdefault(places[place], []).append(name)
-
-    database.read(work)
+    query = (
+        select(second.c.source_seq, cards.digest, runs.digest)
+        .select_from(second)
+        .join(t.targets, (cards.project == second.c.project) & (cards.seq == second.c.target_seq))
+        .outerjoin(
+            first,
+            (first.c.project == second.c.project)
+            & (first.c.target_seq == second.c.target_seq)
+            & (first.c.relation == "evidence_of"),
+        )
+        .outerjoin(t.sources, (runs.project == first.c.project) & (runs.seq == first.c.source_seq))
+        .where(
+            second.c.project == project,
+            second.c.relation == "graded_from",
+            cards.kind.in_(EVIDENCE),  # a grade is also made from the cards of judges
+        )
+        .order_by(runs.seq)
+    )
+    for name, card, run in _rows_about(database, project, grades, (query, second.c.source_seq)):
+        digest = digest_text(bytes(run if run is not None else card))
+        evidence.setdefault(name, []).append(digest)
     return evidence
 
 
 def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[str, str]:
     """The run that each scorecard was made from, if there is one."""
-    behind: dict[str, str] = {}
     c, r = t.links.c, t.records.c
-    joined = t.links.join(t.records, (r.project == c.project) & (r.seq == c.source_seq))
-
-    def work(connection: Connection) -> None:
-        places = _places(connection, project, cards)
-        for part in parts(sorted(places)):
-            query = select(r.digest, c.target_seq).select_from(joined)
-            for run, place in connection.execute(
-                query.where(
-                    c.project == project, c.relation == "evidence_of", c.target_seq.in_(part)
-                )
-            ):
-                behind[places[place]] = digest_text(bytes(run))
-
-    database.read(work)
-    return behind
+    query = (
+        select(c.target_seq, r.digest)
+        .join(t.records, (r.project == c.project) & (r.seq == c.source_seq))
+        .where(c.project == project, c.relation == "evidence_of")
+    )
+    rows = _rows_about(database, project, cards, (query, c.target_seq))
+    return {card: digest_text(bytes(run)) for card, run in rows}
 
 
 def evaluated_samples(
@@ -172,26 +167,20 @@ def evaluated_samples(
     those of the runs that have no grade.
     """
     digests: dict[int, list[str]] = {}
+    c, r = t.links.c, t.records.c
     query = (
-        select(t.links.c.source_seq, t.records.c.digest)
-        .join(
-            t.records,
-            (t.records.c.project == t.links.c.project) & (t.records.c.seq == t.links.c.target_seq),
-        )
+        select(c.source_seq, r.digest)
+        .join(t.records, (r.project == c.project) & (r.seq == c.target_seq))
         .where(
-            t.links.c.project == project,
-            t.links.c.source_seq.in_(evaluations),
-            t.links.c.relation == EVALUATES,
-            t.records.c.sample_id == key(sample),
+            c.project == project,
+            c.source_seq.in_(evaluations),
+            c.relation == EVALUATES,
+            r.sample_id == key(sample),
         )
-        .order_by(t.links.c.target_seq)
+        .order_by(c.target_seq)
     )
-
-    def work(connection: Connection) -> None:
-        for place, digest in connection.execute(query):
-            digests.setdefault(place, []).append(digest_text(bytes(digest)))
-
-    database.read(work)
+    for place, digest in database.read(lambda connection: connection.execute(query).all()):
+        digests.setdefault(place, []).append(digest_text(bytes(digest)))
     return digests
 
 
@@ -220,11 +209,3 @@ def sample_counts(database: Database, project: str, evaluation: int) -> dict[str
     )
     rows = database.read(lambda connection: connection.execute(query).all())
     return {sample: PassCount(runs, passed or 0) for sample, runs, passed in rows}
-
-
-def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:
-    """The positions of records. Those that don't exist are left out."""
-    return {
-        known.seq: digest_text(digest)
-        for digest, known in lookup(connection, project, map(digest_bytes, digests)).items()
-    }

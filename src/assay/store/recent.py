@@ -8,9 +8,9 @@ are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.engine import Connection
 
 from assay.store import tables as t
@@ -22,6 +22,11 @@ from assay.store.serving import live_runs
 _c = t.records.c
 _FIRST = 20
 """How many runs of an evaluation are searched for a graded one."""
+
+
+SIDES = ("candidate", "baseline")
+SideWorkflows = tuple[tuple[str, str | None], ...]
+"""The workflows of one side of a decision, each with its version, in the order of the evidence."""
 
 
 class Brief(NamedTuple):
@@ -118,26 +123,59 @@ def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> d
     """What the first grade of each evaluation was made by, by the `seq` of the evaluation; an
     evaluation without a grade among its first runs is left out.
     """
+    columns = (_c.policy, _c.profile)
+    linked = _linked(database, project, evaluations, "evaluates", columns, at_once=_FIRST)
+    graded = {seq: [row for row in rows if row[0] is not None] for seq, rows in linked.items()}
+    return {seq: GradedBy(*rows[0]) for seq, rows in graded.items() if rows}
+
+
+def sides_of(
+    database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20
+) -> dict[int, dict[str, SideWorkflows]]:
+    """The workflows on the two sides of decisions, by the `seq` of each decision. Of each side, the
+    first `look_at` records of its evidence are read.
+    """
+    columns = (_c.workflow, _c.workflow_version)
+    evidence = {
+        side: _linked(database, project, decisions, f"{side}_of", columns, at_once=look_at)
+        for side in SIDES
+    }
+    return {
+        seq: {
+            side: tuple(dict.fromkeys((row[0], row[1]) for row in rows[seq] if row[0] is not None))
+            for side, rows in evidence.items()
+        }
+        for seq in decisions
+    }
+
+
+def _linked(
+    database: Database,
+    project: str,
+    places: Sequence[int],
+    relation: str,
+    columns: Sequence[ColumnElement[Any]],
+    *,
+    at_once: int,
+) -> dict[int, list[tuple[Any, ...]]]:
+    """The first records that each of these brought a link of this relation with, in their order.
+    An evaluation links to its runs; evidence links to a decision.
+    """
     links = t.links.c
-    joined = t.links.join(t.records, (_c.project == links.project) & (_c.seq == links.target_seq))
-
-    def work(connection: Connection) -> dict[int, GradedBy]:
-        graded: dict[int, GradedBy] = {}
-        for seq in evaluations:
-            query = (
-                select(_c.policy, _c.profile)
-                .select_from(joined)
-                .where(links.project == project, links.seq == seq, links.relation == "evaluates")
-                .order_by(links.position)
-                .limit(_FIRST)
-            )
-            for row in connection.execute(query):
-                if row[0] is not None:
-                    graded[seq] = GradedBy(row[0], row[1])
-                    break
-        return graded
-
-    return database.read(work)
+    end = links.target_seq if relation == "evaluates" else links.source_seq
+    query = (
+        select(*columns)
+        .select_from(t.links.join(t.records, (_c.project == links.project) & (_c.seq == end)))
+        .where(links.project == project, links.relation == relation)
+        .order_by(links.position)
+        .limit(at_once)
+    )
+    return database.read(
+        lambda connection: {
+            seq: [tuple(row) for row in connection.execute(query.where(links.seq == seq))]
+            for seq in places
+        }
+    )
 
 
 def containing(

@@ -16,7 +16,6 @@ from starlette.responses import Response
 from assay.archive.compared import evaluation_of_runs
 from assay.archive.evaluations import evaluation_label, list_evaluations
 from assay.archive.sides import DecisionEvidence, evidence_of_decision
-from assay.errors import count
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
 from assay.records.exam import EXAM_GATE
 from assay.records.tool_gate import SCHEMA_GATE, ToolGate
@@ -26,17 +25,16 @@ from assay.server.auth import READ, Principal
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.layout import block, page
-from assay.server.pages.paging import Cursor, Text, listed, ways
+from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
-from assay.store.decided import SIDES, SideWorkflows, sides_of
 from assay.store.drafts import Item
+from assay.store.recent import SIDES, SideWorkflows, sides_of
 from assay.views.blocks import (
     Column,
     Empty,
     Facts,
     Field,
-    Filters,
     Paragraph,
     Part,
     Section,
@@ -63,7 +61,7 @@ from assay.views.pieces import listed as listed_pieces
 from assay.views.tool_gate import first_reason, gate_outcome, gate_title
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-ON_A_PAGE = 50
+LIST = RecordList("decision", "Decisions", "/decisions")
 NAMED = {DECISION_SCHEMA: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
@@ -148,43 +146,38 @@ def list_decisions(
         wanted["passed"] = _GATES[query["outcome"]]
     elif query["outcome"]:
         wanted["status"] = query["outcome"]
-    records = listed(
-        services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE
-    )
-    compare = Paragraph(phrase(link("Compare evaluations", "/compare"), " to make a decision."))
-    if not records.items and not wanted and not after and not before:
-        nothing = Empty(
+    return record_page(
+        request,
+        services,
+        principal.project,
+        LIST,
+        lambda items: Table(
+            "Decisions, the newest first",
+            COLUMNS,
+            rows_of_decisions(services, principal.project, items),
+            kind="stack runs",
+            absent="No decision matches this filter.",
+        ),
+        after=after,
+        before=before,
+        empty=lambda: Empty(
             "No decision is stored in this project yet. To decide whether the latest"
             " evaluation may replace the one before it:",
             _first_command(services, principal.project),
             "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
             " the same way.",
-        )
-        return page(request, "Decisions", nothing, compare, nav="/decisions")
-    names = [entry.id for entry in services.shelf.entries("policies")]
-    tally = services.ledger.count("decision", project=principal.project)
-    return page(
-        request,
-        "Decisions",
-        compare,
-        Filters(
-            "/decisions",
-            [
-                Field("outcome", "Outcome", "select", CHOICES),
-                Field("policy", "Policy", choices=names),
-            ],
-            query,
         ),
-        Table(
-            "Decisions, the newest first",
-            COLUMNS,
-            rows_of_decisions(services, principal.project, records.items),
-            kind="stack runs",
-            absent="No decision matches this filter.",
-        ),
-        ways("decisions", query, records, what="decision", paged=bool(after or before)),
-        nav="/decisions",
-        lead=f"{count(tally.n, 'decision')} stored, the newest first.",
+        query=query,
+        filters=wanted,
+        fields=lambda: [
+            Field("outcome", "Outcome", "select", CHOICES),
+            Field(
+                "policy",
+                "Policy",
+                choices=[entry.id for entry in services.shelf.entries("policies")],
+            ),
+        ],
+        head=[Paragraph(phrase(link("Compare evaluations", "/compare"), " to make a decision."))],
     )
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.evaluations import read_brief
-from assay.errors import count
 from assay.server.auth import READ, Principal
-from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, Text, listed, ways
+from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
+from assay.store.drafts import Item
 from assay.store.listing import tags_with
 from assay.store.names import seen
-from assay.views.blocks import Empty, Field, Filters
+from assay.views.blocks import Empty, Field, Table
 from assay.views.evaluations import evaluations_list
 from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-ON_A_PAGE = 25
 OFFERED = 200
 """How many names a field offers."""
 FIRST = "assay init --example rag && assay run\nassay import results.json"
@@ -46,30 +46,30 @@ def get_evaluations(
     filters = {name: value for name, value in query.items() if value and name != "label"}
     if query["label"]:
         filters["tag"] = f"label:{query['label']}"
-    records = listed(
-        services, project, "evaluation", filters, after=after, before=before, limit=ON_A_PAGE
-    )
-    stored = [read_brief(item) for item in records.items if item.body is not None]
-    if not records.items and not filters and not after and not before:
-        empty = Empty(
+    return record_page(
+        request,
+        services,
+        project,
+        RecordList("evaluation", "Evaluations", "/evaluations", 25),
+        _table,
+        after=after,
+        before=before,
+        empty=lambda: Empty(
             "No evaluation is stored in this project yet. Run your workflow or the"
             " example, or import results of another tool:",
             FIRST,
-        )
-        return page(request, "Evaluations", empty, nav="/evaluations")
-    table = evaluations_list(
-        [(one.evaluation, address("evaluations", one.evaluation.id)) for one in stored],
-        absent_as="No evaluation matches this filter.",
+        ),
+        query=query,
+        filters=filters,
+        fields=lambda: _fields(services, project),
     )
-    tally = services.ledger.count("evaluation", project=project)
-    return page(
-        request,
-        "Evaluations",
-        Filters("/evaluations", _fields(services, project), query),
-        table,
-        ways("evaluations", query, records, what="evaluation", paged=bool(after or before)),
-        nav="/evaluations",
-        lead=f"{count(tally.n, 'evaluation')} stored, the newest first.",
+
+
+def _table(items: Sequence[Item]) -> Table:
+    stored = [read_brief(item).evaluation for item in items if item.body is not None]
+    return evaluations_list(
+        [(one, address("evaluations", one.id)) for one in stored],
+        absent_as="No evaluation matches this filter.",
     )
 
 

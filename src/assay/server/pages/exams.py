@@ -14,7 +14,7 @@ from starlette.responses import Response
 from assay import exact
 from assay.archive.records import EXAM_EVIDENCE_SCHEMA
 from assay.canon import number_text
-from assay.errors import AssayError, count
+from assay.errors import AssayError
 from assay.exams.answers import Answer
 from assay.exams.document import CheckedExam, check_result, read_result
 from assay.exams.exam import CAPSTONE, make_exam
@@ -29,11 +29,11 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.exam_history import SameExam, StoredExam, baseline_of, history_of
 from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, Text, listed, ways
+from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.views.blocks import Column, Empty, Field, Filters, Table
+from assay.views.blocks import Column, Empty, Field, Table
 from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
 from assay.views.exam import CheckRow, GateView, axes_of, check_row, exam_name, exam_view, gates_of
@@ -51,7 +51,6 @@ from assay.views.pieces import (
 )
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-ON_A_PAGE = 25
 FIRST = "assay init --example exam && assay exam grade exam.yaml --store .assay/ledger.db"
 COLUMNS = (
     Column("Exam"),
@@ -77,40 +76,38 @@ def list_exams(
 ) -> Response:
     """Graded exams, the newest first."""
     query = {"policy": (policy or "").strip() or None}
-    wanted = {key: value for key, value in query.items() if value}
-    records = listed(
-        services, principal.project, "exam", wanted, after=after, before=before, limit=ON_A_PAGE
-    )
-    if not records.items and not wanted and not after and not before:
-        nothing = Empty(
+    return record_page(
+        request,
+        services,
+        principal.project,
+        RecordList("exam", "Exams", "/exams", 25, noun="graded exam"),
+        lambda items: Table(
+            "Graded exams, the newest first",
+            COLUMNS,
+            [_row(services, principal.project, item) for item in items],
+            kind="stack runs",
+            absent="No exam matches this filter.",
+        ),
+        after=after,
+        before=before,
+        empty=lambda: Empty(
             "No graded exam is stored in this project yet. To grade the answers to the example"
             " exam and store the result:",
             FIRST,
             "Or post to /api/v1/exams/grade.",
-        )
-        return page(request, "Exams", nothing, nav="/exams")
-    policies = [
+        ),
+        query=query,
+        filters={key: value for key, value in query.items() if value},
+        fields=lambda: [Field("policy", "Policy", choices=_policies(services))],
+    )
+
+
+def _policies(services: Services) -> list[str]:
+    return [
         entry.id
         for entry in services.shelf.entries("policies")
         if isinstance(services.shelf.load("policies", entry), ExamPolicy)
     ]
-    table = Table(
-        "Graded exams, the newest first",
-        COLUMNS,
-        [_row(services, principal.project, item) for item in records.items],
-        kind="stack runs",
-        absent="No exam matches this filter.",
-    )
-    tally = services.ledger.count("exam", project=principal.project)
-    return page(
-        request,
-        "Exams",
-        Filters("/exams", [Field("policy", "Policy", choices=policies)], query),
-        table,
-        ways("exams", query, records, what="exam", paged=bool(after or before)),
-        nav="/exams",
-        lead=f"{count(tally.n, 'graded exam')} stored, the newest first.",
-    )
 
 
 def _row(services: Services, project: str, item: Item) -> list[str]:

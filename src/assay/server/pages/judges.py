@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import count
 from assay.grading.policy import JudgeTerms
 from assay.judging.card import read_card
 from assay.records.judge_card import AuditRecord, CalibrationRecord, JudgeCard
@@ -20,7 +19,7 @@ from assay.server.auth import READ, Principal
 from assay.server.pages import judge_parts as parts
 from assay.server.pages.judge_parts import StoredCard
 from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, listed, ways
+from assay.server.pages.paging import Cursor, RecordList, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
@@ -41,7 +40,6 @@ from assay.views.judge_card import (
 from assay.views.pieces import absent, address, link, moment, phrase, short_digest, shown, small
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-ON_A_PAGE = 50
 FIRST = (
     "assay label new latest\nassay judge calibrate --from-ledger latest --criterion NAME -o"
     " calibration.json\nassay judge card --calibration calibration.json --model MODEL --store"
@@ -69,37 +67,29 @@ def list_judges(
     """The cards of judges, the newest first."""
     now = datetime.now(UTC)
     terms, current = parts.policies(services), parts.current_cards(services, principal.project)
-    records = listed(
-        services, principal.project, "card", {}, after=after, before=before, limit=ON_A_PAGE
-    )
-    first_page = not after and not before
-    started_with = (
-        [_started_with(services, terms, now, current)] if services.cards and first_page else []
-    )
-    if not records.items and first_page and not started_with:
-        nothing = Empty(
+    return record_page(
+        request,
+        services,
+        principal.project,
+        RecordList("card", "Judges", "/judges", lead=f"stored. {_terms_text(terms)}"),
+        lambda items: Table(
+            "Cards of judges, the newest first",
+            COLUMNS,
+            [_row(item, terms, now, current) for item in items],
+            kind="stack runs",
+            absent="No card is stored.",
+        ),
+        after=after,
+        before=before,
+        empty=lambda: Empty(
             "No judge has a card in this project yet. Label samples, compare its verdicts with the"
             " labels, and make one:",
             FIRST,
             f"`assay judge audit` adds the biases. {WITHOUT_TERMS}",
-        )
-        return page(request, "Judges", nothing, nav="/judges")
-    shown_cards = Table(
-        "Cards of judges, the newest first",
-        COLUMNS,
-        [_row(item, terms, now, current) for item in records.items],
-        kind="stack runs",
-        absent="No card is stored.",
-    )
-    tally = services.ledger.count("card", project=principal.project)
-    return page(
-        request,
-        "Judges",
-        shown_cards,
-        *started_with,
-        ways("judges", {}, records, what="card", paged=not first_page),
-        nav="/judges",
-        lead=f"{count(tally.n, 'card')} stored. {_terms_text(terms)}",
+        ),
+        foot=[_started_with(services, terms, now, current)]
+        if services.cards and not after and not before
+        else [],
     )
 
 

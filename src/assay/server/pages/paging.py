@@ -1,19 +1,21 @@
-"""A page of stored records, the newest first, after or before a place. Every page costs the same,
-however far down the list it is.
+"""Lists of stored records, the newest first, page by page. Every page costs the same, however far
+down the list it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import Query
+from fastapi import Query, Request
+from starlette.responses import Response
 
 from assay.errors import count
 from assay.server import lookup
+from assay.server.pages.layout import page
 from assay.server.state import Services
 from assay.store.drafts import Item
-from assay.views.blocks import Pager
+from assay.views.blocks import Empty, Field, Filters, Pager, Part
 from assay.views.pieces import address
 
 LOOKED_AT = 2000
@@ -30,6 +32,66 @@ class Listed(NamedTuple):
     older: str | None
 
 
+class RecordList(NamedTuple):
+    """What is different from one list of records to the next."""
+
+    kind: str
+    title: str
+    nav: str
+    """The entry of the menu that the list belongs to."""
+    on_a_page: int = 50
+    lead: str = "stored, the newest first."
+    """How the sentence on the number of records goes on."""
+    noun: str = ""
+    """What one record is called, if not like its kind."""
+
+
+def record_page(
+    request: Request,
+    services: Services,
+    project: str,
+    listing: RecordList,
+    table: Callable[[tuple[Item, ...]], Part],
+    *,
+    after: str | None,
+    before: str | None,
+    empty: Callable[[], Empty],
+    query: Mapping[str, str | None] | None = None,
+    filters: Mapping[str, Any] | None = None,
+    fields: Callable[[], Sequence[Field]] | None = None,
+    head: Sequence[Part] = (),
+    foot: Sequence[Part] = (),
+) -> Response:
+    """The page of a list: its filter and its table, between `head` and `foot`; where nothing is
+    stored, what makes a first record.
+    """
+    records = listed(
+        services,
+        project,
+        listing.kind,
+        filters or {},
+        after=after,
+        before=before,
+        limit=listing.on_a_page,
+    )
+    paged, path = bool(after or before), request.url.path.strip("/")
+    if not (records.items or filters or paged or foot):
+        return page(request, listing.title, empty(), *head, nav=listing.nav)
+    noun = listing.noun or listing.kind
+    return page(
+        request,
+        listing.title,
+        *head,
+        *([Filters(f"/{path}", fields(), query or {})] if fields is not None else []),
+        table(records.items),
+        *foot,
+        ways(path, query or {}, records, what=listing.kind, paged=paged),
+        nav=listing.nav,
+        lead=f"{count(services.ledger.count(listing.kind, project=project).n, noun)}"
+        f" {listing.lead}",
+    )
+
+
 def listed(
     services: Services,
     project: str,
@@ -43,7 +105,7 @@ def listed(
     """The records after a place in the list, or with `before` those just before it."""
     back, forth = lookup.cursor(after or None), lookup.cursor(before or None)
     newest_first = forth is None
-    page = services.ledger.find(
+    found = services.ledger.find(
         kind,
         dict(filters),
         project=project,
@@ -52,12 +114,12 @@ def listed(
         newest_first=newest_first,
         look_at=LOOKED_AT,
     )
-    more = None if page.next_cursor is None else str(page.next_cursor)
+    more = None if found.next_cursor is None else str(found.next_cursor)
     if newest_first:
         return Listed(
-            page.items, str(page.items[0].seq) if back is not None and page.items else None, more
+            found.items, str(found.items[0].seq) if back is not None and found.items else None, more
         )
-    items = page.items[::-1]
+    items = found.items[::-1]
     return Listed(items, more, str(items[-1].seq) if items else None)
 
 

@@ -9,12 +9,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.layout import block, page
 from assay.server.pages.lineage import PAGE_OF
-from assay.server.pages.paging import Cursor, listed, ways
+from assay.server.pages.paging import Cursor, RecordList, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
@@ -42,8 +41,8 @@ from assay.views.pieces import (
 )
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-ON_A_PAGE = 20
-"""Few, because results can be large."""
+LIST = RecordList("result", "Results", "/", 20, "stored. The same input gives the same record.")
+"""Few on a page, because results can be large."""
 MAX_FACTS = 40
 MADE_OF = 20
 FIRST = "assay report summary latest --store"
@@ -59,38 +58,26 @@ def list_results(
     before: Cursor = None,
 ) -> Response:
     """The results of a project, the newest first."""
-    records = listed(
-        services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE
-    )
-    if not records.items and not after and not before:
-        more = "`assay measure`, `assay report rank` and `assay judge drift` take `--store` too."
-        return page(
-            request,
-            "Results",
-            Empty(
-                "No result is stored in this project yet. To store the summary of the latest"
-                " evaluation:",
-                FIRST,
-                more=more,
-            ),
-            nav="/",
-        )
-    table = Table(
-        "Results, the newest first",
-        COLUMNS,
-        [_row(item) for item in records.items],
-        kind="stack runs",
-        absent="No result is stored.",
-    )
-    tally = services.ledger.count("result", project=principal.project)
-    lead = f"{count(tally.n, 'result')} stored. The same input gives the same record."
-    return page(
+    return record_page(
         request,
-        "Results",
-        table,
-        ways("results", {}, records, what="result", paged=bool(after or before)),
-        nav="/",
-        lead=lead,
+        services,
+        principal.project,
+        LIST,
+        lambda items: Table(
+            "Results, the newest first",
+            COLUMNS,
+            list(map(_row, items)),
+            kind="stack runs",
+            absent="No result is stored.",
+        ),
+        after=after,
+        before=before,
+        empty=lambda: Empty(
+            "No result is stored in this project yet. To store the summary of the latest"
+            " evaluation:",
+            FIRST,
+            "`assay measure`, `assay report rank` and `assay judge drift` take `--store` too.",
+        ),
     )
 
 
