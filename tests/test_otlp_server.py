@@ -26,8 +26,8 @@ from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
 from assay.views import exporting
 from assay.views.documents import encode
-from assay.views.exporting import OtlpTarget, configured, send, send_refusal
-from assay.views.telemetry import EVENT, events, origin_of
+from assay.views.exporting import OtlpTarget, configured, events_of, send
+from assay.views.telemetry import EVENT, events
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
@@ -457,15 +457,12 @@ def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_fr
     with Receiver() as receiver:
         exporter = configured(receiver.address)
         assert exporter is not None
-        origin = origin_of(
-            {
-                "run_id": T,
-                "metadata": {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}},
-            }
-        )
-        sent = send(
-            [grade], OtlpTarget(exporter.endpoint, {"x-key": "hunter2"}, 5), origins={T: origin}
-        )
+        of_trace = {
+            "run_id": T,
+            "metadata": {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}},
+        }
+        target = OtlpTarget(exporter.endpoint, {"x-key": "hunter2"}, 5)
+        sent = send(events_of(grade, of_trace), target)
         assert sent == (1 + len(grade["criteria"]), None)
         assert [
             (path, headers["content-type"], headers["x-key"]) for path, headers, _ in receiver.got
@@ -508,7 +505,7 @@ def test_a_score_that_nobody_gave_is_absent_from_its_event() -> None:
 def test_many_grades_go_in_several_requests() -> None:
     grade = graded()
     with Receiver() as receiver:
-        sent = send([grade] * 100, OtlpTarget(receiver.address + "/v1/logs", {}, 5))
+        sent = send(list(events_of(grade)) * 100, OtlpTarget(receiver.address + "/v1/logs", {}, 5))
         assert (sent.events, sent.warning, len(receiver.got)) == (600, None, 2)
 
 
@@ -529,7 +526,7 @@ def test_grades_that_wait_in_a_file_are_sent_on_the_traces_that_their_ids_name(
 def test_without_opentelemetry_proto_events_go_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
     with Receiver() as receiver:
-        send([graded()], OtlpTarget(receiver.address + "/v1/logs", {}, 5))
+        send(events_of(graded()), OtlpTarget(receiver.address + "/v1/logs", {}, 5))
         (_, headers, data) = receiver.got[0]
     assert headers["content-type"] == "application/json"
     assert (
@@ -545,7 +542,7 @@ def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None
     ):
         address = receiver.address.replace("http://", "http://me:hunter2@") + "/v1/logs?key=hunter2"
         sent = send(
-            [graded()],
+            events_of(graded()),
             OtlpTarget(address.replace("me:hunter2@", ""), {"Authorization": "Bearer hunter2"}, 5),
         )
         assert sent.warning is not None
@@ -569,11 +566,9 @@ def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None
     ],
 )
 def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
-    sent = send([graded()], OtlpTarget(address, {"bad name\n": "x"}, 1))
+    sent = send(events_of(graded()), OtlpTarget(address, {"bad name\n": "x"}, 1))
     assert sent.warning is not None
     assert "hunter2" not in sent.warning
-    warning = send_refusal(T, "SCO-010", "no profile", OtlpTarget(address, {}, 1))
-    assert warning is not None
 
 
 def test_the_environment_names_the_exporter_as_the_specification_says() -> None:

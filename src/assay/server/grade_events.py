@@ -11,16 +11,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server.grading import DraftedGrade
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
-from assay.views.exporting import OtlpTarget, send, send_refusal
-from assay.views.telemetry import Origin, origin_of
+from assay.views.exporting import Event, OtlpTarget, events_of, send
+from assay.views.telemetry import origin_of, refusal
 
 MAX_WAITING = 10_000
 """Grades that may wait."""
@@ -34,27 +35,20 @@ QUIET_S = 30.0
 """How often the log reports dropped grades; the metrics count all of them."""
 
 
-class _StoredGrade(NamedTuple):
-    """A stored grade, and its run if that names the trace it came from."""
+class _WaitingEvents(NamedTuple):
+    """Events that are made when they are sent, and the bytes that they are made from."""
 
-    body: bytes
-    run: bytes | None
-
-    @property
-    def size(self) -> int:
-        return len(self.body) + len(self.run or b"")
+    make: Callable[[], Iterable[Event]]
+    size: int
 
 
-class _Refusal(NamedTuple):
-    """A run that could not be graded."""
+def _of_grade(body: bytes, run: bytes | None) -> Iterable[Event]:
+    return events_of(parse_json(body), None if run is None else parse_json(run))
 
-    run_id: str
-    code: str
-    message: str
 
-    @property
-    def size(self) -> int:
-        return len(self.message)
+def _of_refusal(run_id: str, code: str, message: str) -> Iterable[Event]:
+    origin = origin_of({"run_id": run_id})
+    return [(refusal(run_id, code, message, origin=origin), origin)]
 
 
 class GradeExporter:
@@ -64,7 +58,7 @@ class GradeExporter:
         self._exporter = exporter
         self._metrics = metrics
         self._log = log
-        self._queue: deque[_StoredGrade | _Refusal] = deque()
+        self._queue: deque[_WaitingEvents] = deque()
         self._bytes = 0
         self._ready = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -75,15 +69,14 @@ class GradeExporter:
         self._logged_at = float("-inf")
 
     def graded(self, grade: DraftedGrade) -> None:
-        """Queue a stored grade to be sent."""
-        if self._exporter is not None:
-            run = grade.evidence.body
-            self._put(_StoredGrade(grade.grade.body, run if b'"otel"' in run else None))
+        """Queue a stored grade to be sent, with its run if that names the trace it came from."""
+        body, run = grade.grade.body, grade.evidence.body
+        named = run if b'"otel"' in run else None
+        self._put(_WaitingEvents(partial(_of_grade, body, named), len(body) + len(named or b"")))
 
     def refused(self, run_id: str, code: str, message: str) -> None:
         """Queue a report that a run could not be graded."""
-        if self._exporter is not None:
-            self._put(_Refusal(run_id, code, message))
+        self._put(_WaitingEvents(partial(_of_refusal, run_id, code, message), len(message)))
 
     def close(self, *, within_s: float) -> None:
         """Send as much of the queue as time allows, then stop."""
@@ -100,7 +93,9 @@ class GradeExporter:
 
     # --- the queue
 
-    def _put(self, entry: _StoredGrade | _Refusal) -> None:
+    def _put(self, entry: _WaitingEvents) -> None:
+        if self._exporter is None:
+            return
         with self._ready:
             full = len(self._queue) >= MAX_WAITING or self._bytes + entry.size > MAX_BYTES
             if not full and self._until is None:
@@ -129,7 +124,7 @@ class GradeExporter:
                 message=f"the evaluation events of {count(lost, 'grade')} were not sent: {why}.",
             )
 
-    def _take(self) -> list[_StoredGrade | _Refusal] | None:
+    def _take(self) -> list[_WaitingEvents] | None:
         """The next batch to send; None at the end."""
         with self._ready:
             while not self._queue:
@@ -158,24 +153,11 @@ class GradeExporter:
             else:
                 self._metrics.count("otlp_grades_sent", len(batch))
 
-    def _send(self, batch: Sequence[_StoredGrade | _Refusal]) -> str | None:
-        """Send a batch; log a warning if part of it did not arrive."""
+    def _send(self, batch: Sequence[_WaitingEvents]) -> str | None:
+        """Send a batch; a warning if part of it did not arrive."""
         to = self._exporter
         assert to is not None
         if self._until is not None:
             left = max(0.1, min(to.timeout, self._until - time.monotonic()))
             to = to._replace(timeout=left)
-        grades: list[dict[str, Any]] = []
-        origins: dict[str, Origin] = {}
-        warning = None
-        for entry in batch:
-            if isinstance(entry, _Refusal):
-                warning = send_refusal(entry.run_id, entry.code, entry.message, to) or warning
-                continue
-            grade: dict[str, Any] = parse_json(entry.body)
-            grades.append(grade)
-            if entry.run is not None:
-                origins[grade["run_id"]] = origin_of(parse_json(entry.run))
-        if grades:
-            warning = send(grades, to, origins=origins).warning or warning
-        return warning
+        return send((event for entry in batch for event in entry.make()), to).warning

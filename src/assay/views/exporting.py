@@ -15,7 +15,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from http.client import HTTPException
-from itertools import islice
+from itertools import chain, islice
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -25,12 +25,13 @@ import msgspec
 from assay.canon import encode
 from assay.files.redirects import staying_opener
 from assay.records.grade import Payload
-from assay.views.telemetry import Origin, document, events, origin_of, refusal
+from assay.views.telemetry import Origin, document, events, origin_of
 
 BATCH = 500
 """Events in one request."""
 TIMEOUT_S = 10.0
-_Event = tuple[Mapping[str, Any], Origin]
+Event = tuple[Mapping[str, Any], Origin]
+"""The attributes of an event, and the trace that it hangs on."""
 
 
 class OtlpTarget(NamedTuple):
@@ -86,43 +87,23 @@ def configured(
     return OtlpTarget(address, headers, timeout)
 
 
-def send(
-    grades: Iterable[Payload],
-    target: OtlpTarget,
-    *,
-    origins: Mapping[str, Origin] | None = None,
-) -> Sent:
-    """Send the events of grades. Never raises: what could not be sent is a warning. `origins` says
-    by run id where runs came from.
-    """
-    found = (
-        (event, origin)
-        for grade in grades
-        for origin in [(origins or {}).get(grade["run_id"]) or origin_of(grade)]
-        for event in events(grade, origin=origin)
-    )
-    sent, why = _post_all(found, target)
-    return Sent(sent, f"the evaluation events were {why} Grades are not affected." if why else None)
-
-
-def send_refusal(run_id: str, code: str, message: str, target: OtlpTarget) -> str | None:
-    """Send the event of a run that could not be graded; a warning where it did not arrive."""
-    origin = origin_of({"run_id": run_id})
-    event = refusal(run_id, code, message, origin=origin)
-    _, why = _post_all(iter([(event, origin)]), target)
-    return f"the evaluation event was {why}" if why else None
-
-
-def _post_all(found: Iterator[_Event], target: OtlpTarget) -> tuple[int, str]:
-    """How many events were sent, and why the others were not."""
-    now_ns, sent = time.time_ns(), 0
+def send(found: Iterable[Event], target: OtlpTarget) -> Sent:
+    """Send events. Never raises: what could not be sent is a warning."""
+    left, now_ns, sent = iter(found), time.time_ns(), 0
     try:
-        while batch := list(islice(found, BATCH)):
+        while batch := list(islice(left, BATCH)):
             post(document(batch, now_ns=now_ns), target)
             sent += len(batch)
     except _Unsent as error:
-        return sent, f"not sent to {_shown(target.endpoint)}: {error}."
-    return sent, ""
+        why = f"not sent to {_shown(target.endpoint)}: {error}. Grades are not affected."
+        return Sent(sent, f"the evaluation events were {why}")
+    return Sent(sent, None)
+
+
+def events_of(grade: Payload, run: Any = None) -> Iterator[Event]:
+    """The events of a grade, on the trace that its run came from."""
+    origin = origin_of(grade if run is None else run)
+    return ((event, origin) for event in events(grade, origin=origin))
 
 
 class Outbox(NamedTuple):
@@ -145,7 +126,8 @@ class Outbox(NamedTuple):
     def send(self) -> Sent:
         """Send the grades in the file, one on each line."""
         with open(self.path, "rb") as stream:
-            return send(map(msgspec.json.decode, stream), self.target)
+            grades = map(msgspec.json.decode, stream)
+            return send(chain.from_iterable(map(events_of, grades)), self.target)
 
 
 class _Unsent(Exception):
