@@ -176,7 +176,9 @@ def _graded(options: Options, store: Store | None) -> int:
     result = replace(
         exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults, notes=notes),
         broken=cascades or UNSET,
-        pass_line=pass_line(_pass_score(options.min_score, exam), graded.score),
+        pass_line=pass_line(
+            exam.pass_score if options.min_score is None else options.min_score, graded.score
+        ),
     )
     if store is not None:
         from assay.archive.records import exam_drafts
@@ -201,13 +203,6 @@ def _graded(options: Options, store: Store | None) -> int:
     passed = result.pass_line is UNSET or result.pass_line.holds
     code = ExitCode.MALFORMED if answers.faults else ExitCode.of(passed)
     return opt.give(options, result, lines, code, forms=forms)
-
-
-def _pass_score(given: float | None, exam: Exam) -> Any:
-    """The passing score of the command, else of the exam; None if neither sets one."""
-    if given is not None and not 0 <= given <= 1:
-        raise UsageError("CLI-001", f"--min-score {given:g} is not a score from 0 to 1.")
-    return given if given is not None else exam.pass_score
 
 
 def _cascades(
@@ -318,6 +313,7 @@ COMMANDS = {
             ),
             arg(
                 "--min-score",
+                within=Bounds(0, 1),
                 metavar="X",
                 type=float,
                 help="the passing score, 0 to 1 (default: the exam's `pass_score`, if any)",

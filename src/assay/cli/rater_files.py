@@ -16,14 +16,18 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct
 
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import Unread, open_input, stream_documents
+from assay.records.reading import read_record
 from assay.registry import near_miss
-from assay.stats.pairwise import ORDERS, WINNERS, JudgedPair
+from assay.stats.pairwise import JudgedPair
 
 Rating = str | int | float | None
+Winner = Literal["a", "b", "tie"]
 _SHOWN = 60
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,6})?")
 _NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
@@ -290,78 +294,54 @@ def _settle(rows: Sequence[_RaterRow], columns: dict[str, list[Rating]], faults:
 # --- verdicts
 
 
+class _Verdict(Struct, frozen=True):
+    """One verdict on a pair, in one order; other keys are not looked at."""
+
+    id: Annotated[str, Meta(min_length=1)] | int
+    order: Literal["ab", "ba"]
+    winner: Winner | None
+    """None where no verdict could be read."""
+    label: Winner | None = None
+
+
 def read_pairs(path: str) -> list[JudgedPair]:
-    """Pairs from lines `{"id", "order", "winner", "label"}`, one for each order; other keys are not
-    looked at.
+    """Pairs from lines `{"id", "order", "winner", "label"}`, one for each order.
 
     A second verdict on the same pair in the same order is a fault, and so are two labels that
     contradict each other.
     """
     faults = FaultList(path, code="SCO-036")
     pairs: dict[str, JudgedPair] = {}
-    for row in _json_rows(path, faults):
+    for document in stream_documents(path):
+        if isinstance(document, Unread):
+            faults.take(document.fault)
+            continue
         try:
-            _take(row.cells, pairs)
+            _take(read_record(document, _Verdict, "SCO-036"), pairs)
         except InputError as error:
-            faults.add(error.message, line=row.line, path=row.at, code=error.code, fix=error.fix)
+            for fault in error.listed(path):
+                fault.line = fault.line or document.line
+                faults.take(fault)
     faults.raise_if_any()
     if not pairs:
         raise NotEnoughEvidence("SCO-036", "there are no verdicts in the file.", where=path)
     return list(pairs.values())
 
 
-def _take(cells: dict[str, Any], pairs: dict[str, JudgedPair]) -> None:
-    name = cells.get("id")
-    if type(name) is int:
-        name = str(name)
-    if not isinstance(name, str) or not name:
-        raise InputError("SCO-036", "`id` must be a string or a whole number.")
-    order, winner, label = cells.get("order"), cells.get("winner"), cells.get("label")
-    if order not in ORDERS:
-        _refuse("order", order, ORDERS, name, 'Write "ab" if a came first.')
-    if "winner" not in cells:
-        raise InputError(
-            "SCO-036",
-            f"pair '{name}': `winner` is missing.",
-            fix="Write null where no verdict could be read.",
-        )
-    for key, value in (("winner", winner), ("label", label)):
-        if value is not None and value not in WINNERS:
-            _refuse(key, value, WINNERS, name, "Write null where there is none.")
+def _take(verdict: _Verdict, pairs: dict[str, JudgedPair]) -> None:
+    name = str(verdict.id)
     pair = pairs.setdefault(name, JudgedPair(name, {}, None))
-    if order in pair.verdicts:
+    if verdict.order in pair.verdicts:
         raise InputError(
             "FIL-007",
-            f"pair '{name}' was judged in the order {order} before.",
+            f"pair '{name}' was judged in the order {verdict.order} before.",
             fix="Keep one verdict for each order.",
         )
-    if None not in (pair.label, label) and pair.label != label:
+    if None not in (pair.label, verdict.label) and pair.label != verdict.label:
         raise InputError(
             "SCO-036",
-            f"pair '{name}': its label was {pair.label} before, and is {label} here.",
+            f"pair '{name}': its label was {pair.label} before, and is {verdict.label} here.",
             fix="Keep one of them.",
         )
-    pair.verdicts[order] = winner
-    pairs[name] = pair._replace(label=pair.label or label)
-
-
-def _refuse(key: str, value: Any, known: Sequence[str], name: str, fix: str) -> NoReturn:
-    shown = (
-        f"'{value[:_SHOWN]}'"
-        if isinstance(value, str)
-        else "missing"
-        if value is None
-        else str(value)[:_SHOWN]
-    )
-    near = (
-        near_miss(value, known)
-        or (f" Did you mean '{value.strip().lower()}'?" if value.strip().lower() in known else "")
-        if isinstance(value, str)
-        else ""
-    )
-    raise InputError(
-        "SCO-036",
-        f"pair '{name}': `{key}` is {shown}; it must be {', '.join(known[:-1])} or"
-        f" {known[-1]}.{near}",
-        fix=fix,
-    )
+    pair.verdicts[verdict.order] = verdict.winner
+    pairs[name] = pair._replace(label=pair.label or verdict.label)

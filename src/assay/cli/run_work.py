@@ -10,10 +10,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, BinaryIO
+from io import RawIOBase
+from typing import Any
 
 from msgspec import structs
 
@@ -215,11 +215,20 @@ class JudgedLines:
         self._file.close()
 
 
-def _events(options: Options) -> AbstractContextManager[EventFile | None]:
+@contextmanager
+def _events(options: Options) -> Iterator[EventFile | None]:
     """Where the events of each run go as they happen, if --events asks for it."""
     if options.events is None:
-        return nullcontext()
-    return EventFile(options.events)
+        yield None
+        return
+    try:
+        stream = open(options.events, "ab", buffering=0)  # noqa: SIM115  closed below
+    except OSError as error:
+        raise UsageError(
+            "FIL-008", f"cannot be written: {error.strerror}.", where=options.events
+        ) from None
+    with stream:
+        yield EventFile(stream)
 
 
 @contextmanager
@@ -243,29 +252,10 @@ class EventFile:
     run leaves complete lines and at most one torn line.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, stream: RawIOBase) -> None:
+        self._stream = stream
         self._positions: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._stream: BinaryIO | None = None
-
-    def __enter__(self) -> EventFile:
-        try:
-            self._stream = open(self.path, "ab", buffering=0)
-        except OSError as error:
-            raise UsageError(
-                "FIL-008", f"cannot be written: {error.strerror}.", where=self.path
-            ) from None
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._stream is not None:
-            self._stream.close()
 
     def tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
         """One event."""
@@ -273,10 +263,10 @@ class EventFile:
             position = self._positions[run_id] = (
                 1 if kind == "workflow_start" else self._positions.get(run_id, 0) + 1
             )
-            if self._stream is not None and not self._stream.closed:
+            if not self._stream.closed:
                 self._stream.write(events.event(kind, run_id, _now(), fields)(position) + b"\n")
 
-    def judged(self, graded: Graded) -> bytes:
+    def judged(self, graded: Graded) -> None:
         """The evaluation of a finished run."""
         payload = graded.payload()
         run_id = payload["run_id"]
@@ -287,7 +277,6 @@ class EventFile:
         )
         self.tell(run_id, "evaluation_complete", {**payload, "digest": digest(payload)})
         self._positions.pop(run_id, None)
-        return b""
 
     def refused(self, run_id: str, faults: list[Fault]) -> None:
         """A run that could not be evaluated."""
