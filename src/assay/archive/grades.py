@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from assay.canon import in_order
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
+from assay.grouping import grouped
 from assay.pipeline.grading import Graded
 from assay.records.digests import run_digest
 from assay.records.evidence import RUN_SCHEMA, Run
@@ -125,10 +126,11 @@ def trace(
     targets = _by_source(near, "graded_from")
     first = {target for grade in grades for target in targets.get(grade.digest, ())}
     far = ledger.links_of_many(first, project=project) if first else []
-    sources: dict[str, list[str]] = {}
-    for link in far:
-        if link.relation == "evidence_of" and link.source is not None:
-            sources.setdefault(link.target, []).append(link.source)
+    sources = grouped(
+        (link.target, link.source)
+        for link in far
+        if link.relation == "evidence_of" and link.source is not None
+    )
     deeper = _by_source(far, "graded_from")
     own = {
         grade.digest: own_run(ledger, grade, sources[card], project=project)
@@ -225,11 +227,11 @@ def grade_of_run(ledger: Ledger, run_id: str, *, project: str) -> Item | None:
 
 
 def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:
-    targets: dict[str, list[str]] = {}
-    for link in links:
-        if link.relation == relation and link.source is not None:
-            targets.setdefault(link.source, []).append(link.target)
-    return targets
+    return grouped(
+        (link.source, link.target)
+        for link in links
+        if link.relation == relation and link.source is not None
+    )
 
 
 def cards_of(traced: Traced) -> tuple[list[Any], datetime | None]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from assay.archive.evaluations import StoredEvaluation, stored_items
 from assay.canon import digest
+from assay.grouping import grouped
 from assay.records.label import Draw, LabelDraw, LabelItem
 from assay.views.samples import sample_evidence
 
@@ -79,9 +80,7 @@ class LabelPool:
         self.rubrics: Counter[str] = Counter()
         """Rubrics that judges scored by, as the scores name them."""
         self.profiles: Counter[str] = Counter()
-        by_sample: dict[str, list[RunToLabel]] = {}
-        for run in self._runs(ledger, stored, project):
-            by_sample.setdefault(run.sample, []).append(run)
+        by_sample = grouped((run.sample, run) for run in self._runs(ledger, stored, project))
         self.runs = {
             sample: min(repeats, key=lambda run: place(seed, run.run_id))
             for sample, repeats in by_sample.items()

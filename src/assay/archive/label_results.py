@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from statistics import median_low
 
 from assay.archive.labels import counted, current, raters_of
+from assay.grouping import grouped
 from assay.records.label import HumanLabel, Rater
 from assay.records.summary import ValueInterval, value_interval
 from assay.stats.agreement import Level, agreement, krippendorff_alpha
@@ -95,9 +96,7 @@ def _changed(kept: Sequence[StoredLabel], labels: Sequence[StoredLabel]) -> tupl
     the item.
     """
     first = {(one.label.rater, one.label.item): one for one in kept}
-    of_item: dict[tuple[str, str, str], list[StoredLabel]] = {}
-    for one in labels:
-        of_item.setdefault(one.label.item, []).append(one)
+    of_item = grouped((one.label.item, one) for one in labels)
     changed, late = set(), set()
     for one in labels:
         key = (one.label.rater, one.label.item)
@@ -138,9 +137,7 @@ def _agreement(
 def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed]:
     """The items with different labels, those furthest apart first."""
     disagreed: list[tuple[float, Disagreed]] = []
-    by_run: dict[str, list[HumanLabel]] = {}
-    for one in kept:
-        by_run.setdefault(one.label.run, []).append(one.label)
+    by_run = grouped((one.label.run, one.label) for one in kept)
     for item in stored.set.items:
         of_item = by_run.get(item.run, [])
         if len(of_item) < 2:

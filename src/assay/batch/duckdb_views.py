@@ -18,8 +18,9 @@ from assay.batch.evidence import mixed_columns
 from assay.batch.layout import IN_QUOTES
 from assay.batch.line_keys import MAX_COLUMNS, in_pattern, line_keys, long_numbers
 from assay.batch.quoting import identifier, text
-from assay.batch.sources import BatchSource, CsvHead, csv_head, find_sources, is_uri
+from assay.batch.sources import BatchSource, csv_head, find_sources, is_uri
 from assay.errors import InputError, UsageError
+from assay.grouping import grouped
 from assay.installing import import_extra
 
 MAX_LINE = 16 * 1024 * 1024
@@ -149,10 +150,7 @@ def _csv(files: Sequence[str]) -> str:
 
 def _by_head(files: Iterable[str]) -> list[list[str]]:
     """Files with the same columns in the same order."""
-    by_head: dict[CsvHead, list[str]] = {}
-    for file in files:
-        by_head.setdefault(csv_head(file), []).append(file)
-    return list(by_head.values())
+    return list(grouped((csv_head(file), file) for file in files).values())
 
 
 def _jsonl(connection: Any, source: BatchSource) -> str:

@@ -10,6 +10,7 @@ from assay.batch.digests import digest_files
 from assay.batch.sources import BatchSource, Partition
 from assay.batch.targets import BatchTarget
 from assay.errors import InputError, UsageError
+from assay.grouping import grouped
 from assay.records.batch import BatchFile, BatchRecord
 
 
@@ -33,10 +34,11 @@ def earlier_grades(earlier: Earlier) -> tuple[list[BatchSource], list[Partition]
         )
     files = earlier_files(earlier, earlier.record.outputs)
     source = BatchSource(earlier.target.path, "parquet", tuple(files))
-    by_name: dict[str, list[str]] = {}
-    for file, path in zip(earlier.record.outputs, files, strict=True):
-        if file.partition is not None:
-            by_name.setdefault(file.partition, []).append(path)
+    by_name = grouped(
+        (file.partition, path)
+        for file, path in zip(earlier.record.outputs, files, strict=True)
+        if file.partition is not None
+    )
     return [source], [
         Partition(name, source._replace(files=tuple(paths)))
         for name, paths in sorted(by_name.items())

@@ -18,6 +18,7 @@ from assay.batch.norms import NUMBER
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 from assay.errors import InputError
+from assay.grouping import grouped
 
 _FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?\z"
 _MAX_DIGITS = 15
@@ -81,10 +82,12 @@ def mixed_columns(columns: Iterable[SourceColumn]) -> set[str]:
     """The columns, in lower case, with verdicts in one source and numbers in another: an engine
     would unite them with true as 1.
     """
-    kinds: dict[str, set[str]] = {}
-    for column in columns:
-        kinds.setdefault(column.name.lower(), set()).add(cell_of(column).kind)
-    return {name for name, found in kinds.items() if "boolean" in found and found & NUMBERS}
+    kinds = grouped((column.name.lower(), cell_of(column).kind) for column in columns)
+    return {
+        name
+        for name, found in kinds.items()
+        if "boolean" in found and not NUMBERS.isdisjoint(found)
+    }
 
 
 def _written(name: str, columns: Sequence[SourceColumn]) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 from assay.batch.layout import IN_QUOTES
 from assay.batch.line_keys import MAX_COLUMNS, line_keys, long_numbers
 from assay.batch.quoting import in_dialect, text
-from assay.batch.sources import LOGGED, BatchSource, CsvHead, csv_head, is_uri
+from assay.batch.sources import LOGGED, BatchSource, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
 from assay.errors import InputError, UsageError
+from assay.grouping import grouped
 
 _CSV = {"header": True, "multiLine": True, "escape": '"', "emptyValue": "", "mode": "FAILFAST"}
 _VALUES = "assay_values"
@@ -127,9 +128,7 @@ def _csv(session: Any, source: BatchSource) -> Any:
     if is_uri(source.files[0]):
         tab = "\t" if source.files[0].lower().endswith((".tsv", ".tsv.gz")) else ","
         return _loaded(reader.options(sep=tab, enforceSchema=False), source)
-    by_head: dict[CsvHead, list[str]] = {}
-    for file in source.files:
-        by_head.setdefault(csv_head(file), []).append(file)
+    by_head = grouped((csv_head(file), file) for file in source.files)
     return reduce(
         lambda left, right: left.unionByName(right, allowMissingColumns=True),
         (

@@ -22,6 +22,7 @@ from assay.batch.quoting import identifier, text
 from assay.batch.replay import replay_rows
 from assay.canon import number_text
 from assay.grading.policy import Rules
+from assay.grouping import grouped
 from assay.records.batch import BatchFile
 from assay.scoring.profile import ScoringPlan
 
@@ -121,10 +122,7 @@ def _rows(
         f"SELECT {run}, {', '.join(map(identifier, names))} FROM {identifier(view)}"
         f" WHERE {run} IN ({', '.join(map(text, runs)) or 'NULL'})"
     )
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, *row in ask(engine, sql):
-        found.setdefault(name, []).append(dict(zip(names, row, strict=True)))
-    return found
+    return grouped((name, dict(zip(names, row, strict=True))) for name, *row in ask(engine, sql))
 
 
 def _typed(stored: Any, computed: Any) -> Any:

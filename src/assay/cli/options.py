@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ExitCode, UsageError, count, printable
+from assay.grouping import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -209,9 +210,7 @@ def warn(text: str) -> None:
 
 def found_lines(found: Iterable[tuple[str, str]], files: int, what: str) -> Iterator[str]:
     """What a linter found in these files, as a file and a text, one file after another."""
-    texts: dict[str, list[str]] = {}
-    for file, text in found:
-        texts.setdefault(file, []).append(f"  {printable(text)}")
+    texts = grouped((file, f"  {printable(text)}") for file, text in found)
     for file, lines in texts.items():
         yield f"{printable(file)}: {count(len(lines), what)}"
         yield from lines

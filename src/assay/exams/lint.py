@@ -20,6 +20,7 @@ from assay.exams.selftest import self_test
 from assay.exams.text_rules import TextRule
 from assay.exams.value_rules import OptionChoice, options_of
 from assay.files.json_files import Document, Path, show_path
+from assay.grouping import grouped
 
 MAX_FORMS = 2000
 """Forms of one verb that items are held against. No verb has that many; the limit bounds the search
@@ -140,15 +141,13 @@ def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Itera
         for file, document in files
         for index, item in enumerate(file.items)
     ]
-    verbs: dict[str, list[_Placed]] = {}
     prompts: dict[str, str] = {}
     for one in placed:
-        if one.item.verb is not None:
-            verbs.setdefault(one.item.verb, []).append(one)
         yield from _own(one, marking)
         first = prompts.setdefault(one.item.prompt, one.item.id)
         if first != one.item.id:
             yield one.finding("same-prompt", "prompt", f"'{one.item.id}' asks what '{first}' asks.")
+    verbs = grouped((one.item.verb, one) for one in placed if one.item.verb is not None)
     for verb, rows in verbs.items():
         yield from _wrong_forms(marking.normal(verb), rows)
 

@@ -21,6 +21,7 @@ from assay.exams.normal import holds_all
 from assay.exams.pattern_rules import PatternRule
 from assay.exams.policy import ExamRules, fraction, shown
 from assay.exams.text_rules import TextRule
+from assay.grouping import grouped
 from assay.records.exam import PatternSeen
 
 
@@ -81,10 +82,9 @@ def _axis_zero(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
 
 def _tag_zero(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
     tag, axis = pattern.tag or "", pattern.axis or ""
-    groups: dict[str, list[Marked]] = {}
-    for one in search.answered:
-        if tag in one.item.labels:
-            groups.setdefault(one.item.labels[tag], []).append(one)
+    groups = grouped(
+        (one.item.labels[tag], one) for one in search.answered if tag in one.item.labels
+    )
     for value, rows in groups.items():
         lost = len(rows) - search.marks(rows, axis)
         share = fraction(1 if pattern.min_share is None else pattern.min_share)

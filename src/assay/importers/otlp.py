@@ -15,6 +15,7 @@ from typing import Any
 
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import MAX_LINE, Document, limited, open_input, parsed
+from assay.grouping import grouped
 from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
 from assay.importers.tally import ImportTally
@@ -62,9 +63,7 @@ def runs(spans: Iterable[Span], wanted: Wanted) -> tuple[list[dict[str, Any]], C
 
     What a trace states of itself holds; `wanted` fills in what it leaves open.
     """
-    traces: dict[str, list[Span]] = {}
-    for span in spans:
-        traces.setdefault(span.trace_id, []).append(span)
+    traces = grouped((span.trace_id, span) for span in spans)
     made: list[dict[str, Any]] = []
     dropped: Counter[str] = Counter()
     for _, trace in sorted(

@@ -20,6 +20,7 @@ from assay.canon import digest, time_of, time_text
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.grading.policy import JudgeTerms
+from assay.grouping import grouped
 from assay.judging.answer_times import answered_at, oldest
 from assay.judging.figures import impossible
 from assay.judging.identity import is_definition, others_answered
@@ -169,11 +170,8 @@ def newest(cards: Iterable[JudgeCard]) -> dict[JudgeOn, list[JudgeCard]]:
     """The cards of each judge on each criterion that no other one replaces. A card that names no
     criterion, such as one without a calibration, counts for each.
     """
-    of_judge: dict[str, list[JudgeCard]] = {}
-    for card in cards:
-        of_judge.setdefault(judge_of(card), []).append(card)
     found: dict[JudgeOn, list[JudgeCard]] = {}
-    for judge, listed in of_judge.items():
+    for judge, listed in grouped((judge_of(card), card) for card in cards).items():
         names = sorted({name for card in listed for name in criteria_of(card)})
         for name in [*names, None]:
             own = [card for card in listed if name in criteria_of(card) or not criteria_of(card)]

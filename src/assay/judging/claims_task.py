@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from assay.errors import InputError
+from assay.grouping import grouped
 from assay.judging.client import JudgeAnswer
 from assay.judging.items import JudgedItem
 from assay.judging.questions import (
@@ -76,10 +77,10 @@ def judged_runs(
     version: str | None,
 ) -> list[dict[str, Any]]:
     """The runs with the judge's verdicts on their parts."""
-    by_run: dict[str, list[tuple[AskedPart, bool | None]]] = {}
-    for one, answer in zip(asked, answers, strict=True):
-        verdict = None if answer.verdict is None else bool(answer.verdict.score)
-        by_run.setdefault(one.run, []).append((one, verdict))
+    by_run = grouped(
+        (one.run, (one, None if answer.verdict is None else bool(answer.verdict.score)))
+        for one, answer in zip(asked, answers, strict=True)
+    )
     runs = []
     for item in items:
         tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))

@@ -18,6 +18,7 @@ import msgspec
 
 from assay import exact
 from assay.errors import InputError
+from assay.grouping import grouped
 from assay.judging.client import JudgeAnswer
 from assay.judging.items import JudgedItem
 from assay.judging.questions import LONGEST_REASON, Example, Question, RubricQuestion
@@ -257,9 +258,7 @@ def scored_runs(
         "model": source["name"],
         **{key: source[key] for key in ("version", "prompt_version") if key in source},
     }
-    by_item: dict[str, list[Judged]] = {}
-    for one in judged:
-        by_item.setdefault(one.item, []).append(one)
+    by_item = grouped((one.item, one) for one in judged)
     runs = []
     for item in items:
         if item.run is None:

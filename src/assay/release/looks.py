@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import count
+from assay.grouping import grouped
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
 from assay.release.pair_tally import counted
@@ -102,11 +103,12 @@ def slices_of(
     any spread, has an interval that assumes nothing but the range of scores: two equal drops prove
     nothing.
     """
-    members: dict[str, list[Pair]] = {}
-    for pair in promotion.pairs:
-        for kind in dict.fromkeys(kinds):
-            for name in _names(pair, kind):
-                members.setdefault(slice_name(kind, name), []).append(pair)
+    members = grouped(
+        (slice_name(kind, name), pair)
+        for pair in promotion.pairs
+        for kind in dict.fromkeys(kinds)
+        for name in _names(pair, kind)
+    )
     slices: dict[str, CountedSlice] = {}
     for name, pairs in members.items():
         differences, groups = [pair.ours - pair.theirs for pair in pairs], groups_of(pairs)

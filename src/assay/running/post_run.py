@@ -12,6 +12,7 @@ from typing import Any
 from assay.canon import digest
 from assay.errors import UsageError, count
 from assay.files.atomic import write_file
+from assay.grouping import grouped
 from assay.library.shelf import Shelf
 from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
 from assay.running.compatibility import PreparedSample
@@ -161,11 +162,12 @@ def scorer_warnings(
     """The scorers that gave no result, one sentence each; `errors` are `metadata.scorer_errors` of
     those of `total` runs that have some.
     """
-    counts: dict[str, list[str]] = {}
-    for one in errors:
-        for target, reason in one.items():
-            if not str(reason).startswith(NO_OUTPUTS):  # the run itself says so
-                counts.setdefault(target, []).append(" ".join(str(reason).split())[:200])
+    counts = grouped(
+        (target, " ".join(str(reason).split())[:200])
+        for one in errors
+        for target, reason in one.items()
+        if not str(reason).startswith(NO_OUTPUTS)  # the run itself says so
+    )
     sentences = []
     for target, reasons in counts.items():
         named = [one for one, *_ in scorers if one.target == target]

@@ -13,6 +13,7 @@ from typing import Any
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import normalise
+from assay.grouping import grouped
 from assay.records.evidence import Run, Step
 from assay.records.scorecard import AgentScore, StepScore
 from assay.scoring.profile import ScoringPlan
@@ -65,10 +66,7 @@ def _scores(step: Step, plan: ScoringPlan) -> dict[str, Any]:
 
 def agent_scores(run: Run, plan: ScoringPlan) -> list[AgentScore]:
     """One entry for each agent, by name; steps without an agent don't count."""
-    by_agent: dict[str, list[Step]] = {}
-    for step in run.steps or ():
-        if step.agent is not None:
-            by_agent.setdefault(step.agent, []).append(step)
+    by_agent = grouped((step.agent, step) for step in run.steps or () if step.agent is not None)
     return [_agent(agent, by_agent[agent], plan) for agent in sorted(by_agent)]
 
 
@@ -121,11 +119,12 @@ def _means(steps: Iterable[Step], plan: ScoringPlan) -> dict[str, Any]:
     """The mean norm of each criterion over the agent's steps that have a score for it, and how many
     those are.
     """
-    norms: dict[str, list[int]] = {}
-    for step in steps:
-        for name, entry in _scores(step, plan).items():
-            if entry["norm"] is not None:
-                norms.setdefault(name, []).append(exact.scaled(entry["norm"], exact.NORM_DIGITS))
+    norms = grouped(
+        (name, exact.scaled(entry["norm"], exact.NORM_DIGITS))
+        for step in steps
+        for name, entry in _scores(step, plan).items()
+        if entry["norm"] is not None
+    )
     return {
         name: {
             "norm": exact.shown(

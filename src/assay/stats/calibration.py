@@ -22,6 +22,7 @@ from math import fsum, sqrt
 from typing import Literal, NamedTuple
 
 from assay.errors import count
+from assay.grouping import grouped
 from assay.stats.group_design import Design, design, quantile
 from assay.stats.intervals import Interval
 
@@ -261,10 +262,9 @@ def _stratified(
     verdict is over all rows, joined as independent distances.
     """
     sizes = Counter(judge)
-    labels: dict[float | None, list[float]] = {}
-    for truth, verdict in zip(human, judge, strict=True):
-        if truth is not None:
-            labels.setdefault(verdict, []).append(truth)
+    labels = grouped(
+        (verdict, truth) for truth, verdict in zip(human, judge, strict=True) if truth is not None
+    )
     total = len(judge)
     everyone = [truth for found in labels.values() for truth in found]
     overall = fsum(everyone) / len(everyone)

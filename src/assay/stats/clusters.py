@@ -20,6 +20,7 @@ from itertools import chain, repeat
 from math import fsum, sqrt
 from typing import NamedTuple
 
+from assay.grouping import grouped
 from assay.stats.bounded import Mass
 from assay.stats.estimate import (
     DIGITS,
@@ -157,9 +158,10 @@ def _name(group: Hashable | None, place: int) -> Hashable:
 
 def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups:
     """The size, the sum and the sum of squares of each group, the smallest first."""
-    members: dict[Hashable, list[float]] = {}
-    for place, (value, group) in enumerate(zip(values, groups, strict=True)):
-        members.setdefault(_name(group, place), []).append(value)
+    members = grouped(
+        (_name(group, place), value)
+        for place, (value, group) in enumerate(zip(values, groups, strict=True))
+    )
     return Groups.in_order(
         (len(values), fsum(values), fsum(value * value for value in values), 1)
         for values in members.values()

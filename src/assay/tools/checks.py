@@ -18,6 +18,7 @@ from msgspec import Struct, ValidationError
 
 from assay.canon import canonical
 from assay.errors import InputError
+from assay.grouping import grouped
 from assay.records.tool_entry import CategoricalVeto, GraderIdentity, document
 from assay.records.typed import convert
 from assay.tools.key_owners import hosts_of, owner_verdict, registrable_domain
@@ -160,9 +161,8 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
             " --bad-modules",
             evidence,
         )
-    listed: dict[str, list[tuple[str | None, str]]] = {}
-    for name, why in lists.bad.items():
-        listed.setdefault(_folded(split_version(name)[0]), []).append((split_version(name)[1], why))
+    bad = [(*split_version(name), why) for name, why in lists.bad.items()]
+    listed = grouped((_folded(name), (version, why)) for name, version, why in bad)
     hits = {
         module.name: why + _pin(version, module.version)
         for module in outside

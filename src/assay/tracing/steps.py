@@ -7,6 +7,7 @@ from decimal import Decimal
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from assay.grouping import grouped
 from assay.tracing.content import reported_tokens
 from assay.tracing.failures import failure
 from assay.tracing.spans import Meaning
@@ -149,13 +150,12 @@ def milliseconds(nanoseconds: int) -> int | Decimal:
 
 def traced_steps(trace: Trace) -> list[TracedStep]:
     """The steps of a trace in the order they began, with retries merged."""
-    speakers: dict[str, list[str]] = {}
-    tried: dict[str, list[str]] = {}
-    for key in trace.speakers:
-        speakers.setdefault(trace.within(key) or key, []).append(key)
-    for key, kind in trace.kinds.items():
-        if kind == "agent" or (kind == "model" and not trace.is_nested(key)):
-            tried.setdefault(trace.within(key) or key, []).append(key)
+    speakers = grouped((trace.within(key) or key, key) for key in trace.speakers)
+    tried = grouped(
+        (trace.within(key) or key, key)
+        for key, kind in trace.kinds.items()
+        if kind == "agent" or (kind == "model" and not trace.is_nested(key))
+    )
     steps = {
         key: TracedStep(trace, key, speakers.get(key, []), tried.get(key, []))
         for key in trace.steps

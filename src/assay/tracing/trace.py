@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from assay.grouping import grouped
 from assay.tracing.dialects import meaning
 from assay.tracing.spans import Kind, Meaning, Span
 
@@ -62,11 +63,8 @@ class Trace:
     # --- the tree
 
     def _unique(self, spans: Iterable[Span]) -> dict[str, Span]:
-        by_id: dict[str, list[Span]] = {}
-        for span in spans:
-            by_id.setdefault(span.span_id, []).append(span)
         kept = []
-        for same in by_id.values():
+        for same in grouped((span.span_id, span) for span in spans).values():
             if len(same) > 1:
                 self.dropped["duplicate_span_ids"] += len(same) - 1
             # a good copy must not hide a bad one: only one of them is kept, and it is unknown what
@@ -98,14 +96,8 @@ class Trace:
         return up
 
     def _from_the_top(self) -> list[str]:
-        down: dict[str, list[str]] = {}
-        tops = []
-        for key, parent in self.up.items():
-            if parent is None:
-                tops.append(key)
-            else:
-                down.setdefault(parent, []).append(key)
-        order = list(tops)
+        down = grouped((parent, key) for key, parent in self.up.items())
+        order = list(down.get(None, ()))
         for key in order:
             order += down.get(key, ())
         return order

@@ -15,6 +15,7 @@ import msgspec
 
 from assay.canon import encode
 from assay.errors import AssayError
+from assay.grouping import grouped
 from assay.records.evidence import Run
 from assay.records.grade import ENGINE
 from assay.views.event_schema import EVENT_SCHEMA
@@ -101,9 +102,7 @@ def _story(
     run: Run, grade: Mapping[str, Any] | None, digest: str | None
 ) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
     yield "workflow_start", run.started_at, start_fields(run)
-    calls: dict[str | None, list[dict[str, Any]]] = {}
-    for call in run.tool_calls or ():
-        calls.setdefault(call.step, []).append(plain(call))
+    calls = grouped((call.step, plain(call)) for call in run.tool_calls or ())
     for index, step in enumerate(run.steps or ()):
         shown = {**plain(step), "name": step.name, "status": step.status}
         yield "step_start", None, step_head(shown, index)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from assay.errors import count
+from assay.grouping import grouped
 from assay.views.blocks import Entries, Group, Heading, ListEntry, Paragraph, Part, Section, section
 from assay.views.pieces import absent, code, link, listed, phrase, strong, verdict
 from assay.views.values import Room, ValueView
@@ -33,10 +34,11 @@ def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     if claims is None and passages is None:
         return []
     places = _places(passages or ())
-    cited: dict[str, list[int]] = {}
-    for number, claim in enumerate(claims or (), 1):
-        for name in dict.fromkeys(claim.get("citations") or ()):
-            cited.setdefault(name, []).append(number)
+    cited = grouped(
+        (name, number)
+        for number, claim in enumerate(claims or (), 1)
+        for name in dict.fromkeys(claim.get("citations") or ())
+    )
     room = Room(ROOM)
     chosen = _worst(claims or (), places)[:CLAIMS]
     shown_claims = [

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from assay.errors import count
+from assay.grouping import grouped
 from assay.views.blocks import Block, Column, Table
 from assay.views.pieces import (
     Piece,
@@ -36,7 +37,7 @@ from assay.views.sample_query import (
     SampleQuery,
     change_of,
 )
-from assay.views.samples import SampleCriterion, SampleRow
+from assay.views.samples import SampleRow
 
 MAX_CRITERIA = 6
 """Columns of criteria at a time."""
@@ -116,11 +117,12 @@ def criterion_columns(rows: Iterable[SampleRow]) -> list[CriterionColumn]:
     """The criteria in the order in which they first appear; where there are more than fit, those
     with the most weight and then with the lowest scores come first.
     """
-    found: dict[str, list[SampleCriterion]] = {}
-    for row in rows:
-        for run in row.runs:
-            for one in run.grade.criteria if run.grade else ():
-                found.setdefault(one.name, []).append(one)
+    found = grouped(
+        (one.name, one)
+        for row in rows
+        for run in row.runs
+        for one in (run.grade.criteria if run.grade else ())
+    )
     columns = [
         CriterionColumn(
             name,

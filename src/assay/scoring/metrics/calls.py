@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from assay.errors import InputError
 from assay.exact import Ratio
+from assay.grouping import grouped
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.equality import is_among, key
@@ -184,13 +185,8 @@ def match(
     >>> matching.selection, matching.argument_f1
     (Ratio(num=1, den=2), Ratio(num=2, den=5))
     """
-    wishes: dict[str, list[int]] = {}
-    for index, wish in enumerate(expected):
-        wishes.setdefault(wish.name, []).append(index)
-    made: dict[str, list[int]] = {}
-    for index, call in enumerate(calls):
-        if call.name in wishes:
-            made.setdefault(call.name, []).append(index)
+    wishes = grouped((wish.name, index) for index, wish in enumerate(expected))
+    made = grouped((call.name, index) for index, call in enumerate(calls) if call.name in wishes)
     pairs: list[Pairing] = []
     for name, rows in made.items():
         pairs += _pair_up(calls, expected, rows, wishes[name], rules)
@@ -272,9 +268,7 @@ def _take_equal(
     most what it loses.
     """
     left = []
-    free: dict[Any, list[int]] = {}
-    for row in reversed(rows):
-        free.setdefault(key(calls[row].arguments), []).append(row)
+    free = grouped((key(calls[row].arguments), row) for row in reversed(rows))
     for column in columns:
         wish = expected[column]
         accepted = wish.accepted

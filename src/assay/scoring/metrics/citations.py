@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.grouping import grouped
 from assay.records.evidence import Claim, Retrieved, Run
 from assay.scoring.metrics.measure import Undetermined
 
@@ -59,11 +60,12 @@ def citable_ids(retrieval: Sequence[Retrieved]) -> frozenset[str]:
     ... )
     ['a']
     """
-    texts: dict[str, set[str]] = {}
-    for passage in retrieval:
-        if passage.id.strip() and passage.text is not None and any(map(str.isalnum, passage.text)):
-            texts.setdefault(passage.id, set()).add(passage.text)
-    return frozenset(passage_id for passage_id, listed in texts.items() if len(listed) == 1)
+    texts = grouped(
+        (passage.id, passage.text)
+        for passage in retrieval
+        if passage.id.strip() and passage.text is not None and any(map(str.isalnum, passage.text))
+    )
+    return frozenset(passage_id for passage_id, listed in texts.items() if len(set(listed)) == 1)
 
 
 def is_cited(claim: Claim, citable: frozenset[str]) -> bool:
