@@ -42,7 +42,7 @@ def result(marks: list[int], *, set_: str = "capstone", **changes: Any) -> dict[
     file = graded.exam.files[0]
     exam = Exam(
         (type(file)(exam="x", items=file.items, set=set_, answer_schema=file.answer_schema),),
-        ("x.yaml",),
+        (Document(None, "x.yaml"),),
     )
     made = exam_result(graded._replace(exam=exam), RULES)
     return parse_json(encode({**to_builtins(made), **changes}))

@@ -83,7 +83,9 @@ def exam_of(n: int, **changes: Any) -> Exam:
         )
         for k in range(n)
     ]
-    return Exam((ExamFile(exam="x", items=items, answer_schema=STRICT),), ("x.yaml",))
+    return Exam(
+        (ExamFile(exam="x", items=items, answer_schema=STRICT),), (Document(None, "x.yaml"),)
+    )
 
 
 def graded_of(marks: list[int], **changes: Any) -> MarkedExam:
@@ -100,7 +102,9 @@ def graded_of(marks: list[int], **changes: Any) -> MarkedExam:
         )
         for k in range(len(marks))
     ]
-    exam = Exam((ExamFile(exam="x", items=items, answer_schema=STRICT),), ("x.yaml",))
+    exam = Exam(
+        (ExamFile(exam="x", items=items, answer_schema=STRICT),), (Document(None, "x.yaml"),)
+    )
     return grade_exam(
         exam,
         {
@@ -192,7 +196,7 @@ def test_a_rubric_that_accepts_everything_fails_its_own_test(
 
 @pytest.mark.req("C-003", "C-013", "C-014", "X-80")
 def test_the_example_of_the_chapter_scores_the_sum_of_its_parts() -> None:
-    exam = Exam((ExamFile(exam="seed", items=[SEED_ITEM]),), ("seed.yaml",))
+    exam = Exam((ExamFile(exam="seed", items=[SEED_ITEM]),), (Document(None, "seed.yaml"),))
     graded = grade_exam(
         exam,
         {
@@ -424,7 +428,7 @@ def test_two_files_are_one_exam_with_the_mean_over_all_items() -> None:
             ],
         ),
     )
-    exam = Exam((*one.files, two), ("x.yaml", "y.yaml"))
+    exam = Exam((*one.files, two), (Document(None, "x.yaml"), Document(None, "y.yaml")))
     answers = {item.id: Answer(item.id, RIGHT) for item in one.items}
     answers["z"] = Answer("z", {"correction": "ate"})
     assert grade_exam(exam, answers, MARKING).score == Fraction(36, 40)
@@ -466,7 +470,9 @@ def test_the_order_of_answers_and_items_moves_neither_score_nor_digest(
     graded = graded_of(marks)
     items = list(graded.exam.items)
     random.shuffle(items)
-    other = Exam((ExamFile(exam="x", items=items, answer_schema=STRICT),), ("x.yaml",))
+    other = Exam(
+        (ExamFile(exam="x", items=items, answer_schema=STRICT),), (Document(None, "x.yaml"),)
+    )
     schema = MARKING.rubric.answer_schema
     assert other.digest(schema) == graded.exam.digest(schema)
     by_id = {one.item.id: one.bits for one in graded.marked}
@@ -775,7 +781,7 @@ def test_the_digest_of_an_exam_is_that_of_its_canonical_rows_whatever_the_order(
     ]
     each = {row[0]: digest(row).removeprefix("sha256:")[:32] for row in rows}
     for order in (files, files[::-1]):
-        exam = Exam(order, ("x", "y"))
+        exam = Exam(order, (Document(None, "x"), Document(None, "y")))
         assert exam.item_digests(schema) == each
         assert exam.digest(schema) == digest(["capstone", [["a", each["a"]], ["b", each["b"]]]])
 

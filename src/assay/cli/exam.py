@@ -28,7 +28,7 @@ from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, ShelfError, UsageError
 from assay.exams.ablation import break_step
 from assay.exams.answers import Answers, read_answers
-from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
+from assay.exams.asking import answer_lines, ask_all, command_tutor, http_tutor, read_headers
 from assay.exams.document import CheckedExam, check_result, exam_result, pass_line, read_result
 from assay.exams.exam import Exam, left_out, read_exam
 from assay.exams.lost_marks import lost_marks
@@ -109,11 +109,10 @@ def answers_of(options: Options, exam: Exam, *, only: Collection[str] | None = N
         return read_answers(
             options.answers, (item.id for item in exam.items), keep_going=options.keep_going
         )
-    tutor: Tutor
     if options.command:
-        tutor = CommandTutor(options.command, timeout_s=options.timeout)
+        tutor = command_tutor(options.command, timeout_s=options.timeout)
     else:
-        tutor = HttpTutor(
+        tutor = http_tutor(
             options.url, timeout_s=options.timeout, headers=read_headers(options.header)
         )
     items = [item for item in exam.items if only is None or item.id in only]

@@ -15,7 +15,7 @@ from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.tools.ecma import document_bytes
-from assay.tools.scorer import CommandJudge, EndpointJudge, PromptJudge, score_prompts
+from assay.tools.scorer import PromptJudge, command_judge, endpoint_judge, score_prompts
 
 
 def _score(options: Options) -> int:
@@ -60,12 +60,12 @@ def _lines(options: Options, results: list[dict[str, Any]]) -> Iterator[str]:
 
 def _judge(options: Options) -> PromptJudge:
     if not is_yaml_name(options.judge):
-        return CommandJudge(options.judge, timeout_s=options.timeout)
+        return command_judge(options.judge, timeout_s=options.timeout)
     from assay.judging.config import load_judge
 
     spec = load_judge(read_entry(options.judge, "judge"))
     options.model = options.model or spec.model
-    return EndpointJudge(spec)
+    return endpoint_judge(spec)
 
 
 def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -32,54 +32,43 @@ MAX_REPLY = 16 * 1024 * 1024
 _CHUNK = 64 * 1024
 
 
-class Tutor(Protocol):
-    """Answers prompts, one in each call."""
+Tutor = Callable[[str], Any]
+"""Answers one prompt in each call: with a text, or with an object. Raises NoAnswerError if there is
+no answer.
+"""
 
-    def ask(self, prompt: str) -> Any:
-        """The response, text or object. Raises NoAnswerError if there is none."""
 
-
-class CommandTutor:
+def command_tutor(command: str, *, timeout_s: float) -> Tutor:
     """A tutor that is a command: the prompt on its standard input, the response on its standard
     output.
     """
+    words = split_command(command, "--command", "a response")
 
-    def __init__(self, command: str, *, timeout_s: float) -> None:
-        self.words = split_command(command, "--command", "a response")
-        self.timeout_s = timeout_s
-
-    def ask(self, prompt: str) -> str:
-        """Run the command once for one prompt."""
-        reply = ask_command(self.words, prompt, timeout_s=self.timeout_s, max_reply=MAX_REPLY)
+    def ask(prompt: str) -> str:
+        reply = ask_command(words, prompt, timeout_s=timeout_s, max_reply=MAX_REPLY)
         return reply.decode("utf-8", "replace")
 
+    return ask
 
-class HttpTutor:
+
+def http_tutor(url: str, *, timeout_s: float, headers: dict[str, str]) -> Tutor:
     """A tutor behind an endpoint: POST `{"prompt": ...}`, JSON back; `{"response": ...}` is
     unwrapped, anything else is the response itself.
     """
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UsageError("CLI-001", f"--url {url!r} is not an http or https address.")
+    headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+    opener = staying_opener()
 
-    def __init__(self, url: str, *, timeout_s: float, headers: dict[str, str]) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise UsageError("CLI-001", f"--url {url!r} is not an http or https address.")
-        self.url = url
-        self.timeout_s = timeout_s
-        self.headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-        self._opener = staying_opener()
-
-    def ask(self, prompt: str) -> Any:
-        """Post one prompt."""
-        deadline, late = time.monotonic() + self.timeout_s, f"no answer within {self.timeout_s:g} s"
+    def ask(prompt: str) -> Any:
+        deadline, late = time.monotonic() + timeout_s, f"no answer within {timeout_s:g} s"
         request = urllib.request.Request(  # noqa: S310
-            self.url,
-            data=msgspec.json.encode({"prompt": prompt}),
-            headers=self.headers,
-            method="POST",
+            url, data=msgspec.json.encode({"prompt": prompt}), headers=headers, method="POST"
         )  # http or https only
         reply = bytearray()
         try:
-            with self._opener.open(request, timeout=self.timeout_s) as stream:
+            with opener.open(request, timeout=timeout_s) as stream:
                 while data := stream.read1(_CHUNK):
                     reply += data
                     if len(reply) > MAX_REPLY:
@@ -98,6 +87,8 @@ class HttpTutor:
         except ValueError:
             return reply.decode("utf-8", "replace")
         return tree["response"] if isinstance(tree, dict) and set(tree) == {"response"} else tree
+
+    return ask
 
 
 def read_headers(given: Iterable[str]) -> dict[str, str]:
@@ -123,7 +114,7 @@ def ask_all(
     for item in items:
         started = time.monotonic_ns()
         try:
-            response, error = tutor.ask(item.prompt), ""
+            response, error = tutor(item.prompt), ""
         except NoAnswerError as reason:
             response, error = None, str(reason)
         took = Decimal((time.monotonic_ns() - started) // 1000).scaleb(-3)

@@ -115,8 +115,7 @@ class Exam(NamedTuple):
     """One exam, of one or more files."""
 
     files: tuple[ExamFile, ...]
-    paths: tuple[str, ...]
-    documents: tuple[Document, ...] = ()
+    documents: tuple[Document, ...]
     """The files as they were read, so that a fault finds its line."""
 
     @property
@@ -132,7 +131,7 @@ class Exam(NamedTuple):
     @property
     def rubric(self) -> str | None:
         """The rubric that the files name, or None; a file by its path from the exam's."""
-        return _rubric_from(self.files[0].rubric, self.paths[0] if self.paths else "")
+        return _rubric_from(self.files[0].rubric, self.documents[0].file)
 
     @property
     def pass_score(self) -> Any:
@@ -234,7 +233,6 @@ def exam_of(files: list[tuple[ExamFile, Document]]) -> Exam:
     """One exam of files that were read without a fault."""
     return Exam(
         tuple(file for file, _ in files),
-        tuple(document.file for _, document in files),
         tuple(document for _, document in files),
     )
 
@@ -252,7 +250,7 @@ def make_exam(documents: list[Document]) -> Exam:
         raise NotEnoughEvidence(
             "EXM-004",
             "the exam has no items.",
-            where=", ".join(exam.paths),
+            where=", ".join(document.file for document in exam.documents),
             fix="Add items: an exam without any grades nothing.",
         )
     return exam

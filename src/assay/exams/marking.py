@@ -27,7 +27,6 @@ from assay.exams.rubric import ExamRubric, compile_schema, rules_of
 from assay.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, parsed, shown_text
 from assay.exams.text_rules import Length, TextRule
 from assay.exams.versions import SCORING_SYSTEM
-from assay.files.json_files import show_path
 from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
 
@@ -170,21 +169,14 @@ class Marking:
     def faults(self, exam: Exam) -> Iterator[Fault]:
         """The expectations of an exam that this rubric can't mark, each with its line."""
         is_tutor = self.rubric.is_tutor
-        for index, file in enumerate(exam.files):
+        for file, document in zip(exam.files, exam.documents, strict=True):
             setting = self.setting(file.answer_schema)
             for place, item in enumerate(file.items):
                 if is_tutor and item.wanted and item.gloss_contains:
                     continue  # the keys of the verb exam are checked when its file is read
                 for path, message, fix in item_faults(item, self.rules, setting):
-                    at = ("items", place, *path)
-                    known = exam.documents[index] if exam.documents else None
-                    yield Fault(
-                        f"{item.id}: {message}",
-                        code="EXM-003",
-                        file=exam.paths[index] if exam.paths else "",
-                        line=known.line_of(at) if known is not None else None,
-                        path=show_path(at),
-                        fix=fix,
+                    yield document.fault(
+                        f"{item.id}: {message}", ("items", place, *path), code="EXM-003", fix=fix
                     )
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from collections.abc import Callable
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import time_text
@@ -35,79 +36,68 @@ NOT_STATED = "not stated"
 MAX_REPLY = 1024 * 1024
 
 
-class PromptJudge(Protocol):
+class PromptJudge(NamedTuple):
     """A judge of prompts: one call for each prompt, and no state between calls."""
 
     name: str
+    ask: Callable[[str, str], bytes]
+    """The reply to the instructions and one prompt."""
 
-    def ask(self, instructions: str, prompt: str) -> bytes:
-        """The reply to one prompt."""
 
+def command_judge(command: str, *, timeout_s: float) -> PromptJudge:
+    """A judge that is a command, run once for each prompt in a folder of its own."""
+    words = [
+        os.path.abspath(word) if (os.path.isfile(word) if place else os.sep in word) else word
+        for place, word in enumerate(split_command(command, "the judge", "JSON"))
+    ]  # files by their full paths; the command itself may be a name on PATH
+    name = os.path.basename(words[0])
 
-class CommandJudge:
-    """A judge that is a command."""
-
-    def __init__(self, command: str, *, timeout_s: float) -> None:
-        self.words = split_command(command, "the judge", "JSON")
-        if os.sep in self.words[0]:
-            self.words[0] = os.path.abspath(self.words[0])
-        self.words[1:] = [
-            os.path.abspath(part) if os.path.isfile(part) else part for part in self.words[1:]
-        ]  # it runs in its own folder
-        self.name = os.path.basename(self.words[0])
-        self.timeout_s = timeout_s
-
-    def ask(self, instructions: str, prompt: str) -> bytes:
-        """Run the command once for one prompt."""
-        text = f"{instructions}\n\n{prompt}"
+    def ask(instructions: str, prompt: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
             try:
                 return ask_command(
-                    self.words,
-                    text,
-                    timeout_s=self.timeout_s,
+                    words,
+                    f"{instructions}\n\n{prompt}",
+                    timeout_s=timeout_s,
                     max_reply=MAX_REPLY,
                     folder=folder,
                 )
             except NoAnswerError as error:
                 raise InputError(
                     "PRO-007",
-                    f"the judge '{self.name}' gave no score: {error}.",
+                    f"the judge '{name}' gave no score: {error}.",
                     fix="Give it more time with --timeout, or fix the command.",
                 ) from None
 
+    return PromptJudge(name, ask)
 
-class EndpointJudge:
+
+def endpoint_judge(spec: JudgeSpec) -> PromptJudge:
     """A judge that is a model endpoint, as a judge's description names it. Each prompt is a request
-    that has no history.
+    that has no history. Its client paces and retries; nothing is kept, so that repeats are separate
+    draws.
     """
 
-    def __init__(self, spec: JudgeSpec) -> None:
-        self.spec = spec
-        self.name = spec.judge
-
-    def ask(self, instructions: str, prompt: str) -> bytes:
-        """Ask the endpoint once. Its client paces and retries; nothing is kept, so that repeats are
-        separate draws.
-        """
-        return asyncio.run(self._ask(instructions, prompt)).encode("utf-8", "replace")
-
-    async def _ask(self, instructions: str, prompt: str) -> str:
+    async def reply_to(instructions: str, prompt: str) -> bytes:
         messages = [
             {"role": "system", "content": instructions},
             {"role": "user", "content": prompt},
         ]
-        async with Client(self.spec, Journal()) as client:
+        async with Client(spec, Journal()) as client:
             try:
                 reply, _ = await client.reply("prompt", SCORING_PROTOCOL, messages, None)
             except Errored as error:
                 raise InputError(
-                    "PRO-007", f"the judge {self.name} did not answer: {error}."
+                    "PRO-007", f"the judge {spec.judge} did not answer: {error}."
                 ) from None
         if reply.text is None:
             why = f": {reply.refusal}" if reply.refusal else ""
-            raise InputError("PRO-007", f"the judge {self.name} gave no text{why}.")
-        return unfenced(reply.text)
+            raise InputError("PRO-007", f"the judge {spec.judge} gave no text{why}.")
+        return unfenced(reply.text).encode("utf-8", "replace")
+
+    return PromptJudge(
+        spec.judge, lambda instructions, prompt: asyncio.run(reply_to(instructions, prompt))
+    )
 
 
 def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
