@@ -45,7 +45,7 @@ class PromptJudge(NamedTuple):
 
 
 def command_judge(command: str, *, timeout_s: float) -> PromptJudge:
-    """A judge that is a command, run once for each prompt in a folder of its own."""
+    """A judge that is a command, run once for each prompt in an empty folder."""
     words = [
         os.path.abspath(word) if (os.path.isfile(word) if place else os.sep in word) else word
         for place, word in enumerate(split_command(command, "the judge", "JSON"))
