@@ -369,6 +369,23 @@ def test_a_candidate_that_reads_other_columns_is_not_compared(
             assert gate(load(f"new{number}"), load("old"))
 
 
+def test_a_candidate_without_the_status_of_its_rows_is_not_compared(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": n, "score": 1, "status": "success"} for n in range(N)]
+    (here / "old.json").write_text(json.dumps(rows))
+    for row in rows[:10]:
+        row["status"] = "timeout"
+    (here / "failed.json").write_text(json.dumps(rows))
+    for row in rows:
+        del row["status"]
+    (here / "new.json").write_text(json.dumps(rows))
+    assert assay(["gate", "failed.json", "--baseline", "old.json"]) == ExitCode.FAILED
+    capsys.readouterr()
+    assert assay(["gate", "new.json", "--baseline", "old.json"]) == ExitCode.MALFORMED
+    assert "'status' in the baseline, and missing in new.json" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stored", [None, 5, [1], {"score:a": 5, "error": None, "passed": {}}])
 def test_a_malformed_map_in_a_stored_record_is_no_map(stored: Any) -> None:
     tree = {"profile": "imported-table", "version": 1, "made_from": "a table"}

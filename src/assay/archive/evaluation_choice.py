@@ -132,8 +132,9 @@ def one_made_profile(
 
 
 def _refuse_other_columns(candidate: ToolProfile, baseline: ToolProfile) -> None:
-    """Refuse a candidate whose scores or verdicts come from other columns than the baseline's, and
-    one that reads no failures from a column in which the baseline's rows report them.
+    """Refuse a candidate whose scores or verdicts come from other columns than the baseline's, one
+    that reads no failures from a column in which the baseline's rows report them, and one without
+    a status: an error column may be missing where nothing failed.
     """
     columns = {key: column_of(text).name for key, text in candidate.columns.items()}
     for key, text in baseline.columns.items():
@@ -141,7 +142,9 @@ def _refuse_other_columns(candidate: ToolProfile, baseline: ToolProfile) -> None
         is_value = key in ("passed", "status") or key.startswith(SCORE)
         if not before or not (is_value or key == "error" or key.startswith(ERROR)):
             continue
-        if now is None:
+        if now is None and key == "status":
+            where = "missing"
+        elif now is None:
             other = next((other for other, column in columns.items() if column == before), None)
             where = "" if is_value or other is None else f"read as {other}"
         elif not now:
