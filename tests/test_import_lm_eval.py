@@ -270,9 +270,13 @@ def test_a_mean_over_other_documents_or_other_prompts_never_promotes(assay, tmp_
 
 
 def test_a_candidate_brings_no_metric_or_filter_with_other_options(assay, tmp_path) -> None:
-    def configured(name, metric, pattern):
+    def configured(name, metric, pattern, **more):
         filters = [{"name": "none", "filter": [{"function": "regex", "regex_pattern": pattern}]}]
-        config = {"metric_list": [{"aggregation": "mean", **metric}], "filter_list": filters}
+        config = {
+            "metric_list": [{"aggregation": "mean", **metric}],
+            "filter_list": filters,
+            **more,
+        }
         tree = lasting(name)
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps({**tree, "configs": dict.fromkeys(tree["results"], config)}))
@@ -286,7 +290,10 @@ def test_a_candidate_brings_no_metric_or_filter_with_other_options(assay, tmp_pa
     for name, metric, pattern in (("eased", eased, "^(.*)$"), ("loose", plain, ".*")):
         ended = assay("gate", configured(name, metric, pattern), "--baseline", old)
         assert ended.code == 1
-        assert "lost the check metrics and filters of t0" in ended.out
+        assert "lost the check definition of t0" in ended.out
+    for more in ({"process_results": "def score(doc, results): return 1"}, {"test_split": "easy"}):
+        other = configured("other", plain, "^(.*)$", **more)
+        assert assay("gate", other, "--baseline", old).code == 1
 
 
 def test_samples_of_other_shots_or_another_task_version_are_another_version(tmp_path) -> None:

@@ -16,6 +16,11 @@ from assay.importers.spool import json_line
 from assay.importers.tally import ImportTally
 
 _AGGREGATED = ("aggregation", "higher_is_better")
+_DEFINITION = (
+    *("filter_list", "process_results", "output_type", "dataset_name", "test_split"),
+    *("doc_to_target", "doc_to_choice"),
+)
+"""What a task's configuration says of its samples and of what is right."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """What Python prints of a function's place in memory."""
 
@@ -70,8 +75,8 @@ class Results(NamedTuple):
         )
 
     def checks(self, task: str) -> dict[str, int]:
-        """What a comparison requires: the metrics of the task and its filters, with the same
-        options. Others may be easier to please.
+        """What a comparison requires: the same definition of the task, as far as it decides what is
+        right, with the metrics and filters and their options. Another may be easier to please.
         """
         config = self.configs.get(task)
         if not isinstance(config, dict):
@@ -80,8 +85,9 @@ class Results(NamedTuple):
             {key: value for key, value in one.items() if key not in _AGGREGATED}
             for one in objects(config.get("metric_list"))
         ]
-        stated = _ADDRESS.sub("", json_line([metrics, config.get("filter_list")]).decode())
-        return {f"metrics and filters of {task[:100]} with the options {digest(stated)[7:19]}": 0}
+        defined = [metrics, *(config.get(key) for key in _DEFINITION)]
+        stated = _ADDRESS.sub("", json_line(defined).decode())
+        return {f"definition of {task[:100]} with the options {digest(stated)[7:19]}": 0}
 
     def version(self, task: str) -> str:
         """The version of a task, which older files have as a number."""
