@@ -59,6 +59,8 @@ def test_names_of_columns_suggest_what_they_are(tmp_path: Path) -> None:
 
 
 def test_a_guess_takes_nothing_that_is_open_and_no_verdict_by_chance() -> None:
+    camel = guess(["sampleId", "modelOutput", "isCorrect", "answerRelevancy"]).mapping
+    assert list(camel) == ["id", "answer", "passed", "score:answer_relevancy"]
     found = guess(["answer", "output", "score"])
     assert "answer" not in found.mapping
     assert found.open == ("answer may be 'answer' or 'output'",)
@@ -141,6 +143,7 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
         "id,passed,success",
         "id,pass,correct",
         "id,passed,is_correct",
+        "id,passed,isCorrect",
     ):  # a second column of better scores
         table(path, f"{columns}\ns{',1' * columns.count(',')}\n")
         assert assay(["grade", "results.csv"]) == ExitCode.MISUSE

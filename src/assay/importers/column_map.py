@@ -262,7 +262,7 @@ def suggested(rows: Sequence[Mapping[str, object]]) -> list[str]:
         if word in _VERDICTS:
             return [*(part for part in parts if part != f"{ERROR}{name}={name}"), f"passed={name}"]
     for name, word in words.items():
-        plain = _plain(name)
+        plain = plain_name(name)
         if not plain or _NO_SCORE.search(plain) or may_be_less(plain):
             continue
         if re.fullmatch(r"\d{1,3}(\.\d+)?", word):
@@ -301,7 +301,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
     >>> guess(["answer", "output", "correct"]).open
     ("answer may be 'answer' or 'output'",)
     """
-    plain = {column: _plain(column) for column in columns}
+    plain = {column: plain_name(column) for column in columns}
     if _OWN & set(plain):
         return GuessedMap({}, ())
     mapping: dict[str, str] = {}
@@ -349,10 +349,6 @@ def is_kind_of_error(column: str) -> bool:
 def is_ending(column: str) -> bool:
     """Whether a column reports a failure only by a word for one, such as `finish_reason`."""
     return bool(_ENDING.fullmatch(plain_name(column)))
-
-
-def _plain(column: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
 
 
 def _open(key: str, columns: Iterable[str]) -> str:
