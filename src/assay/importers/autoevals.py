@@ -36,8 +36,7 @@ Scored = tuple[Any, ...]
 
 
 def _fits(head: Head) -> bool:
-    keys = {key.removeprefix("[].") for key in head.keys}
-    top = {key for key in keys if not set(".[") & set(key)}
+    top = {key for key in head.row_keys if not set(".[") & set(key)}
     more = top - _KEYS
     return top >= _ALWAYS and (not more or ("output" in top and not _results_in(more)))
 

@@ -99,9 +99,13 @@ class Head:
         listed = table_columns(self.data, self.path)
         if listed:
             return frozenset(listed)
+        return frozenset(key for key in self.row_keys if "." not in key and "[]" not in key)
+
+    @property
+    def row_keys(self) -> frozenset[str]:
+        """The keys of the document, or of the objects of which it is a list."""
         start = "[]." if self.text.startswith("[") else ""
-        inner = (key.removeprefix(start) for key in self.keys if key.startswith(start))
-        return frozenset(key for key in inner if "." not in key and "[]" not in key)
+        return frozenset(key.removeprefix(start) for key in self.keys if key.startswith(start))
 
     def has(self, *keys: str) -> bool:
         """Whether the JSON has all of these keys."""

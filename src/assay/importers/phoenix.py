@@ -71,15 +71,9 @@ def _kind(columns: frozenset[str]) -> str | None:
 
 def _fits(head: Head) -> bool:
     # the keys of JSON are cut at dots; these columns have dots in their names
-    columns = _columns(head)
+    columns = head.columns | head.row_keys
     printed = {"context", "kind"} <= columns and "span_kind" not in columns  # by OpenTelemetry
     return not printed and _kind(columns) is not None
-
-
-def _columns(head: Head) -> frozenset[str]:
-    start = "[]." if head.text.startswith("[") else ""
-    dotted = {key.removeprefix(start) for key in head.keys if key.startswith(start)}
-    return head.columns | dotted
 
 
 class _Annotations:
@@ -161,7 +155,7 @@ def _word(label: Any) -> str:
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     kinds = kinds_of(
         paths,
-        lambda head: _kind(_columns(head)),
+        lambda head: _kind(head.columns | head.row_keys),
         "has neither runs of an experiment, spans nor annotations as Phoenix exports them.",
     )
     for path, kind in kinds.items():
