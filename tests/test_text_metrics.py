@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.exact import Ratio
+from assay.exams.normal import MATCHES
 from assay.files.json_files import Document
 from assay.formulas import normalise
 from assay.records.reading import read_run
 from assay.scoring.metrics.comparing import (
     STEPS,
+    as_words,
     has_substring,
     has_word,
     is_exact,
@@ -108,6 +110,17 @@ def test_a_word_is_not_a_part_of_a_word() -> None:
     assert has_word("I am happy.", "happy")
     assert has_word("a (b) c", "(b)")
     assert not has_word("été2", "été")
+
+
+@each("found", [as_words("8 kg").search, lambda text: MATCHES["word"](text, "8 kg")])
+def test_a_wanted_number_is_not_found_inside_another(found: Any) -> None:
+    """Found by a shop's bot that gave the weight of another product."""
+    for text in ("It weighs 1.8 kg.", "0,8 kg", "-8 kg", "−8 kg", "18 kg"):
+        assert not found(text), text
+    for text in ("It weighs 8 kg.", "8 kg", "(8 kg)", "7-8 kg", "about 8 kg, or less", "No. 8 kg"):
+        assert found(text), text
+    assert not has_word("8.5 or 8,000", "8")
+    assert has_word("first 7, then 8.", "8")
 
 
 @each("compare", [has_substring, has_word])

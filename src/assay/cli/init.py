@@ -223,7 +223,7 @@ profile:
       role: correctness
       layer: 1
       formula: ratio
-      measure: contains_expected      # as whole words, whatever their case
+      measure: contains_expected      # as whole words and numbers, in any case
       measure_params: {{steps: [nfc, casefold, collapse_whitespace], match: word}}
     - id: efficiency
       label: Latency

@@ -9,13 +9,12 @@ Spanish it gives what `str.casefold` gives.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import normalize
 
 from assay.registry import near_miss
+from assay.scoring.metrics.comparing import as_words
 
 
 class NormalStep(NamedTuple):
@@ -94,13 +93,7 @@ class Normaliser:
 
 
 def _word(text: str, entry: str) -> bool:
-    return entry in text and _as_word(entry).search(text) is not None
-
-
-@lru_cache(maxsize=1024)
-def _as_word(entry: str) -> re.Pattern[str]:
-    # no repetition in it: it reads any text once
-    return re.compile(rf"(?<!\w){re.escape(entry)}(?!\w)")
+    return entry in text and as_words(entry).search(text) is not None
 
 
 MATCHES: dict[str, Callable[[str, str], bool]] = {

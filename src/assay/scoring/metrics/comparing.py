@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from assay.errors import InputError
 from assay.registry import near_miss
@@ -74,14 +75,26 @@ def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> b
 
 
 def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the actual text contains the expected one with no letter or digit directly before or
-    after it.
+    """Whether the actual text contains the expected one as whole words.
 
     >>> has_word("He went home", "we"), has_word("He went home", "went home")
     (False, True)
     """
-    wanted = wanted_text(expected, steps)
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normalised(actual, steps)) is not None
+    return as_words(wanted_text(expected, steps)).search(normalised(actual, steps)) is not None
+
+
+@lru_cache(maxsize=1024)
+def as_words(wanted: str) -> re.Pattern[str]:
+    """What finds the text with no letter or digit directly before or after it. A number at its edge
+    is a whole number, with its sign: 8 is not in 1.8, in 8,000 or in -8.
+
+    >>> [bool(as_words("8").search(text)) for text in ("8, or 9", "1.8", "8,000", "-8", "7-8")]
+    [True, False, False, False, True]
+    """
+    before = r"(?<!\d[.,])(?<!(?<!\w)[-−])" if wanted[:1].isdigit() else ""
+    after = r"(?![.,]\d)" if wanted[-1:].isdigit() else ""
+    # no repetition in it: it reads any text once
+    return re.compile(rf"(?<!\w){before}{re.escape(wanted)}{after}(?!\w)")
 
 
 def wanted_text(expected: str, steps: Sequence[str]) -> str:
