@@ -77,6 +77,14 @@ def test_one_failure_among_passes_exits_1(assay: Any, tmp_path: Path) -> None:
     assert "2 graded: 1 passed, 1 failed" in done.out
 
 
+def test_the_lines_of_a_long_result_show_its_failures(assay: Any, tmp_path: Path) -> None:
+    made = [{**(POOR if n == 70 else GOOD), "run_id": f"r-{n}"} for n in range(80)]
+    (tmp_path / "cards.jsonl").write_text(lines(*made))
+    shown = assay("grade", "cards.jsonl").out
+    assert (shown.count("  passed  "), shown.count("FAILED  r-70")) == (10, 1)
+    assert "... and 69 more; -o grades.jsonl writes them all." in shown
+
+
 def test_a_failed_gate_exits_1_whatever_the_score(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text(text({**GOOD, "hard_gates": {"clean": False}}))
     done = assay("grade", "card.json")

@@ -770,4 +770,4 @@ def test_a_decision_without_a_candidate_says_what_to_write(two: Any, tmp_path: P
     assert two("gate", "latest").code == 1
     (tmp_path / "assay.yaml").unlink()
     assert "`assay gate latest --baseline prod`" in two("gate", "--baseline", "prod").err
-    assert "`assay gate cand --baseline 'latest~1'`" in two("gate", "cand").err
+    assert "`assay gate cand --baseline prod`" in two("gate", "cand").err

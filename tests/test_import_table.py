@@ -248,7 +248,7 @@ def test_a_word_for_a_failure_makes_its_row_missing_evidence(
 
 def test_a_column_that_may_be_the_verdict_is_named_with_its_mapping(tmp_path: Path) -> None:
     path = table(tmp_path / "results.csv", "id,my_score,ok\na,0.9,yes\nb,0.4,no\n")
-    note = "rows with 'no' in 'ok' count as errors, without scores; if it is the verdict, map it:"
+    note = "rows with a word for a failure in 'ok' count as errors, without scores; if it is the verdict, map it:"
     for text, noted in ((None, True), ("passed=ok", False), ("error:ok=ok", False)):
         wanted = Wanted(mapping=None if text is None else parse_map([text]))
         _, tally = imported("table", path, wanted=wanted)

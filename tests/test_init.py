@@ -159,8 +159,12 @@ def test_init_then_run_grades_a_function_of_ones_own(tmp_path: Path, assay: Any)
         for n in range(3)
     ]
     (tmp_path / "samples.jsonl").write_text("\n".join(rows))
-    ran = assay("run")
+    ran = assay("run", "--name", "v1")
     assert (ran.code, "3 of 3 runs passed" in ran.out) == (0, True), ran.out + ran.err
+    assert assay("gate", "v1").code == 4, "nothing is stored"
+    assert "assay baseline set production v1  #" in ran.out
+    assert assay("baseline", "set", "production", "v1").code == 0
+    assert assay("gate", "v1").out.startswith("NOT ENOUGH EVIDENCE: 3 paired"), "no --baseline"
 
 
 def test_init_takes_the_samples_that_are_there(tmp_path: Path, assay: Any) -> None:

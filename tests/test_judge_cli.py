@@ -555,7 +555,8 @@ def test_the_model_that_answered_is_recorded_and_another_than_asked_is_warned_of
                 ]["answered_by"]
                 == "m-1"
             )
-            said = "m-9: m-9 was asked, and m-1 answered 2 of 2 times: these verdicts may not gate."
+            said = "m-9: m-9 was asked, and m-1 answered 2 of 2 times: these verdicts may not"
+            said += " gate. If that is its full name, ask for `model: m-1`."
             assert (document["warnings"] == [said], f"warning: {said}" in done.err) == (
                 warned,
                 warned,

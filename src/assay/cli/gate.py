@@ -138,7 +138,7 @@ def _example(options: Options) -> str:
     if options.files:
         from assay.cli.references import suggested_baseline
 
-        found = suggested_baseline(options) or next(iter(names(options.baselines)), None)
+        found = next(iter(names(options.baselines)), None) or suggested_baseline(options)
         if found is not None:
             return f"Run `{command('gate', *options.files, '--baseline', found, options=options)}`."
         return (

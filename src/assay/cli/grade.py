@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SMALL = 256 * 1024
 SHOWN = 50
-"""Lines of results that a terminal gets; the rest go to files."""
+"""Lines of failures that a terminal gets; the rest go to files."""
 _line = msgspec.json.Decoder(GradeLine).decode
 
 
@@ -316,7 +316,7 @@ def _print_lines(data: bytes) -> None:
 
 def _print_totals(totals: Totals, options: Options) -> None:
     counts = totals.counts()
-    more = totals.graded - SHOWN
+    more = totals.graded - totals.shown.total()
     if more > 0:
         sys.stdout.write(f"... and {more:,} more; -o grades.jsonl writes them all.\n")
     sys.stdout.write(f"\n{totals_text(counts)}\n{versions_text(counts)}\n")

@@ -42,7 +42,7 @@ def release_step(options: Options, *runs: str, passed: bool) -> tuple[str, str] 
     known = names(baselines_folder())
     configured = None if options.config is None else options.config.spec.baseline
     name = known[0] if len(known) == 1 else "production"
-    if (configured or name) not in known and (configured or known):
+    if (configured or name) not in known and (known or configured not in (None, name)):
         return None  # it may be in a ledger or nowhere yet, or any of several may be meant
     if known:
         against = () if configured else ("--baseline", name)

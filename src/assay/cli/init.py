@@ -233,15 +233,15 @@ profile:
       params: {{slo_good: 8000, slo_bad: 30000}}
       measure: latency
 
+baseline: production         # what `assay gate` compares with, once you have stored it:
+                             # `assay baseline set production latest`
 # limits: {{timeout_s: 60, retries: 1, concurrency: 8}}
-# baseline: production       # what `assay gate` compares with; to store it, run
-#                            # `assay baseline set production latest`
 """
 _RESULTS = "baseline: production         # what `assay gate FILE` compares with\n"
 _TOOLS = """\
 # The tools of an MCP server: {why}.
 commands:
-  tools check: {{mcp: {command}}}    # add `min_score: 80` to fail on tools that are hard to read
+  tools check: {{mcp: {command}, min_score: 80}}    # of 100, for each tool
   tools grade: {{mcp: {command}}}
 """
 _BRIDGE = '''"""How Assay calls {function}(): the inputs of a sample come in, the outputs go out.

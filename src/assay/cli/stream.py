@@ -197,14 +197,14 @@ def grade_stream(
     bar: PassBar | None = None,
 ) -> Totals:
     """Grade every document of the files, or take what was `found` already. `spool` takes what
-    standard output will show.
+    standard output will show: of the documents that pass a fifth of `spool_limit`.
     """
     formats = (spool_format, *(output.exporter for output in outputs))
     worker = StreamWorker(choice, encoders(formats))
     rules = worker.grader.rules
     totals = Totals(rules.policy, rules.grading_system, bar=bar)
     seen: set[bytes] = set()
-    spooled = 0
+    shown = totals.shown
     spool_joint = b"" if spool_format == "text" else _joint(spool_format)
     with ExitStack() as stack:
         streams = []
@@ -238,11 +238,12 @@ def grade_stream(
                 totals.worst_failed = structs.replace(piece, outputs=())
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
-            if spool_limit is None or spooled < spool_limit:
+            share = 5 if piece.passed else 1  # failures are what to look at
+            if spool_limit is None or shown[piece.passed] < spool_limit // share:
                 if not first and spool_joint:
                     spool.write(spool_joint)
                 spool.write(piece.outputs[0])
-                spooled += 1
+                shown[piece.passed] += 1
             for (_, form, sink), data in zip(streams, piece.outputs[1:], strict=True):
                 if not first:
                     sink.write(form.joint())

@@ -59,6 +59,8 @@ class Totals:
         self.passed = 0
         self.worst_failed: GradedPiece | None = None
         self.letters: Counter[str] = Counter()
+        self.shown: Counter[bool] = Counter()
+        """How many that passed, and that failed, standard output shows."""
         self.fault_count = 0
         self.faults: list[Fault] = []
 

@@ -35,7 +35,7 @@ _SCALE = re.compile(r"(.*):(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)", re.DOTALL)
 _NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id", "sample_id", "case_id", "test_id", "example_id", "item_id", "question_id"),
     "answer": (
-        *("answer", "output", "response", "prediction", "completion", "actual_output"),
+        *("answer", "output", "response", "reply", "prediction", "completion", "actual_output"),
         *("model_output", "model_answer", "generated_answer"),
     ),
     "expected": (

@@ -331,8 +331,8 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]
         guessed_error = key.startswith(ERROR) and key not in given and "passed" not in mapping
         if guessed_error and plain_name(name).endswith(YES):
             tally.note(
-                f"rows with 'no' in {name!r} count as errors, without scores; if it is the verdict,"
-                f" map it: passed={name}"
+                f"rows with a word for a failure in {name!r} count as errors, without scores; if it"
+                f" is the verdict, map it: passed={name}"
             )
     if not mapping.keys() & {"id", "input"}:
         tally.note(

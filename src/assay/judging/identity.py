@@ -136,6 +136,6 @@ def warnings_of(
     for name in others_answered(spec.model, answered):
         warnings.append(
             f"{spec.model} was asked, and {name} answered {answered[name]:,} of {total:,} times:"
-            " these verdicts may not gate."
+            f" these verdicts may not gate. If that is its full name, ask for `model: {name}`."
         )
     return [f"{spec.judge}: {sentence}" for sentence in warnings]

@@ -65,10 +65,11 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
             )
         else:
             rise = (floor(-(difference.low + rules.margin) * 100) + 1) / 100
-            changes.append(
-                f"With this many samples and this spread, the scores must rise by {rise:.2f} points"
-                " on average."
-            )
+            if rise < -difference.value:  # more may not be possible, and shrinks the spread
+                changes.append(
+                    f"With this many samples and this spread, the scores must rise by {rise:.2f}"
+                    " points on average."
+                )
     if paired < rules.min_pairs:
         changes.append(
             f"Add {count(rules.min_pairs - paired, 'paired sample')} to reach the minimum of"
