@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise as successive
-from math import fsum, isfinite, sqrt
+from math import fsum, sqrt
 from typing import Any, Literal
 
 from assay.cli.frame import Options, arg
@@ -171,12 +171,7 @@ def _classification(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str
 
 def _means(items: Sequence[tuple[Any, ...]]) -> list[float]:
     rated = ([float(rating) for rating in item if rating is not None] for item in items)
-    return [_mean(found) for found in rated if found]
-
-
-def _mean(values: Sequence[float]) -> float:
-    total = sum(values)
-    return total / len(values) if isfinite(total) else fsum(value / len(values) for value in values)
+    return [sum(found) / len(found) for found in rated if found]
 
 
 def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
@@ -185,22 +180,13 @@ def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
     """
     means = _means(items)
     n = len(means)
-    largest = max(map(abs, means), default=0.0)
-    scale = largest if largest > 1e100 else 1.0  # squares of such numbers have none
-    reduced = [mean / scale for mean in means]
-    middle = fsum(reduced) / n if n else None
+    middle = fsum(means) / n if n else None
     spread = (
-        sqrt(fsum((mean - middle) ** 2 for mean in reduced) / (n - 1))
+        sqrt(fsum((mean - middle) ** 2 for mean in means) / (n - 1))
         if middle is not None and n > 1
         else 0.0
     )
-    found = student(middle, spread, n)
-    value, low, high = (None if end is None else end * scale for end in found[:3])
-    if low is not None and high is not None and not (isfinite(low) and isfinite(high)):
-        return found._replace(
-            value=value, low=None, high=None, reason="its bounds are out of range"
-        )
-    return found._replace(value=value, low=low, high=high)
+    return student(middle, spread, n)
 
 
 def _item_bootstrap(items: Sequence[tuple[Any, ...]], seed: int) -> Interval:

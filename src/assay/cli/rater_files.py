@@ -15,13 +15,13 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from math import isfinite
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import Unread, open_input, stream_documents
+from assay.judging.labels import LARGEST
 from assay.records.reading import read_record
 from assay.registry import near_miss
 from assay.stats.pairwise import JudgedPair
@@ -230,15 +230,11 @@ def _number(columns: dict[str, list[Rating]], *, all_or_none: bool) -> None:
 
 def _finite(number: int | Decimal) -> int | float:
     """A number as the arithmetic takes it: a whole number as it is, since ids may be long; anything
-    else as a float.
+    else as a float. Squares of larger ones would overflow.
     """
-    try:
-        found = float(number)
-    except OverflowError:
-        found = float("inf")
-    if not isfinite(found):
-        raise ValueError("the number is beyond the range of numbers (about 1.8e308).")
-    return number if isinstance(number, int) else found
+    if abs(number) > LARGEST:
+        raise ValueError(f"the number is beyond {LARGEST:g}.")
+    return number if isinstance(number, int) else float(number)
 
 
 def _name_texts(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
-from math import frexp, fsum, isqrt, ldexp, sqrt
+from math import fsum, isqrt, sqrt
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -147,17 +147,16 @@ def _ranked(values: Sequence[Number]) -> _Ranks:
 
 
 def _standard(ranked: _Ranks) -> list[float] | None:
-    """The distinct values, moved and scaled so that the items have mean 0 and mean square 1,
-    without overflow; None if they are too close to tell apart.
+    """The distinct values, moved and scaled so that the items have mean 0 and mean square 1; None
+    if they are too close to tell apart.
     """
     n = sum(ranked.counts)
-    shift = frexp(max(abs(float(value)) for value in ranked.values))[1]
-    scaled = [ldexp(float(value), -shift) for value in ranked.values]
-    mean = fsum(times * value for times, value in zip(ranked.counts, scaled, strict=True)) / n
-    widest = max(abs(value - mean) for value in scaled)
+    values = [float(value) for value in ranked.values]
+    mean = fsum(times * value for times, value in zip(ranked.counts, values, strict=True)) / n
+    widest = max(abs(value - mean) for value in values)
     if not widest:
         return None
-    relative = [(value - mean) / widest for value in scaled]
+    relative = [(value - mean) / widest for value in values]
     spread = sqrt(
         fsum(times * value * value for times, value in zip(ranked.counts, relative, strict=True))
         / n
