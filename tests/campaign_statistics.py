@@ -27,7 +27,7 @@ from assay.stats.intervals import Interval, wilson
 from assay.stats.means import estimate_mean
 from assay.stats.power import power_of_rates, samples_for_mean
 from assay.stats.rates import mcnemar, paired_rate_difference, rate_difference
-from assay.stats.sequential import MeanSequence
+from assay.stats.sequential import anytime_mean
 from paired import compare_paired
 
 
@@ -444,13 +444,12 @@ def anytime(repeats: int, *, looks: int = 20, step: int = 50) -> list[Cell]:
             "student-t at each look": [0, 0],
         }
         for _ in range(repeats):
-            sequence, seen = MeanSequence(kind.range), []
+            seen: list[float] = []
             wrong = dict.fromkeys(sides, "")
             for _ in range(looks):
-                new = kind.draw(draw, step).tolist()
-                seen += new
+                seen += kind.draw(draw, step).tolist()
                 found = {
-                    "betting sequence": sequence.update(new),
+                    "betting sequence": anytime_mean(seen, kind.range),
                     "student-t at each look": estimate_mean(seen).interval,
                 }
                 for method, interval in found.items():

@@ -14,7 +14,7 @@ import campaign_statistics as campaign
 from assay.errors import UsageError
 from assay.stats.comparison import claims
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
-from assay.stats.sequential import _SHARES, MeanSequence, _capital
+from assay.stats.sequential import _SHARES, _capital, anytime_mean
 from examples import repeats, share
 
 
@@ -29,39 +29,20 @@ def test_the_capital_has_no_gain_in_expectation_where_the_supposed_mean_is_true(
     assert 0 < min(_SHARES) < max(_SHARES) < 1
 
 
-@given(st.lists(st.lists(st.floats(-100, 100), min_size=1, max_size=20), min_size=1, max_size=5))
-@settings(max_examples=share(40))
-def test_a_look_never_gives_back_what_an_earlier_one_excluded(looks: list[list[float]]) -> None:
-    sequence = MeanSequence(DIFFERENCES)
-    low, high = -100.0, 100.0
-    for values in looks:
-        found = sequence.update(values)
-        if found.low is None or found.high is None:
-            assert found.reason
-            continue
-        assert found.low >= low - 1e-9
-        assert found.high <= high + 1e-9
-        low, high = found.low, found.high
-    assert sequence.looks == len(looks)
-    assert sequence.n == sum(map(len, looks))
-
-
 @given(st.integers(0, 1000))
 @settings(max_examples=share(20))
-def test_the_order_between_two_looks_is_nothing(seed: int) -> None:
+def test_the_order_of_the_values_is_nothing(seed: int) -> None:
     draw = random.Random(seed)
     values = [round(draw.gauss(5, 20), 1) for _ in range(80)]
     shuffled = draw.sample(values, len(values))
-    assert MeanSequence(Range(-200, 200)).update(values) == MeanSequence(Range(-200, 200)).update(
-        shuffled
-    )
+    assert anytime_mean(values, Range(-200, 200)) == anytime_mean(shuffled, Range(-200, 200))
 
 
 def test_a_mirrored_sequence_has_mirrored_ends() -> None:
     values = [round(random.Random(1).gauss(5, 20), 1) for _ in range(200)]
     found, other = (
-        MeanSequence(DIFFERENCES).update(values),
-        MeanSequence(DIFFERENCES).update([-value for value in values]),
+        anytime_mean(values, DIFFERENCES),
+        anytime_mean([-value for value in values], DIFFERENCES),
     )
     assert (found.low, found.high) == (
         pytest.approx(-other.high, abs=1e-6),
@@ -69,21 +50,22 @@ def test_a_mirrored_sequence_has_mirrored_ends() -> None:
     )
 
 
-def test_one_value_says_nothing_and_the_next_looks_go_on() -> None:
-    sequence = MeanSequence(SCORES)
-    assert sequence.update([]).reason == "no samples"
-    assert sequence.update([50.0]).reason == "one sample has no spread to estimate from"
-    assert sequence.update([60.0]).low is not None
+def test_one_value_says_nothing() -> None:
+    assert anytime_mean([], SCORES).reason == "no samples"
+    one = anytime_mean([50.0], SCORES)
+    assert (one.value, one.reason) == (50.0, "one sample has no spread to estimate from")
+    assert anytime_mean([50.0, 60.0], SCORES).low is not None
 
 
 def test_a_run_may_stop_early_when_the_difference_is_clear() -> None:
     draw = np.random.default_rng(3)
-    sequence = MeanSequence(DIFFERENCES)
-    while sequence.looks < 40:
-        found = sequence.update(draw.normal(8, 10, 25).round(1).tolist())
+    seen: list[float] = []
+    for _ in range(40):
+        seen += draw.normal(8, 10, 25).round(1).tolist()
+        found = anytime_mean(seen, DIFFERENCES)
         if claims(found, 1.0).superior:
             break
-    assert sequence.looks < 20
+    assert len(seen) < 20 * 25
     assert claims(found, 1.0).non_inferior
 
 
@@ -91,13 +73,13 @@ def test_the_sequence_is_less_than_twice_as_wide_as_students_interval() -> None:
     draw = np.random.default_rng(4)
     for sd, n in ((10, 2000), (30, 1000)):
         values = draw.normal(0, sd, n).round(1).clip(-100, 100)
-        found = MeanSequence(DIFFERENCES).update(values.tolist())
+        found = anytime_mean(values.tolist(), DIFFERENCES)
         assert found.high - found.low < 2 * 2 * 1.96 * values.std() / n**0.5
 
 
 def test_a_look_takes_time_by_the_values_seen() -> None:
     values = np.random.default_rng(5).normal(0, 10, repeats(1000, 4000)).clip(-100, 100).tolist()
-    found = MeanSequence(DIFFERENCES).update(values)
+    found = anytime_mean(values, DIFFERENCES)
     assert found.low is not None
     assert found.high is not None
     assert found.low < 0 < found.high
@@ -105,7 +87,7 @@ def test_a_look_takes_time_by_the_values_seen() -> None:
 
 def test_arguments_that_make_no_sense_are_refused() -> None:
     with pytest.raises(UsageError, match="is 101"):
-        MeanSequence(SCORES).update([101.0])
+        anytime_mean([101.0], SCORES)
 
 
 @pytest.mark.req("W-075")

@@ -28,7 +28,7 @@ from assay.stats.comparison import claims, holm
 from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_mean
-from assay.stats.sequential import MeanSequence
+from assay.stats.sequential import anytime_counted_mean, anytime_mean
 
 KINDS = ("tag", "group", "family")
 
@@ -49,7 +49,7 @@ def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int)
     assert tally is not None
     assert not tally.compared.scores.shares_groups
     values = tally.compared.scores.values
-    interval = MeanSequence(DIFFERENCES, level=rules.level).update_counts(values)
+    interval = anytime_counted_mean(values, DIFFERENCES, level=rules.level)
     return _with_interval(promotion, rules, interval, looks)
 
 
@@ -89,7 +89,7 @@ def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
         for name, value in zip(names, values, strict=True):
             totals[name] = totals.get(name, 0.0) + value / sizes[name]
         values = [min(100.0, max(-100.0, total)) for total in totals.values()]
-    return MeanSequence(DIFFERENCES, level=level).update(values)
+    return anytime_mean(values, DIFFERENCES, level=level)
 
 
 def slices_of(

@@ -28,7 +28,7 @@ from assay.stats.power import (
     samples_for_mean,
     samples_if_all_equal,
 )
-from assay.stats.sequential import MeanSequence
+from assay.stats.sequential import anytime_mean
 
 PLAN_SCHEMA = "assay.plan/1"
 MOST = 200_000
@@ -138,7 +138,7 @@ def _for_looks(rules: ReleaseRules, *, effect: float, power: float, sd: float) -
     def reached(n: int) -> bool:
         mean = effect - normal_quantile(power) * sd / sqrt(n)
         values = [max(-100.0, mean - sd), min(100.0, mean + sd)] * (n // 2)
-        low = MeanSequence(DIFFERENCES, level=rules.level).update(values).low
+        low = anytime_mean(values, DIFFERENCES, level=rules.level).low
         return low is not None and low > -rules.margin
 
     high = 32

@@ -24,44 +24,21 @@ MAX_SAMPLES = 10_000_000
 
 
 def power_of_mean(
-    n: int,
-    *,
-    effect: float,
-    sd: float,
-    margin: float = 0.0,
-    level: float = 0.95,
-    equivalence: bool = False,
-    paired: bool = True,
-    design_effect: float = 1.0,
+    n: int, *, effect: float, sd: float, margin: float = 0.0, level: float = 0.95
 ) -> float:
-    """The chance that n pairs show the effect; from 0 to 1.
-
-    `sd` is that of the differences; unpaired, of the scores, with n on each side. With
-    `equivalence` both ends must be within the margin. `design_effect` says how many samples in
-    groups are worth one independent sample. Fewer than two pairs show nothing.
+    """The chance that n pairs show the effect; from 0 to 1. `sd` is that of the differences. Fewer
+    than two pairs show nothing.
 
     >>> round(power_of_mean(34, effect=5.0, sd=10.0), 3)
     0.808
     """
     if n < 2:
         return 0.0
-    df = float(n - 1 if paired else 2 * n - 2)
-    error = sd * sqrt(design_effect * (1 if paired else 2) / n)
-    return power_given(
-        error, df, effect=effect, margin=margin, level=level, equivalence=equivalence
-    )
+    return power_given(sd / sqrt(n), n - 1.0, effect=effect, margin=margin, level=level)
 
 
 def samples_for_mean(
-    *,
-    effect: float,
-    sd: float,
-    margin: float = 0.0,
-    power: float = 0.8,
-    level: float = 0.95,
-    equivalence: bool = False,
-    paired: bool = True,
-    design_effect: float = 1.0,
+    *, effect: float, sd: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95
 ) -> int | None:
     """How many pairs show the effect with that power; None if no number does, because the effect
     does not exceed the margin.
@@ -73,36 +50,17 @@ def samples_for_mean(
     >>> samples_for_mean(effect=-2.0, sd=10.0, margin=1.0) is None
     True
     """
-    if effect + margin <= 0 or (equivalence and effect >= margin):
+    if effect + margin <= 0:
         return None
 
     def reached(n: int) -> bool:
-        return (
-            power_of_mean(
-                n,
-                effect=effect,
-                sd=sd,
-                margin=margin,
-                level=level,
-                equivalence=equivalence,
-                paired=paired,
-                design_effect=design_effect,
-            )
-            >= power
-        )
+        return power_of_mean(n, effect=effect, sd=sd, margin=margin, level=level) >= power
 
     return smallest(reached, start=2, most=MAX_SAMPLES)
 
 
 def detectable_mean(
-    n: int,
-    *,
-    sd: float,
-    margin: float = 0.0,
-    power: float = 0.8,
-    level: float = 0.95,
-    paired: bool = True,
-    design_effect: float = 1.0,
+    n: int, *, sd: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95
 ) -> float | None:
     """The smallest true difference that n pairs show with that power; with a margin it may be below
     0. None for fewer than two pairs.
@@ -112,13 +70,7 @@ def detectable_mean(
     """
     if n < 2:
         return None
-    df = float(n - 1 if paired else 2 * n - 2)
-    return (
-        detectable_given(
-            sd * sqrt(design_effect * (1 if paired else 2) / n), df, power=power, level=level
-        )
-        - margin
-    )
+    return detectable_given(sd / sqrt(n), n - 1.0, power=power, level=level) - margin
 
 
 def power_given(
@@ -128,18 +80,11 @@ def power_given(
     effect: float,
     margin: float = 0.0,
     level: float = 0.95,
-    equivalence: bool = False,
 ) -> float:
     """Like `power_of_mean`, from a standard error and its degrees of freedom."""
     t = t_quantile(0.5 + level / 2, df)
     above = (effect + margin) / standard_error
-    below = (margin - effect) / standard_error
-
-    def shown(spread: float) -> float:
-        low = _phi(above - t * spread)
-        return max(0.0, low - _phi(t * spread - below)) if equivalence else low
-
-    return min(1.0, _expected(shown, df))
+    return min(1.0, _expected(lambda spread: _phi(above - t * spread), df))
 
 
 def detectable_given(
