@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 
 _GLOBALS = ("globalThis", "global", "window", "self")
-_ASKING = ("require", "getBuiltinModule")
-_NATIVE = ("_linkedBinding", "dlopen", "process.binding")
+_NATIVE = ("_linkedBinding", "dlopen", "mainModule", "process.binding")
 """Doors of Node to code without a module's name; `binding` alone is an ordinary word."""
 _LOADERS = frozenset(("module", "vm", "worker_threads"))
 """Modules of Node that run a text or get any other module."""
@@ -74,7 +73,9 @@ def _by_key(node: Node) -> Iterator[Module]:
     if name is None or above is None:
         return
     owner = above.child_by_field_name("object")
-    if name in _ASKING:
+    if name == "getBuiltinModule" or (
+        name == "require" and (owner is None or text(owner) in _GLOBALS or "odule" in text(owner))
+    ):  # other objects have methods of the name `require`
         yield _requested(node, above)
     elif name in _NATIVE or f"{text(owner)}.{name}" in _NATIVE:
         yield _computed(above, "require", node)
