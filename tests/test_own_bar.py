@@ -1042,6 +1042,17 @@ def test_samples_with_different_gates_do_not_hide_a_failed_one_without_pairs() -
     )
 
 
+def test_the_order_of_unpaired_samples_changes_nothing() -> None:
+    ours = [{**row, "sample_id": f"x-{n}", "hard_gates": {}} for n, row in enumerate(BASELINE)]
+    rejected, again = (
+        decide_sides(made(rows, "candidate"), baseline_side(), RULES, GRADER, terms=terms)
+        for terms in [Terms(allow_unpaired=True)]
+        for rows in (ours, ours[::-1])
+    )
+    assert rejected.outcome == "reject"
+    assert rejected.tree() == again.tree()
+
+
 def test_a_lower_pass_threshold_is_lost_without_pairs_too() -> None:
     easier, strict = (
         [card(index, norm=0.95, pass_threshold=least) for index in range(N)] for least in (10, 80)

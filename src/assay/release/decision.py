@@ -185,7 +185,7 @@ def unpaired_decision(
     """A decision on sets that share no samples, if the user asked for that. Nothing is compared
     sample by sample, so floors are compared by their rate.
     """
-    rows = list(candidate.rows.values()), list(baseline.rows.values())
+    rows = _in_order(candidate), _in_order(baseline)
     strata = {row.stratum for row in rows[1]}
     like = {row.sample: closest(row.stratum, strata) for row in rows[0]}
     check_strata((row.sample, row.stratum, like[row.sample]) for row in rows[0])
@@ -257,6 +257,10 @@ def unpaired_decision(
         mismatches=[mismatch.sentence() for mismatch in mismatches(candidate, baseline)],
         **more,
     )
+
+
+def _in_order(side: Side) -> list[Row]:
+    return [side.rows[name] for name in sorted(side.rows)]
 
 
 def _certain(
