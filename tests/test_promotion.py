@@ -262,6 +262,17 @@ def test_a_sample_that_the_baseline_drops_is_not_diluted_by_those_it_never_had(
         assert (found.outcome, found.rules[0].holds) == ("hold", True)
 
 
+@pytest.mark.req("W-075")
+def test_a_gate_that_the_candidate_lost_stays_lost_where_the_baseline_drops_the_sample() -> None:
+    rules = RULES._replace(margin=50.0, gate_failure_increase=Ratio(1, 10), severe_increase=9)
+    candidate = cards(BASE)
+    del candidate[0]["hard_gates"]["looks_right"]
+    for baseline in (cards(BASE), cards(BASE)[1:]):
+        found = decide(candidate, baseline, rules=rules)
+        assert found.outcome == "reject"
+        assert "the candidate lost the gate looks_right in s-0000" in found.reason
+
+
 def test_a_gate_without_a_verdict_is_a_failure() -> None:
     made = cards(BASE)
     made[7]["hard_gates"]["looks_right"] = None

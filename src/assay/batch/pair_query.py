@@ -176,7 +176,7 @@ class PairQuery(BatchRunQuery):
                     f" WHEN lost_o > 0 THEN o_h{index} ELSE o_g{index} END AS g{index}_o"
                 ),
                 f"CASE WHEN has_t THEN t_g{index} ELSE 0 END AS g{index}_t",
-                f"CASE WHEN has_o AND has_t AND {lacks[index]} THEN 1 ELSE 0 END AS l{index}",
+                f"CASE WHEN has_o AND {lacks[index]} THEN 1 ELSE 0 END AS l{index}",
                 (
                     f"CASE WHEN NOT has_o THEN t_h{index} WHEN {self._required[index]} THEN 1"
                     f" ELSE o_h{index} END AS h{index}"

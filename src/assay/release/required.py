@@ -82,16 +82,21 @@ def held_alike(
     row: Row, required: Mapping[Stratum, Required], *, like: Stratum | None = None
 ) -> Row:
     """A sample of either side that cannot be paired, held to the gates and floors of samples that
-    are scored like it, or as `like`; what it lacks counts as failed.
+    are scored like it, or as `like`; what it lacks counts as failed. Among pairs it lost the gate:
+    otherwise a baseline that drops the sample would leave it to the rate that a policy allows.
     """
-    stratum = like or row.stratum
-    gone = [
-        Lost("criterion", f"criterion {name}")
-        for name in stratum.criteria
-        if name not in row.stratum.criteria
-    ]
-    found = _strict(row, required[stratum].gates, required[stratum].floors)
-    return found._replace(lost=tuple(gone)) if gone else found
+    needed = required[like or row.stratum]
+    gone = (
+        [Lost("gate", f"gate {name}") for name in needed.gates - row.gates]
+        if like is None
+        else [
+            Lost("criterion", f"criterion {name}")
+            for name in like.criteria
+            if name not in row.stratum.criteria
+        ]
+    )
+    found = _strict(row, needed.gates, needed.floors)
+    return found._replace(lost=tuple(sorted(gone))) if gone else found
 
 
 def _strict(row: Row, gates: frozenset[str], floors: Mapping[str, int]) -> Row:
