@@ -1042,6 +1042,19 @@ def test_samples_with_different_gates_do_not_hide_a_failed_one_without_pairs() -
     )
 
 
+def test_the_order_of_samples_that_lack_scores_changes_nothing() -> None:
+    rows = copy.deepcopy(BASELINE)
+    for row, place in zip(rows, (1, 0), strict=False):
+        row["criteria"][place] |= {"raw_score": None, "missing": "nobody scored it"}
+    candidate = made(BASELINE, "candidate")
+    held, again = (
+        decide_sides(candidate, made(one, "baseline"), RULES, GRADER, terms=Terms())
+        for one in (rows, rows[::-1])
+    )
+    assert "no score for answer in 1 of 32, style in 1 of 32" in held.reason
+    assert held.tree() == again.tree()
+
+
 def test_the_order_of_unpaired_samples_changes_nothing() -> None:
     ours = [{**row, "sample_id": f"x-{n}", "hard_gates": {}} for n, row in enumerate(BASELINE)]
     rejected, again = (

@@ -109,7 +109,7 @@ def unscored_baseline(
     """
     unscored = {
         name: lacks
-        for name, lacks in unscored.items()
+        for name, lacks in sorted(unscored.items())
         if lacks.runs
         and (ours := candidate.summary.criteria.get(name)) is not None
         and ours.missing < ours.n
