@@ -57,6 +57,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check src tests bench ci docs/*.py docs/generators
 	@$(BIN)/ruff format --check src tests bench ci docs/*.py docs/generators
 	@$(BIN)/lint-imports
+	@$(BIN)/codespell docs src mkdocs.yml *.md
 	@$(BIN)/python ci/sizes.py
 
 types: $(VENV)/.dev
@@ -87,7 +88,7 @@ test-peers: $(VENV)/.dev $(PEERS)/.installed
 campaign: $(VENV)/.dev
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto -m campaign
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share)|postgres import .*on_sqlite|peer_files import)' tests/test_*.py)
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_pages_browser.py tests/test_pages_more_browser.py tests/test_label_browser.py tests/campaign_jobs.py tests/campaign_pages.py
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_browser_pages.py tests/test_browser_pages_more.py tests/test_browser_label.py tests/campaign_jobs.py tests/campaign_pages.py
 	@$(BIN)/python -m pytest tests/campaign_judge_model.py
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/campaign_spark.py tests/campaign_spark_engine.py tests/campaign_spark_equality.py
 	@$(BIN)/python tests/campaign_calibration.py

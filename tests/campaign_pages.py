@@ -14,8 +14,8 @@ from playwright.sync_api import expect
 from browsing import Site, Window, browser, draw_all, violations
 from documents import run
 from serving import Process
-from test_pages_browser import server, site
-from test_pages_more_browser import Shop, shop, stocked
+from test_browser_pages import server, site
+from test_browser_pages_more import Shop, shop, stocked
 
 __all__ = ["browser", "server", "shop", "site", "stocked"]
 

@@ -155,6 +155,8 @@ def _nobody_waits_for_the_disk() -> Iterator[None]:
     """What tests write need not outlive a power cut."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
+        assert databases._PRAGMAS[0] == "synchronous = FULL"
+        patch.setattr(databases, "_PRAGMAS", ("synchronous = OFF", *databases._PRAGMAS[1:]))
         yield
 
 

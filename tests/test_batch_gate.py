@@ -329,7 +329,11 @@ def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: 
 @pytest.mark.parametrize(
     ("what", "why"),
     [
-        ("scores", "runs of the baseline have no score for safety in 1 of 40"),
+        pytest.param(
+            "scores",
+            "runs of the baseline have no score for safety in 1 of 40",
+            marks=pytest.mark.campaign,
+        ),
         ("scores in groups", "runs of the baseline have no score for safety in 1 of 40"),
         ("many scores", "30 samples lack a run or score on one side, for example s00"),
     ],

@@ -31,16 +31,26 @@ has its own tests, and one needs dbt.
 RUN = [page for page in blocks.pages() if "```" in (ROOT / page).read_text("utf-8")]
 COSTLY = {
     "docs/how-to/batch.md",
+    "docs/how-to/batch-tools-and-exams.md",
+    "docs/how-to/calibrate-a-judge.md",
+    "docs/how-to/evaluations.md",
+    "docs/how-to/gate-in-ci.md",
+    "docs/how-to/grade-tool-schemas.md",
+    "docs/how-to/install.md",
     "docs/how-to/judge.md",
+    "docs/how-to/label.md",
     "docs/how-to/opentelemetry.md",
+    "docs/how-to/run-langgraph-and-agent-framework.md",
     "docs/how-to/serve.md",
+    "docs/how-to/view.md",
     "docs/how-to/write-a-plugin.md",
     "docs/tutorials/agent.md",
     "docs/tutorials/code-repair.md",
     "docs/tutorials/mcp-server.md",
+    "docs/tutorials/rag.md",
 }
-"""Pages that take seconds and show what tests of their subject prove: run `docs/blocks.py` on them
-when they change.
+"""Pages that take a second or more and show what tests of their subject prove: run `docs/blocks.py`
+on them when they change.
 """
 
 

@@ -214,7 +214,7 @@ def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay
 
 @pytest.mark.parametrize(
     "name",
-    # README.md and the tutorial show the commands of `rag`, and test_blocks.py runs them
+    # README.md shows the commands of `rag`, and test_blocks.py runs them
     [pytest.param(name, marks=[pytest.mark.campaign] * (name == "rag")) for name in EXAMPLES],
 )
 def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(

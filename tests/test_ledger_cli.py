@@ -21,7 +21,7 @@ from assay.store.drafts import Link, draft, graded_drafts
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, POLICY, run, scorecard
 from examples import CAMPAIGN
-from postgres import ledger_url, postgres_url
+from postgres import ledger_url, on_sqlite, postgres_url
 
 __all__ = ["ledger_url", "postgres_url"]
 
@@ -33,6 +33,7 @@ def write(path: Path, *documents: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("W-072", "W-076")
+@on_sqlite
 def test_what_was_graded_with_store_can_be_verified_and_replayed(
     assay: Any, tmp_path: Path, ledger_url: str
 ) -> None:

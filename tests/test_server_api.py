@@ -116,6 +116,7 @@ def test_lines_are_stored_as_they_come_and_a_line_at_fault_is_named(
     assert {fault["line"] for fault in bad.json()["faults"]} == {2, 4}
 
 
+@on_sqlite
 def test_lists_are_filtered_and_paged_without_a_gap_or_a_repeat(api: Api) -> None:
     api.post("/runs", runs(7, tags=["nightly"]))
     api.post("/runs", runs(3, family="rag", start=20, status="failed"))
@@ -242,6 +243,7 @@ def test_an_exam_is_graded_by_the_same_evaluator_as_the_command_and_every_result
     assert len(api.get("/exams").json()["items"]) == 2
 
 
+@on_sqlite
 def test_a_job_grades_again_and_says_what_it_supersedes(api: Api, tmp_path: Path) -> None:
     api.post("/runs", runs(3))
     for kind in ("rescore", "regrade"):

@@ -77,6 +77,7 @@ def end_of(evidence: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.req("W-085")
 @each("family", FAMILIES)
+@on_sqlite
 def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_published_shape(
     api: Api, family: str
 ) -> None:
@@ -223,6 +224,7 @@ def test_a_call_that_names_no_known_step_is_in_the_last_event_of_the_workflow() 
     assert [one["name"] for one in events["workflow_end"]["tool_calls"]] == ["call-1", "call-2"]
 
 
+@on_sqlite
 def test_a_client_that_names_the_last_event_it_saw_gets_the_rest(api: Api) -> None:
     digest = api.post("/runs", run()).json()["digest"]
     whole = frames(api.get(f"/runs/{digest}/events").text)
@@ -308,6 +310,7 @@ def test_the_id_of_a_run_in_progress_may_hold_a_slash(api: Api) -> None:
     )
 
 
+@on_sqlite
 def test_a_workflow_that_fails_tells_its_watchers_so_and_is_kept(api: Api) -> None:
     assert api.post("/runs/live", head_of(run())).status_code == 201
     assert (

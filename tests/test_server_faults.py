@@ -50,7 +50,7 @@ from assay.store.verify import verify
 from campaign_kills import campaign
 from documents import run
 from examples import CAMPAIGN, repeats
-from postgres import ledger_url
+from postgres import ledger_url, on_sqlite
 from serving import API, Configured, Process, description, frames, runs, serving, until
 from test_contract import SOONER, doubling
 from test_server_events import Watcher, end_of, head_of
@@ -130,6 +130,7 @@ def finished(server: Process, job: str) -> Any:
 # --- killed
 
 
+@on_sqlite
 def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_loses_nothing_and_doubles_nothing(
     ledger_url: str,
     tmp_path: Path,

@@ -85,16 +85,6 @@ def test_versions_in_folders_are_listed_in_each_version(tmp_path: Path) -> None:
     assert not (tmp_path / "images" / "versions.html").exists()
 
 
-def test_no_word_is_misspelled() -> None:
-    checked = subprocess.run(
-        [sys.executable, "-m", "codespell_lib", "docs", "src", "mkdocs.yml", *ROOT.glob("*.md")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-
-
 @pytest.mark.campaign
 @pytest.mark.browser
 def test_the_search_works_from_a_folder(site: Path, browser: Window) -> None:

@@ -88,7 +88,7 @@ def test_every_page_of_a_record_is_accessible_and_fits_a_phone(shop: Shop) -> No
         check_accessible(page)
 
 
-@pytest.mark.campaign  # those of the overview do in test_pages_browser.py
+@pytest.mark.campaign  # those of the overview do in test_browser_pages.py
 def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(
     shop: Shop,
 ) -> None:
@@ -101,6 +101,7 @@ def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the
     assert shots[0] != shots[1]
 
 
+@pytest.mark.campaign  # its pages are in test_pages_more.py, and one is decided and read below
 def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_back_button(
     shop: Shop,
 ) -> None:
@@ -184,6 +185,7 @@ def test_an_exam_is_read_by_its_bars_which_a_link_makes_raw_and_its_patterns(sho
     expect(page.get_by_role("heading", level=1)).to_have_text("capstone 1")
 
 
+@pytest.mark.campaign  # the pages are in test_pages_tools.py
 @pytest.mark.parametrize("width", JOBS)
 def test_the_least_legible_tool_is_found_by_mouse_and_by_keyboard(shop: Shop, width: int) -> None:
     page = shop.open("/schemas", width=width)

@@ -193,6 +193,7 @@ def test_dark_and_light_differ_also_within_the_charts(site: Site) -> None:
     assert shots["light"][1] != shots["dark"][1]
 
 
+@pytest.mark.campaign  # filters, keys and steps back are in the job below and in the last test here
 def test_the_filter_is_in_the_address_and_the_back_button_takes_it_back(site: Site) -> None:
     page = site.open("/runs")
     rows = page.locator("table.runs tbody tr")
@@ -334,6 +335,7 @@ def test_a_page_can_be_used_by_keyboard_alone(site: Site) -> None:
     expect(page).to_have_url(re.compile("grade=F"))
 
 
+@pytest.mark.campaign  # charts are drawn below, and the replay is in the job without JavaScript
 def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) -> None:
     page = site.open("/runs?grade=F")
     page.locator("table.runs tbody a").first.click()
@@ -368,6 +370,7 @@ def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) ->
     expect(page).to_have_url(re.compile(r"/charts/grades/sha256:[0-9a-f]+/contributions\.png$"))
 
 
+@pytest.mark.campaign  # the links are in test_sample_page.py, and the keys in the jobs here
 def test_samples_are_read_one_after_the_other_by_keyboard_and_mouse(site: Site) -> None:
     documents = [
         run(
@@ -406,6 +409,7 @@ def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
     assert page.locator("table.runs tbody tr").count() == 1
 
 
+@pytest.mark.campaign  # without JavaScript above; the slips are in test_pages.py
 def test_a_rubric_is_tried_in_the_page_and_a_slip_is_shown_with_its_line(site: Site) -> None:
     page = site.open("/library", expected=("422",))
     page.get_by_role("region", name="Rubrics").get_by_role("link", name="rag@2").click()
