@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from assay.archive import replay_gates
 from assay.errors import InputError
 from assay.library import shelf
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
-from assay.tools import checks, key_owners
+from assay.tools import checks
 from examples import CAMPAIGN
 from judges import Run, here
 from postgres import ledger_url, on_sqlite, postgres_url
@@ -683,7 +684,7 @@ def test_a_difference_that_only_this_machine_makes_is_none_of_the_gate(
     def absent(host: str, *, only_icann: bool = False) -> str | None:
         raise InputError("FMC-006", "the list of public suffixes is not installed.")
 
-    for module in (checks, key_owners):
+    for module in (checks, replay_gates):
         monkeypatch.setattr(module, "registrable_domain", absent)
     again = play(here, "l.db")
     assert (again.code, "FMC-006" in again.err, again.out) == (3, True, "")

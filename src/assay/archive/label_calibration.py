@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct, to_builtins
@@ -25,11 +25,9 @@ from assay.errors import NotEnoughEvidence, UsageError, count
 from assay.judging.labels import Label, drawn_sentence, own_labels
 from assay.records.evidence import Source
 from assay.registry import near_miss
+from assay.store.ledger import Ledger
 from assay.views.label_use import compare_commands
 from assay.views.labels import LabelResults, changed_sentence, rater_names, typed_sentence
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
 
 
 class LabelledRows(NamedTuple):

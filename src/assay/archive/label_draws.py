@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -19,10 +19,8 @@ from assay.archive.evaluations import StoredEvaluation, stored_items
 from assay.canon import digest
 from assay.grouping import grouped
 from assay.records.label import Draw, LabelDraw, LabelItem
+from assay.store.ledger import Ledger
 from assay.views.samples import sample_evidence
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
 
 FORGOTTEN, NO_ANSWER, UNGRADED = "forgotten", "no answer", "not graded"
 NO_JUDGE, AGREE = "no judge's score", "judge and rules agree"

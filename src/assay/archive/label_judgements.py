@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.archive.evaluations import read_evaluation
 from assay.errors import InputError
 from assay.judging.identity import definition_name
 from assay.judging.labels import Label
+from assay.records.label import LabelledEvaluation, LabelSet
+from assay.store.ledger import Ledger
 from assay.views.label_use import compare_commands
-
-if TYPE_CHECKING:
-    from assay.records.label import LabelledEvaluation, LabelSet
-    from assay.store.ledger import Ledger
 
 _FLIPPED = {"a": "b", "b": "a"}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -19,6 +19,7 @@ from assay.canon import digest
 from assay.errors import NotEnoughEvidence, ShelfError, UsageError
 from assay.judging.identity import rubric_name
 from assay.judging.pairwise_task import DEFINITION
+from assay.library.shelf import Shelf
 from assay.records.label import (
     DRAWS,
     Draw,
@@ -32,11 +33,8 @@ from assay.records.label import (
 )
 from assay.registry import near_miss
 from assay.store.drafts import Draft, Item, draft
+from assay.store.ledger import Ledger
 from assay.views.labels import StoredSet
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
-    from assay.store.ledger import Ledger
 
 MOST_ITEMS = 2000
 DEFAULT_ITEMS = 50

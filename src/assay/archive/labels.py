@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
 from assay.records.label import HumanLabel, Rater
 from assay.store.drafts import Draft, Item, Link, draft
+from assay.store.ledger import Ledger
 from assay.views.labels import StoredLabel as StoredLabel
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
 
 CORRECTABLE = timedelta(minutes=10)
 """How long after their first label of an item a rater can correct it."""

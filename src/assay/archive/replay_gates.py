@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
@@ -29,16 +29,19 @@ from assay.exams.gate import UNCHECKED, decide
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
+from assay.library.shelf import Shelf
 from assay.records.exam import EXAM_GATE
 from assay.records.tool_entry import NamespaceIndex
 from assay.records.tool_gate import SCHEMA_GATE
 from assay.records.typed import convert
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
-    from assay.store.drafts import Item
-    from assay.store.ledger import Ledger
-    from assay.tools.gate import GateEvidence
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
+from assay.tools import gate
+from assay.tools.checks import ModuleLists, read_module_lists
+from assay.tools.gate import GateEvidence, SchemaSource
+from assay.tools.key_owners import registrable_domain
+from assay.tools.policy import SchemaRules
+from assay.tools.reading.files import MODULES, schema_of
 
 Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
 
@@ -183,9 +186,6 @@ def _follows(
 def _schema_gate(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
 ) -> dict[str, Any]:
-    from assay.tools import gate
-    from assay.tools.policy import SchemaRules
-
     evidence = _Evidence(ledger, item, project)
     named = _part(stored, "evidence", evidence)
     held = _held(evidence, named)
@@ -203,9 +203,6 @@ def _schema_gate(
 
 
 def _held(evidence: _Evidence, named: Mapping[str, Any]) -> GateEvidence:
-    from assay.tools.checks import ModuleLists, read_module_lists
-    from assay.tools.gate import GateEvidence, SchemaSource
-
     indexes = {}
     for name, digest in _part(named, "indexes", evidence).items():
         tree = evidence.tree(digest, f"the index of {name}", "index")
@@ -239,9 +236,6 @@ def _need_readers(held: GateEvidence) -> None:
     """Check that the schema readers are installed. Without them, a difference would be due to this
     machine, not to the gate.
     """
-    from assay.tools.key_owners import registrable_domain
-    from assay.tools.reading.files import MODULES, schema_of
-
     registrable_domain("example.org")
     if any(one.file.lower().endswith(MODULES) for one in held.sources.values()):
         schema_of("providers/a/a.mjs", b"export const main = { namespace: 'a', tools: {} }")

@@ -5,36 +5,32 @@ labelling itself is a page: see `server/pages/label`.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.archive.evaluations import need_evaluation
+from assay.archive.label_results import results_of
+from assay.archive.label_sets import SetRequest, list_sets, make_set, need_set, set_draft
+from assay.archive.labels import labels_of_set
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, Options, arg, flag, repeated
 from assay.cli.ledger import ledger_options, open_for
 from assay.errors import UsageError, count, printable
 from assay.records.label import DRAWS
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
-    from assay.views.labels import LabelResults
+from assay.store.ledger import Ledger
+from assay.views.blocks import Section
+from assay.views.labels import LabelResults, results_view, sets_table
 
 SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
 
 
 def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
     """The set that a person names, and the results of its labels."""
-    from assay.archive.label_results import results_of
-    from assay.archive.label_sets import need_set
-    from assay.archive.labels import labels_of_set
-
     stored = need_set(ledger, name, project=project)
     return results_of(stored, labels_of_set(ledger, stored.digest, project=project))
 
 
 def _new(options: Options) -> int:
-    from assay.archive.evaluations import need_evaluation
-    from assay.archive.label_sets import SetRequest, make_set, set_draft
-
     if options.question and not options.pairs:
         raise UsageError(
             "CLI-001",
@@ -133,11 +129,6 @@ def summary(results: LabelResults, *, labels: bool = False) -> dict[str, Any]:
 
 
 def _list(options: Options) -> int:
-    from assay.archive.label_results import results_of
-    from assay.archive.label_sets import list_sets
-    from assay.archive.labels import labels_of_set
-    from assay.views.labels import sets_table
-
     with open_for(options.db, read_only=True) as ledger:
         found = [
             results_of(one, labels_of_set(ledger, one.digest, project=options.project))
@@ -160,9 +151,6 @@ def _show(options: Options) -> int:
 
 
 def _show_results(options: Options, results: LabelResults) -> None:
-    from assay.views.blocks import Section
-    from assay.views.labels import results_view
-
     hidden = "not listed without --labels."
     for part in results_view(results, seen=None if options.labels else (), why_hidden=hidden):
         if isinstance(part, Section):

@@ -6,26 +6,28 @@ from __future__ import annotations
 
 import getpass
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.archive.evaluations import need_evaluation
+from assay.archive.label_calibration import labelled_rows, unjudged_rows
+from assay.archive.label_results import CHOICE, people_say
+from assay.archive.label_saving import override_label, run_named, saving
+from assay.archive.labels import labels_of_run
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
+from assay.cli.judge_calibrate import read_judgements
 from assay.cli.label import SET, results_named
 from assay.cli.ledger import open_for
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, count, printable
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
-    from assay.views.labels import LabelResults
+from assay.records.label import Rater
+from assay.store.ledger import Ledger
+from assay.views.labels import LabelResults
 
 _UNJUDGED = ("JDG-009", "JDG-010", "STO-008")
 """Without verdicts that can be compared with the labels, people's work can still be exported."""
 
 
 def _export(options: Options) -> int:
-    from assay.archive.label_calibration import labelled_rows, unjudged_rows
-    from assay.cli.judge_calibrate import read_judgements
-
     if not opt.outputs(options):
         raise UsageError("CLI-001", "no file to write to.", fix="Give -o labels.jsonl")
     with open_for(options.db, read_only=True) as ledger:
@@ -70,8 +72,6 @@ def _export(options: Options) -> int:
 
 def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str, Any]]:
     """The pairs of a set with people's choices, as `judge pairwise` and `judge audit` read them."""
-    from assay.archive.label_results import CHOICE, people_say
-
     made = results.stored.set
     if made.other is None:
         raise UsageError("CLI-001", f"the set {made.name} has no pairs.", fix="Leave --pairs out.")
@@ -105,11 +105,6 @@ def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str
 
 
 def _override(options: Options) -> int:
-    from assay.archive.evaluations import need_evaluation
-    from assay.archive.label_saving import override_label, run_named, saving
-    from assay.archive.labels import labels_of_run
-    from assay.records.label import Rater
-
     name = options.rater
     if not name:
         with suppress(OSError, KeyError):

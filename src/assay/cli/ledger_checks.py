@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.archive.evaluation_checks import replay_evaluation, verify_ledger
+from assay.archive.evaluations import find_evaluation
+from assay.archive.grades import grade_of_run
+from assay.archive.own_profiles import shelf_with_own
+from assay.archive.replay import Replayed, replay
+from assay.archive.replay_decisions import replay_decision
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
 from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
+from assay.library.shelf import Shelf
 from assay.records.exam import EXAM_GATE
 from assay.records.tool_gate import SCHEMA_GATE
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
+from assay.store.results import verb_of
+from assay.store.verify import VerifyReport
 from assay.views.grade_line import passed_word
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.archive.replay import Replayed
-    from assay.library.shelf import Shelf
-    from assay.store.drafts import Item
-    from assay.store.ledger import Ledger
-    from assay.store.verify import VerifyReport
 
 
 def _verify(options: Options) -> int:
     expected = dict(map(_head, options.head))
     with open_for(options.db, read_only=True) as ledger:
-        from assay.archive.evaluation_checks import verify_ledger
-
         total = 0
         with suppress(
             AssayError
@@ -115,8 +116,6 @@ def _replay(options: Options) -> int:
         except ShelfError as error:
             if error.code != "LIB-001":
                 raise
-            from assay.archive.own_profiles import shelf_with_own
-
             try:
                 with tempfile.TemporaryDirectory() as folder:
                     own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
@@ -130,16 +129,10 @@ def _replay(options: Options) -> int:
 
 def _made_again(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:
     if item.kind == "decision":
-        from assay.archive.replay_decisions import replay_decision
-
         with uncollected():
             return replay_decision(ledger, item, shelf, project=project)
     if item.kind == "evaluation":
-        from assay.archive.evaluation_checks import replay_evaluation
-
         return replay_evaluation(ledger, item, shelf, project=project)
-    from assay.archive.replay import replay
-
     return replay(ledger, item, shelf, project=project)
 
 
@@ -162,9 +155,6 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
             )
         if found:
             raise _not_replayable(found[0])
-    from assay.archive.evaluations import find_evaluation
-    from assay.archive.grades import grade_of_run
-
     evaluation = find_evaluation(ledger, wanted, project=project)
     if evaluation is not None:
         return ledger.get_many([evaluation.digest], project=project)[evaluation.digest]
@@ -180,8 +170,6 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
 
 
 def _not_replayable(item: Item) -> InputError:
-    from assay.store.results import verb_of
-
     verb = verb_of(item.schema) if item.kind == "result" else None
     fix = (
         f"`assay {verb}` makes it again from its input."

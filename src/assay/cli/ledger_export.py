@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
+from assay.archive.export_rows import FORGOTTEN
+from assay.archive.ledger_export import NO_PROFILE, ExportResult, export_ledger
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.cli.ledger import open_for
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, NotEnoughEvidence, count, printable
-
-if TYPE_CHECKING:
-    from assay.archive.ledger_export import ExportResult
+from assay.library.shelf import Shelf
 
 SHOWN = 5
 MISSING = "missing from the ledger, which counted them; run `assay ledger verify`"
@@ -22,9 +22,6 @@ MISSING = "missing from the ledger, which counted them; run `assay ledger verify
 
 def _export(options: Options) -> int:
     with open_for(options.db, read_only=True) as ledger:
-        from assay.archive.export_rows import FORGOTTEN
-        from assay.archive.ledger_export import export_ledger
-
         projects = [options.project] if options.project else ledger.projects()
         total = sum(ledger.count("grade", project=name).n for name in projects)
         if not total:
@@ -49,8 +46,6 @@ def _export(options: Options) -> int:
 
 
 def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str, Any]:
-    from assay.archive.ledger_export import NO_PROFILE
-
     states = {name: done.manifest.projects[name] for name in projects}
     left_out: dict[str, int] = {}
     for state in states.values():
@@ -102,8 +97,6 @@ def _lines(document: dict[str, Any], folder: str) -> list[str]:
 
 def _hints(profiles: list[str], folder: str) -> list[str]:
     """A command for each profile that grades its rows; a profile from a file has to be named."""
-    from assay.library.shelf import Shelf
-
     library = os.environ.get("ASSAY_LIBRARY")
     shelf = Shelf(library) if library else Shelf()
     known = {entry.id for entry in shelf.entries("profiles")}

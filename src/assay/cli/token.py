@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.frame import Bounds, Command, Options, arg, repeated
 from assay.cli.ledger import open_for
 from assay.errors import UsageError, count, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.store.access import Token
-    from assay.store.databases import Database
+from assay.store.access import Token, check_scopes, create_token, list_tokens, revoke_token
+from assay.store.databases import Database
 
 
 @contextmanager
@@ -33,8 +30,6 @@ def _shown(token: Token) -> dict[str, Any]:
 
 
 def _create(options: Options) -> int:
-    from assay.store.access import check_scopes, create_token
-
     scopes = check_scopes(options.scope or ["read"])
     if len(options.name) > 200:
         raise UsageError("CLI-001", "--name has at most 200 characters.")
@@ -56,8 +51,6 @@ def _create(options: Options) -> int:
 
 
 def _list(options: Options) -> int:
-    from assay.store.access import list_tokens
-
     with _database(options) as database:
         found = list_tokens(database, project=options.project)
     document = {"tokens": [_shown(token) for token in found]}
@@ -88,8 +81,6 @@ def _line(token: str, project: str, scopes: str, state: str, name: str) -> str:
 
 
 def _revoke(options: Options) -> int:
-    from assay.store.access import revoke_token
-
     with _database(options) as database:
         token = revoke_token(database, options.id)
     return opt.give(options, _shown(token), [f"{token.id} ended {token.revoked_at}"])
