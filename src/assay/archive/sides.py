@@ -39,7 +39,7 @@ class KeptSide(NamedTuple):
     evidence: tuple[str, ...]
     grades: tuple[str, ...]
     bare: int
-    """Grades that came without their evidence: nothing is stored of them."""
+    """Grades that came without their evidence: nothing can be stored of them."""
     age: EvidenceAge
 
 
@@ -54,12 +54,13 @@ def keep_side(
     author: str | None = None,
     stored: Mapping[str, Body] | None = None,
     seen: Seen | None = None,
+    made_of: Callable[[Any], None] | None = None,
 ) -> KeptSide:
     """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the
     drafts of each grade with its evidence; without it nothing is drafted.
 
     `stored` has the bodies of evidence from a ledger, by digest, which is also the `file` of its
-    document. `seen` gets each grade as it is made.
+    document. `seen` gets each grade as it is made, and `made_of` each piece of evidence.
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
@@ -72,12 +73,14 @@ def keep_side(
         age.add(graded.run)
         if seen is not None:
             seen(document, graded)
-        if take is None:
-            return
         if graded.evidence is None:
             bare += 1
             return
         body = (stored or {}).get(document.file, graded.evidence)
+        if made_of is not None:
+            made_of(body)
+        if take is None:
+            return
         drafts = graded_drafts(
             body, graded.grade.scorecard, graded.payload(), author=author, links=basis.links
         )
@@ -200,13 +203,6 @@ class SideReader:
         """One side, as `side_of` makes it. `stored` has the bodies of evidence from a ledger, by
         digest. `seen` gets each grade as it is made.
         """
-
-        def each(document: Document, graded: Graded) -> None:
-            if seen is not None:
-                seen(document, graded)
-            if self._made_of is not None and graded.evidence is not None:
-                self._made_of((stored or {}).get(document.file, graded.evidence))
-
         self.kept.append(
             keep_side(
                 documents,
@@ -216,7 +212,8 @@ class SideReader:
                 where=where,
                 basis=self._basis,
                 stored=stored,
-                seen=each,
+                seen=seen,
+                made_of=self._made_of,
             )
         )
         return self.kept[-1].side

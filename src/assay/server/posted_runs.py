@@ -89,7 +89,7 @@ async def post_list(
                 )
             )
         except (AssayError, Problem) as error:
-            faults.append((index, error if isinstance(error, Problem) else problem_of(error)))
+            faults.append((index, problem_of(error)))
         if index % 32 == 31:
             await asyncio.sleep(0)  # let other requests run
     if faults:
@@ -160,15 +160,13 @@ async def post_lines(
                     ),
                 )
             )
-        except AssayError as error:
+        except (AssayError, Problem) as error:
             problem = problem_of(error)
             faults.extend(
                 dict(fault)
                 for fault in problem.faults
                 or [{"line": number, "message": problem.detail, "code": problem.code}]
             )
-        except Problem as problem:
-            faults.append({"line": number, "message": problem.detail, "code": problem.code})
         if len(block) >= BLOCK:
             await flush()
 

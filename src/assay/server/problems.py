@@ -136,8 +136,10 @@ def answer_to(error: AssayError) -> Problem:
     return problem_of(error)
 
 
-def problem_of(error: AssayError) -> Problem:
+def problem_of(error: AssayError | Problem) -> Problem:
     """One of our errors as a problem."""
+    if isinstance(error, Problem):
+        return error
     if error.code in _UNAVAILABLE:
         return Problem(
             503,

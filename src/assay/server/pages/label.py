@@ -111,8 +111,7 @@ async def make_one(
     try:
         label_set = await asyncio.to_thread(_new_set, services, principal.project, sent)
     except (AssayError, Problem) as error:
-        problem = error if isinstance(error, Problem) else problem_of(error)
-        return await asyncio.to_thread(_page, request, principal, sent, problem=problem)
+        return await asyncio.to_thread(_page, request, principal, sent, problem=problem_of(error))
     await services.writer.put(principal.project, [set_draft(label_set, author=principal.author)])
     return RedirectResponse(_address(label_set), 303)
 
