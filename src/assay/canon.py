@@ -64,7 +64,7 @@ def canonical(value: object) -> bytes:
         _refuse_infinite(_builtins(value))
     if not text.isascii() and _ASTRAL.search(text):
         text = encode(in_order(_builtins(value)))
-    escaped = b'\\"' in text
+    escaped = b"\\" in text
     if escaped:  # then not every quotation mark is an end of a string; JSON has no bare NUL
         text = text.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")
     text = _respelled(b"[" + text + b"]", _ZEROS, _without_zeros)

@@ -32,7 +32,8 @@ def grader_of(
 def _rules(services: Services, named: Mapping[str, str | None]) -> dict[str, Any]:
     rules = with_configured(services, named, policy="policy")
     own = services.settings.release
-    if any(own.additions):  # required of every run, even of one that was made without the scorers
+    # required of every run, even of one that was made without the scorers
+    if own.scorers and any(own.additions):
         if own.extended is None:
             raise InputError(
                 "CFG-001",
