@@ -59,12 +59,12 @@ def canonical(value: object) -> bytes:
             "API-001", f"a value that JSON can't express has no digest: {error}."
         ) from None
     # The encoder writes a float that is not finite as null, which means something else, and such a
-    # decimal by its name. Texts and absent values have these words too: look closer.
-    if (b"null" in text or b"NaN" in text or b"Inf" in text) and _may_be_infinite(value):
+    # decimal by its name. Texts and absent values have this word and these letters: look closer.
+    if (b"N" in text or b"I" in text or b"null" in text) and _may_be_infinite(value):
         _refuse_infinite(_builtins(value))
     if not text.isascii() and _ASTRAL.search(text):
         text = encode(in_order(_builtins(value)))
-    escaped = b"\\" in text
+    escaped = b"\\" in text and b'\\"' in text
     if escaped:  # then not every quotation mark is an end of a string; JSON has no bare NUL
         text = text.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")
     text = _respelled(b"[" + text + b"]", _ZEROS, _without_zeros)

@@ -18,7 +18,7 @@ from assay.server import bodies
 from assay.server.auth import Principal
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem, problem_of
-from assay.server.state import Services
+from assay.server.state import LARGE, Services
 
 BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
 """The fields of each grade in the answer to a stream of lines."""
@@ -33,17 +33,18 @@ async def post_one(
     services: Services,
     principal: Principal,
     grader: Grader,
-    tree: Any,
+    data: bytes,
     *,
     kind: str,
     address: str,
-    large: bool = False,
 ) -> Response:
     """Grade and store one document; a large one in a thread, so that other requests are answered
     meanwhile.
     """
-    compute = services.in_turn if large else services.at_once
-    graded = await compute(principal.project, lambda: _made(tree, grader, principal, kind))
+    compute = services.in_turn if len(data) > LARGE else services.at_once
+    graded = await compute(
+        principal.project, lambda: _made(bodies.parsed(data), grader, principal, kind)
+    )
     result = (await services.store(principal.project, [graded]))[0].result(address=address)
     return bodies.answer(
         request,
@@ -64,7 +65,9 @@ def _made(
             where="schema",
             fix=f'Write "schema": "{kind}".',
         )
-    return make(bodies.document(tree, at=at), grader, author=principal.author)
+    made = make(bodies.document(tree, at=at), grader, author=principal.author)
+    # The garbage collector goes through all that waits for the disk, again and again.
+    return made._replace(payload={key: made.payload[key] for key in BRIEF})
 
 
 async def post_list(

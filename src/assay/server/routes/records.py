@@ -69,7 +69,7 @@ async def post_scorecard(
             services,
             principal,
             grader,
-            bodies.parsed(data),
+            data,
             kind="assay.scorecard/1",
             address="/api/v1/scorecards",
         )

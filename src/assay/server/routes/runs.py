@@ -17,7 +17,7 @@ from assay.server.posted_runs import post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
 from assay.server.run_pages import run_page
-from assay.server.state import LARGE, SERVICES, Services
+from assay.server.state import SERVICES, Services
 from assay.store.listing import grades_of
 from assay.views.event_schema import inlined
 
@@ -104,19 +104,11 @@ async def post_runs(request: Request, principal: Principal = WRITE) -> Response:
 
     async def work() -> Response:
         grader = chosen(services, principal, request)
-        large = len(data) > LARGE
-        tree = await asyncio.to_thread(bodies.parsed, data) if large else bodies.parsed(data)
-        if isinstance(tree, list):
-            return await post_list(request, services, principal, grader, tree)
+        if data.lstrip()[:1] == b"[":
+            trees = await asyncio.to_thread(bodies.parsed, data)
+            return await post_list(request, services, principal, grader, trees)
         return await post_one(
-            request,
-            services,
-            principal,
-            grader,
-            tree,
-            kind="assay.run/1",
-            address=ADDRESS,
-            large=large,
+            request, services, principal, grader, data, kind="assay.run/1", address=ADDRESS
         )
 
     return await answered_once(request, services, principal, data, work)
