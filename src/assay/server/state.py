@@ -166,8 +166,8 @@ class Services:
         )
         kept = []
         for grade in grades:
-            rows = {row.digest: row for row in (next(stored) for _ in grade.drafts)}
-            kept.append(StoredGrade(grade, rows[grade.evidence.name], rows[grade.grade.name]))
+            rows = [next(stored) for _ in grade.drafts]
+            kept.append(StoredGrade(grade, rows[grade.drafts.index(grade.evidence)], rows[-1]))
             self.metrics.letter(grade.payload["grade"])
             if kept[-1].grade.new:
                 self.exporter.graded(grade)
