@@ -1046,9 +1046,9 @@ def test_the_order_of_samples_that_lack_scores_changes_nothing() -> None:
     rows = copy.deepcopy(BASELINE)
     for row, place in zip(rows, (1, 0), strict=False):
         row["criteria"][place] |= {"raw_score": None, "missing": "nobody scored it"}
-    candidate = made(BASELINE, "candidate")
+    candidate, wide = made(BASELINE, "candidate"), RULES._replace(margin=3)
     held, again = (
-        decide_sides(candidate, made(one, "baseline"), RULES, GRADER, terms=Terms())
+        decide_sides(candidate, made(one, "baseline"), wide, GRADER, terms=Terms())
         for one in (rows, rows[::-1])
     )
     assert "no score for answer in 1 of 32, style in 1 of 32" in held.reason
