@@ -74,6 +74,17 @@ def test_instances_that_a_report_counts_and_does_not_name_are_missing(tmp_path) 
     assert tally.stated["samples"] == 9
 
 
+def test_an_ambiguous_failure_is_missing_whatever_list_has_it_too(tmp_path) -> None:
+    tree = json.loads(REPORT.read_text())
+    tree |= {"ambiguous_failure_ids": ["acme__solved-1"], "ambiguous_failure_instances": 1}
+    path = tmp_path / "m.r.json"
+    path.write_text(json.dumps(tree))
+    runs, tally = imported("swe_bench", path)
+    (run,) = (one for one in runs if one["dataset"]["sample_id"] == "acme__solved-1")
+    assert (run["status"], tally.passed) == ("error", 0)
+    assert run["gates"]["swe_bench_passed"]["reason"] == "the patch or the environment failed"
+
+
 @needs_shared
 def test_older_reports_are_read() -> None:
     reports = SHARED.parent / "swe_bench_docker" / "reports"

@@ -53,6 +53,7 @@ _OUTCOMES = (
     ("test_errored", Outcome("error", None, "the tests ended in an error")),
     ("test_timeout", Outcome("timeout", None, "the tests timed out")),
     ("infra_failure", Outcome("error", None, "the environment failed")),
+    ("ambiguous_failure", Outcome("error", None, "the patch or the environment failed")),
     ("error", Outcome("error", None, "the evaluation ended in an error")),
 )
 
