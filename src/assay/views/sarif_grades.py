@@ -107,23 +107,21 @@ class Sarif(Spooled):
         _write(stream, (found for row in (*self.rows(), unread) for found in row), properties)
 
 
-def _failures(result: Payload) -> Iterator[tuple[str, str]]:
+def _failures(result: Payload) -> list[tuple[str, str]]:
     """Each rule that kept a run from passing, and what it found."""
-    found = False
-    for name, gate in result["hard_gates"].items():
-        if gate["status"] != "pass":
-            found = True
-            yield f"gate/{name}", gate_text(name, gate)
-    for finding in result["findings"]:
-        kind = _RULES.get(finding["rule"])
-        if kind is not None and finding["fired"]:
-            found = True
-            yield f"{kind}/{finding['subject']}", finding["text"]
+    found = [
+        (f"gate/{name}", gate_text(name, gate))
+        for name, gate in result["hard_gates"].items()
+        if gate["status"] != "pass"
+    ]
+    found += [
+        (f"{_RULES[finding['rule']]}/{finding['subject']}", finding["text"])
+        for finding in result["findings"]
+        if finding["rule"] in _RULES and finding["fired"]
+    ]
     if result["weighted_score"] < result["pass_threshold"]:
-        found = True
-        yield "threshold", score_text(result)
-    if not found:
-        yield NOT_PASSED, as_line(result).because
+        found.append(("threshold", score_text(result)))
+    return found or [(NOT_PASSED, as_line(result).because)]
 
 
 def _unread(faults: Sequence[Mapping[str, Any]], total: int) -> Iterator[dict[str, Any]]:
@@ -232,22 +230,20 @@ def _rules(
     document: Decision, places: Mapping[str, ResultSource], file: str | None
 ) -> Iterator[dict[str, Any]]:
     whole = _place(file, 1)
-    closed = False
-    for rule in document.rules:
-        if rule.holds is not True:
-            closed = True
-            made = _result(f"rule/{rule.id}", f"{rule.id}: {rule.reason}", whole)
-            named = [name for name in dict.fromkeys(_samples(rule.evidence)) if name in places]
-            found = [
-                _place(places[name].file or "", places[name].line)
-                for name in named or [one.sample for one in document.worse if one.sample in places]
+    broken = [rule for rule in document.rules if rule.holds is not True]
+    for rule in broken:
+        made = _result(f"rule/{rule.id}", f"{rule.id}: {rule.reason}", whole)
+        named = [name for name in dict.fromkeys(_samples(rule.evidence)) if name in places]
+        found = [
+            _place(places[name].file or "", places[name].line)
+            for name in named or [one.sample for one in document.worse if one.sample in places]
+        ]
+        if found:
+            made["locations"] = found[:1]
+            made["relatedLocations"] = [
+                {"id": number, **place} for number, place in enumerate(found[1:RELATED], 1)
             ]
-            if found:
-                made["locations"] = found[:1]
-                made["relatedLocations"] = [
-                    {"id": number, **place} for number, place in enumerate(found[1:RELATED], 1)
-                ]
-            yield made
-    if document.outcome != "promote" and not closed:
+        yield made
+    if document.outcome != "promote" and not broken:
         text = f"{document.outcome.replace('_', ' ')}: {document.reason}"
         yield _result("decision", text, whole)
