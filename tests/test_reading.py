@@ -425,7 +425,11 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
     ways += ["(({ ['constructor']: F }) => F)(f)", "((g) => g.eval(f))(global)", "{ eval }"]
     ways += ["global.global.eval(f)", "process.binding('fs')", "process.dlopen(f, '/a.node')"]
     ways += ["(({ getBuiltinModule }) => 1)(process)", "import('node:vm')", "import('module')"]
-    ways += ["process.mainModule.require('fs')", "((m) => m.require('fs'))(process['mainModule'])"]
+    ways += [
+        "import('DATA:text/javascript,1')",
+        "process.mainModule.require('fs')",
+        "((m) => m.require('fs'))(process['mainModule'])",
+    ]
     for way in ways:
         found = read(engine, f"export const handlers = () => [{way}]\nexport const main = {{}}")
         assert any(module.computed for module in found.modules), way

@@ -16,7 +16,7 @@ _GLOBALS = ("globalThis", "global", "window", "self")
 _NATIVE = ("_linkedBinding", "dlopen", "mainModule", "process.binding")
 """Doors of Node to code without a module's name; `binding` alone is an ordinary word."""
 _LOADERS = frozenset(("module", "vm", "worker_threads"))
-"""Modules of Node that run a text or get any other module."""
+"""Modules of Node that run a text or get any other module; a `data:` address is such a text."""
 _RUNNING = ("apply", "bind", "call")
 _COMPARED = frozenset(("==", "!=", "===", "!==", "instanceof", "in"))
 
@@ -133,7 +133,7 @@ def _computed(code: Node, source: str, node: Node) -> Module:
 
 def _ask(specifier: str, source: str, node: Node) -> Module:
     name, version = split_version(specifier)
-    loads = name.removeprefix("node:") in _LOADERS
+    loads = name.removeprefix("node:") in _LOADERS or name.lower().startswith("data:")
     return Module(
         name[:MAX_NAME],
         version,
