@@ -329,7 +329,7 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
     ("a number", "5", "FIL-006", "must be a JSON object"),
     ("null", "null", "FIL-006", "must be a JSON object"),
     ("no schema", "{}", "FIL-006", "'schema' is missing"),
-    ("an exam", '{"schema": "assay.exam/1"}', "FIL-006", "It reads assay.run/1 and"),
+    ("an exam", '{"schema": "assay.exam/1"}', "FIL-006", "Gate it with `assay exam gate`"),
     ("an exponent", '{"a": 1e9999999999999999999}', "FIL-002", "out of range"),
     (
         "another schema",

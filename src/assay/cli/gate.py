@@ -145,11 +145,10 @@ def _example(options: Options) -> str:
             "Give the results to compare with, a file or an evaluation's name: `--baseline"
             " BASELINE`. The ledger has no other version of this workflow yet."
         )
-    if options.baseline and is_typed(options, "baseline"):
-        words = [word for name in options.baseline for word in ("--baseline", name)]
-        return f"Run `{command('gate', 'latest', *words, options=options)}`."
     if options.baseline:
-        return f"Run `{command('gate', 'latest', options=options)}`."
+        named = options.baseline if is_typed(options, "baseline") else ()
+        words = [word for name in named for word in ("--baseline", name)]
+        return f"Run `{command('gate', 'latest', *words, options=options)}`."
     return "For example: `assay gate candidate.jsonl --baseline baseline.jsonl`."
 
 

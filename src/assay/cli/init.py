@@ -268,7 +268,7 @@ jobs:
       - uses: actions/checkout@v4
       - uses: actions/setup-python@v5
         with: {{python-version: "3.11"}}
-      - run: {install}
+      - run: {install}    # add what your code needs, such as -r requirements.txt
 """
 _CI_TOOLS = "      - run: assay tools check       # the exit code is the gate: only 0 opens it\n"
 _CI_GATE = """\

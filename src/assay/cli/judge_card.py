@@ -82,10 +82,14 @@ def _card(options: Options, store: Store | None) -> int:
         store.put(card_drafts(document, audit=audited, calibration=calibration))
     may = "may gate" if admission.may_gate else "may not gate"
     states = {False: "fails", None: "not measured", True: "holds"}
-    terms = sorted(admission.terms, key=lambda term: [*states].index(term.holds))
     lines = [
         f"{document['model']} {may} under {rules.policy}.",
-        *(f"  {states[term.holds]:<12}  {term.sentence}" for term in terms),
+        *(
+            f"  {states[state]:<12}  {term.sentence}"
+            for state in states
+            for term in admission.terms
+            if term.holds is state
+        ),
     ]
     return opt.give(
         options, document, lines, ExitCode.of(admission.may_gate), forms={".html": _html}

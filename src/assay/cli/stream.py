@@ -204,7 +204,6 @@ def grade_stream(
     rules = worker.grader.rules
     totals = Totals(rules.policy, rules.grading_system, bar=bar)
     seen: set[bytes] = set()
-    shown = totals.shown
     spool_joint = b"" if spool_format == "text" else _joint(spool_format)
     with ExitStack() as stack:
         streams = []
@@ -238,12 +237,12 @@ def grade_stream(
                 totals.worst_failed = structs.replace(piece, outputs=())
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
-            share = 5 if piece.passed else 1  # failures are what to look at
-            if spool_limit is None or shown[piece.passed] < spool_limit // share:
+            shown = totals.shown[piece.passed] * (5 if piece.passed else 1)  # failures come first
+            if spool_limit is None or shown < spool_limit:
                 if not first and spool_joint:
                     spool.write(spool_joint)
                 spool.write(piece.outputs[0])
-                shown[piece.passed] += 1
+                totals.shown[piece.passed] += 1
             for (_, form, sink), data in zip(streams, piece.outputs[1:], strict=True):
                 if not first:
                     sink.write(form.joint())

@@ -92,13 +92,9 @@ class Normaliser:
         return Normaliser(step for step in self.names if step != name)
 
 
-def _word(text: str, entry: str) -> bool:
-    return entry in text and as_words(entry).search(text) is not None
-
-
 MATCHES: dict[str, Callable[[str, str], bool]] = {
     "substring": operator.contains,
-    "word": _word,
+    "word": lambda text, entry: as_words(entry).search(text) is not None,
     "exact": operator.eq,
 }
 """How an expected entry is looked for. `substring` is the letter of the rubric: 'ate' is then found

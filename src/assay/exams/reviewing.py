@@ -56,7 +56,7 @@ def due_items(
         replace(file, items=[item for item in file.items if item.id in set(names)])
         for file in exam.files
     )
-    return DueItems(exam._replace(files=files, documents=()), names, new)
+    return DueItems(exam._replace(files=files), names, new)
 
 
 def hold_review(

@@ -260,6 +260,8 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
         line=document.line,
         fix=f'Write "schema": "{known[0]}" or "{known[1]}".'
         if kind is None
+        else "Gate it with `assay exam gate`."
+        if kind == "assay.exam/1"
         else f"It reads {known[0]} and {known[1]}.",
     )
     return EvidenceError("FIL-006", message, where=document.file, fix=fault.fix, faults=[fault])

@@ -63,13 +63,12 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
                 f"With this difference and spread, about {needed:,} paired samples would show"
                 f" that the drop is below {rules.margin:g}."
             )
-        else:
-            rise = (floor(-(difference.low + rules.margin) * 100) + 1) / 100
-            if rise < -difference.value:  # more may not be possible, and shrinks the spread
-                changes.append(
-                    f"With this many samples and this spread, the scores must rise by {rise:.2f}"
-                    " points on average."
-                )
+        elif (rise := floor(-(difference.low + rules.margin) * 100) + 1) < -difference.value * 100:
+            # a larger one may not be possible, and would shrink the spread
+            changes.append(
+                f"With this many samples and this spread, the scores must rise by {rise / 100:.2f}"
+                " points on average."
+            )
     if paired < rules.min_pairs:
         changes.append(
             f"Add {count(rules.min_pairs - paired, 'paired sample')} to reach the minimum of"

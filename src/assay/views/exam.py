@@ -248,8 +248,13 @@ def check_row(check: Check) -> CheckRow:
     limit = number_text(check.limit)
     if isinstance(check, SoftGate):
         state = {True: "warns", False: "holds", None: "undetermined"}[check.warn]
-        value = "none" if check.value is None else number_text(check.value)
-        text = f"value {value}, limit {limit}{f': {check.reason}' if check.reason else ''}"
+        text = (
+            check.reason
+            if check.value is None
+            else ": ".join(
+                filter(None, [f"value {number_text(check.value)}, limit {limit}", check.reason])
+            )
+        )
         return CheckRow(f"Soft gate {check.id}", state, "warning", text)
     state = "holds" if check.holds else "fails"
     if isinstance(check, RubricCheck):
