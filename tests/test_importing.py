@@ -182,6 +182,25 @@ def test_one_of_several_scores_by_a_name_is_not_dropped(
     assert "lost the check scores of good" in str(decided["rules"])
 
 
+@pytest.mark.parametrize(
+    ("row", "field", "well"),
+    [(_of_langfuse, "level", "DEFAULT"), (_of_mlflow, "state", "OK"), (_of_phoenix, "error", None)],
+)
+def test_the_field_that_says_how_a_sample_ended_is_not_left_out(
+    here: Path, capsys: pytest.CaptureFixture[str], row: Any, field: str, well: str | None
+) -> None:
+    rows = [{**row(index, [1]), field: well} for index in range(N)]
+    for name in ("old", "same", "new"):
+        if name == "new":  # a sample that errored would look like any other
+            for one in rows:
+                del one[field]
+        (here / f"{name}.json").write_text(json.dumps(rows))
+    assert assay(["gate", "same.json", "--baseline", "old.json"]) == ExitCode.PASSED
+    capsys.readouterr()
+    decided = printed(capsys, "gate", "new.json", "--baseline", "old.json", code=1)
+    assert f"lost the check field {field}" in str(decided["rules"])
+
+
 def test_a_metric_that_failed_on_every_sample_is_missing_and_not_forgotten(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

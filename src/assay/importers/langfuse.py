@@ -251,6 +251,7 @@ class _ExportReader:
             cost_usd=amount_of(first_of(row, ("totalCost", "total_cost"))),
             tags=[str(name)[:200]] if name is not None else None,
             attempt=self._seen[sample_id],
+            endings={"level"} & row.keys(),
             metadata={"trace_id": str(row["id"])[:200], **({CHECKS: checks} if checks else {})},
         )
 

@@ -212,6 +212,7 @@ class _MetricTable:
             expected=expected or None,
             latency_ms=_latency(row),
             attempt=self._seen[sample_id],
+            endings={"state", "status"} & row.keys(),
             metadata={key: value for key, value in notes if value},
             line=line_of(place),
         )

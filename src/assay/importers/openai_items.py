@@ -190,6 +190,7 @@ def _run(
         status="error" if broken else "success",
         scores=scores,
         verdict=verdict,
+        endings={"status"} & item.keys(),
         reason=_reason(fault, failed or [f"{name} (missing)" for name in lost], broken),
         inputs={"item": datasource} if datasource else None,
         outputs=None if answer is None else {"answer": answer},

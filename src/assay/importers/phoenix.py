@@ -210,6 +210,7 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
                 *(amount_of(row.get(f"{kind}_token_count")) for kind in ("prompt", "completion"))
             ),
             attempt=seen[sample_id],
+            endings={"error"} & row.keys(),
             metadata=annotations.metadata,
             line=line_of(place),
         )
@@ -290,6 +291,7 @@ class _SpanReader:
             inputs=keyed(given, "input"),
             outputs={"answer": present(row.get("attributes.output.value"))} if row else None,
             attempt=self._seen[sample_id],
+            endings={"status_code"} & row.keys(),
             tags=[str(row["name"])[:200]] if present(row.get("name")) is not None else None,
             metadata={"span_id": span_id[:200], **annotations.metadata},
         )

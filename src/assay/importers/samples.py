@@ -108,6 +108,7 @@ def sample_run(
     attempt: int = 1,
     line: int | None = None,
     unused: Mapping[str, Any] = {},
+    endings: Collection[str] = (),
     **more: Any,
 ) -> dict[str, Any]:
     """The run of one sample. `scores` maps the tool's label of each metric to a number, true or
@@ -115,7 +116,9 @@ def sample_run(
     many. A sample that broke off has no scores and no verdict. `reason` explains the verdict or the
     status. `line` is the line of the sample in its file. `unused` is data of the sample that the
     run leaves out: only its digest is kept, so that samples that differ only there stay distinct.
-    `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
+    `endings` are the fields in which the tool says how the sample ended: a comparison requires
+    those of the baseline, because leaving one out could hide an error. `more` are other parts of
+    `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
@@ -160,13 +163,13 @@ def sample_run(
         tally.verdicts += known is not None
         tally.passed += known is True
     metadata = more.get("metadata") or {}
-    several = {
+    required = {f"field {name}": 0 for name in sorted(endings)} | {
         f"scores of {label[:100]}": len(values)
         for label, values in scores.items()
         if isinstance(values, list) and len(values) > 1
     }
-    if several:
-        metadata = {**metadata, CHECKS: {**metadata.get(CHECKS, {}), **several}}
+    if required:
+        metadata = {**metadata, CHECKS: {**metadata.get(CHECKS, {}), **required}}
     if reason and (status != "success" or not origin.verdicts):
         metadata = {"reason": reason[:2000], **metadata}
     imported: dict[str, Any] = {"from": origin.tool}
