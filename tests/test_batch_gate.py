@@ -197,7 +197,7 @@ SIDES = {
         },
         "flaky": [*TAGGED[:2], with_gates({**TAGGED[0], "attempt": 2}, "0")],
         "summed": [
-            {**row, "gates": {**row["gates"], "own": n % 9 > 0}}
+            with_gates({**row, "gates": {**row["gates"], "own": n % 9 > 0}}, "2" * (n == 4), None)
             for n, row in enumerate(runs(1, drop=0.3))
         ],
         "many groups": [

@@ -126,6 +126,12 @@ def unscored_runs(
     return {name: UnscoredRuns(next(found), next(found)) for name in names}
 
 
+def inconclusive_runs(query: BatchRunQuery) -> str:
+    """The number of runs that lack a score or the evidence for a gate."""
+    open_gates = any_of(f"u{index} = 1" for index, _ in query.gates)
+    return count_if(f"ARRAY_LENGTH(absent) > 0 OR {open_gates}")
+
+
 class _BatchSums:
     def __init__(
         self,
@@ -144,11 +150,9 @@ class _BatchSums:
     def sums(self, level: float) -> SideSums:
         gates = [count_if(f"g{index} = 1") for index, _ in self.query.gates]
         undetermined = [count_if(f"u{index} = 1") for index, _ in self.query.gates]
-        open_gates = any_of(f"u{index} = 1" for index, _ in self.query.gates)
         has = [count_if(f"h{index} = 1") for index, _ in self.query.extra]
         reasons = self._reasons()
-        inconclusive_runs = count_if(f"ARRAY_LENGTH(absent) > 0 OR {open_gates}")
-        columns = ["COUNT(*)", total("p"), inconclusive_runs]
+        columns = ["COUNT(*)", total("p"), inconclusive_runs(self.query)]
         columns += [count_if(f"grade = {text(letter)}") for letter in LETTERS]
         columns += [*gates, *undetermined, *has]
         for _, condition in reasons:

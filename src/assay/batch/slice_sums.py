@@ -11,7 +11,7 @@ from assay.batch.pair_query import PairQuery, group_sums, groups_of
 from assay.batch.pair_sums import check_group_count
 from assay.batch.quoting import identifier, text
 from assay.batch.run_query import GROUP, BatchRunQuery, BatchView, count_if, total
-from assay.batch.side_sums import distribution
+from assay.batch.side_sums import distribution, inconclusive_runs
 from assay.errors import InputError, UsageError, count
 from assay.exact import NORM_ONE
 from assay.records.summary import SliceSummary, value_interval
@@ -117,7 +117,7 @@ def slice_sums(
     rows = ask(
         engine,
         f"{runs} SELECT slice, score, COUNT(*), {total('p')},"
-        f" {count_if('ARRAY_LENGTH(absent) > 0')} {valued} GROUP BY slice, score",
+        f" {inconclusive_runs(query)} {valued} GROUP BY slice, score",
     )
     for value, score, times, passes, absent in rows:
         scores.setdefault(value, Counter())[int(score)] = int(times)
