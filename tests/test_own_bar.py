@@ -897,6 +897,12 @@ def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
         found = decide_sides(ours, theirs, RULES, GRADER, terms=Terms(allow_unpaired=elsewhere))
         held = next(one for one in found.rules if one.id == rule)
         assert (found.outcome, held.holds, why in held.reason) == ("hold", False, True), found
+    # a gate of one sample that both lack evidence for is left out
+    sides = [copy.deepcopy(BASELINE) for _ in range(2)]
+    for rows in sides:
+        rows[0]["hard_gates"]["own"] = None
+    ours, theirs = (made(rows, "side") for rows in sides)
+    assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"
 
 
 def test_a_score_that_both_sides_lack_for_a_sample_does_not_hold_the_candidate() -> None:

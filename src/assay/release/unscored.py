@@ -132,14 +132,14 @@ def unscored_baseline(
 
 def _nowhere(ours: SummaryBlock, theirs: SummaryBlock) -> dict[str, str]:
     """Gates and floors that no run of either side has evidence for. Every run fails them, on both
-    sides alike, and that shows nothing.
+    sides alike, and that shows nothing. Those that only some runs have are left out.
     """
     sides = (ours, theirs)
     gates = [
-        {name for name, one in side.gates.items() if one.undetermined == one.n} for side in sides
+        {name for name, one in side.gates.items() if one.undetermined == side.n} for side in sides
     ]
     floors = [
-        {name for name, one in side.criteria.items() if one.missing == one.floor_failures == one.n}
+        {name for name, one in side.criteria.items() if one.missing == one.floor_failures == side.n}
         for side in sides
     ]
     return {
