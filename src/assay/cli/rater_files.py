@@ -232,7 +232,7 @@ def _finite(number: int | Decimal) -> int | float:
     """A number as the arithmetic takes it: a whole number as it is, since ids may be long; anything
     else as a float. Squares of larger ones would overflow.
     """
-    if abs(number) > LARGEST:
+    if not -LARGEST <= number <= LARGEST:
         raise ValueError(f"the number is beyond {LARGEST:g}.")
     return number if isinstance(number, int) else float(number)
 
