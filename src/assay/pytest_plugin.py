@@ -75,7 +75,7 @@ class Grades(list["Grade"]):
     def __repr__(self) -> str:
         from assay.views.grade_line import as_line
 
-        failed = [f"{one.run_id}: {as_line(one).why}" for one in self if not one.passed]
+        failed = [f"{grade.run_id}: {as_line(grade).why}" for grade in self if not grade.passed]
         return "; ".join([f"{len(failed):,} of {len(self):,} runs did not pass", *failed[:3]])
 
 
@@ -271,7 +271,7 @@ class SessionGrades:
         """Every grade with its test, in an order that does not depend on which worker came
         first.
         """
-        return [(test, one) for test in sorted(self.tests) for one in self.tests[test]]
+        return [(test, graded) for test in sorted(self.tests) for graded in self.tests[test]]
 
     def missing(self) -> dict[str, str]:
         """What asked for grades and made none, or may have, and the reason."""
@@ -302,7 +302,7 @@ class SessionGrades:
         from assay.views.exporters import ResultSource, format_of
 
         form = format_of(path)
-        results = [parse_json(one["result"].encode()) for _, one in self.ordered()]
+        results = [parse_json(graded_run["result"].encode()) for _, graded_run in self.ordered()]
         faults = [
             Fault(reason, code="FIL-005", file=place).as_dict()
             for place, reason in self.missing().items()
@@ -319,22 +319,25 @@ class SessionGrades:
     def _counts(self, faults: int) -> dict[str, Any]:
         from assay.records.grade import ENGINE, LETTERS
 
-        graded = [one for _, one in self.ordered()]
-        passed = sum(one["passed"] for one in graded)
+        graded = [graded_run for _, graded_run in self.ordered()]
+        passed = sum(graded_run["passed"] for graded_run in graded)
         return {
             "documents": len(graded) + faults,
             "graded": len(graded),
             "passed": passed,
             "failed": len(graded) - passed,
             "faults": faults,
-            "grades": {letter: sum(one["grade"] == letter for one in graded) for letter in LETTERS},
-            "policy": ", ".join(sorted({one["policy"] for one in graded})),
+            "grades": {
+                letter: sum(graded_run["grade"] == letter for graded_run in graded)
+                for letter in LETTERS
+            },
+            "policy": ", ".join(sorted({graded_run["policy"] for graded_run in graded})),
             "scoringSystem": (
-                ", ".join(sorted({one["scoringSystem"] for one in graded}))
+                ", ".join(sorted({graded_run["scoringSystem"] for graded_run in graded}))
                 or ENGINE["scoringSystem"]
             ),
             "gradingSystem": (
-                ", ".join(sorted({one["gradingSystem"] for one in graded}))
+                ", ".join(sorted({graded_run["gradingSystem"] for graded_run in graded}))
                 or ENGINE["gradingSystem"]
             ),
         }
@@ -348,14 +351,14 @@ class SessionGrades:
 
         missing = self.missing()
         counts = self._counts(len(missing))
-        failed = [(test, one) for test, one in self.ordered() if not one["passed"]]
+        failed = [(test, run) for test, run in self.ordered() if not run["passed"]]
         out = terminalreporter
         out.section("assay")
-        for test, one in failed[:SHOWN]:
+        for test, run in failed[:SHOWN]:
             quiet = " (its test passed)" if test in self.passed_tests else ""
             out.write_line(
                 printable(
-                    f"{one['grade']}  {one['score']:6.2f}  {one['run_id']}  {one['why']} "
+                    f"{run['grade']}  {run['score']:6.2f}  {run['run_id']}  {run['why']} "
                     f" {test}{quiet}"
                 ),
                 red=True,

@@ -61,7 +61,7 @@ class Registry(Generic[T]):
                 self._homes = home_value(self._homes)
             assert isinstance(self._homes, Mapping)
             for home, names in self._homes.items():
-                unloaded = [one for one in names if one not in self._entries]
+                unloaded = [name for name in names if name not in self._entries]
                 if unloaded and (name is None or name in unloaded):
                     value = home_value(home)
                     if type(value) is tuple:
@@ -72,20 +72,20 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T | None:
         """The entry, or None."""
-        found = self._entries.get(name)
-        if found is None:
+        entry = self._entries.get(name)
+        if entry is None:
             self._load(name)
-            found = self._entries.get(name)
-            if found is None and self._group and isinstance(name, str) and "." in name:
-                found = home_value(PLUGINS)(self._group, name)
-        return found
+            entry = self._entries.get(name)
+            if entry is None and self._group and isinstance(name, str) and "." in name:
+                entry = home_value(PLUGINS)(self._group, name)
+        return entry
 
     def named(self, name: str) -> T:
         """The entry, or an error with the near miss."""
-        found = self.get(name)
-        if found is None:
+        entry = self.get(name)
+        if entry is None:
             raise ShelfError("LIB-001", f"no {self.kind} is named '{name}'.{self.near(name)}")
-        return found
+        return entry
 
     def near(self, name: str) -> str:
         """A sentence with the near miss, or what a name with a dot would need; or nothing."""
@@ -105,10 +105,10 @@ class Registry(Generic[T]):
         }
 
     def __getitem__(self, name: str) -> T:
-        found = self.get(name)
-        if found is None:
+        entry = self.get(name)
+        if entry is None:
             raise KeyError(name)
-        return found
+        return entry
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
@@ -151,8 +151,8 @@ def near_miss(name: str, names: Iterable[str]) -> str:
 def _near_miss(name: str, names: tuple[str, ...]) -> str:
     from difflib import get_close_matches  # only on the way to an error
 
-    found = get_close_matches(name[:200], names, n=1, cutoff=0.8)
-    return f" Did you mean '{found[0]}'?" if found else ""
+    matches = get_close_matches(name[:200], names, n=1, cutoff=0.8)
+    return f" Did you mean '{matches[0]}'?" if matches else ""
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.8) -> str | None:
@@ -163,9 +163,9 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.8) -> str | No
     """
     from difflib import get_close_matches  # only where a name is not known
 
-    lowered = {one.lower(): one for one in names}
-    found = get_close_matches(name[:200].lower(), lowered, n=1, cutoff=cutoff)
-    return lowered[found[0]] if found else None
+    lowered = {name.lower(): name for name in names}
+    matches = get_close_matches(name[:200].lower(), lowered, n=1, cutoff=cutoff)
+    return lowered[matches[0]] if matches else None
 
 
 def identifier_fault(name: object) -> str | None:

@@ -50,12 +50,12 @@ def load(
     """
     reader = SourceReader(store, project, library)
     documents = list(reader.documents(reference))
-    found = reader.graded_by(_given(profile, policy, rubric))
-    choice = reader.required(found.choice)
+    graders = reader.graded_by(_given(profile, policy, rubric))
+    choice = reader.required(graders.choice)
     graded = list(_graded(iter(documents), choice.grader()))
     _refuse_repeats(graded, reference)
     return EvaluationOutcome(
-        None, graded, choice=choice, name=reference, made=found.made, made_at=found.made_at
+        None, graded, choice=choice, name=reference, made=graders.made, made_at=graders.made_at
     )
 
 
@@ -93,11 +93,11 @@ def summary(
     graded: list[Graded] = []
     loaded: list[Graded] = []
     for source in sources:
-        found, into = source, graded
-        if not isinstance(found, EvaluationOutcome):
+        newer, into = source, graded
+        if not isinstance(newer, EvaluationOutcome):
             into = loaded
-            found = load(
-                found,
+            newer = load(
+                newer,
                 profile=profile,
                 policy=policy,
                 rubric=rubric,
@@ -105,9 +105,9 @@ def summary(
                 store=store,
                 project=project,
             )
-        if not found.graded:  # the job that was to fill it did not run
-            raise NotEnoughEvidence("FIL-005", "contains no runs.", where=found.name or "")
-        into += found.graded
+        if not newer.graded:  # the job that was to fill it did not run
+            raise NotEnoughEvidence("FIL-005", "contains no runs.", where=newer.name or "")
+        into += newer.graded
     _refuse_repeats([*graded, *loaded])
     return SummaryOutcome(block_of([*graded, *loaded]))
 
@@ -186,8 +186,8 @@ def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[
 def _refuse_repeats(graded: Sequence[Graded], where: str = "") -> None:
     """Refuse a run that would count twice."""
     seen: set[str] = set()
-    for one in graded:
-        run = one.grade.run_id
+    for graded_run in graded:
+        run = graded_run.grade.run_id
         if run in seen:
             raise InputError(
                 "FIL-007", f"the run id {run[:80]!r} appears more than once.", where=where

@@ -45,9 +45,9 @@ def configured(workflow: str | None, dataset: str | None = None) -> Configured:
     also be an `assay.yaml` itself.
     """
     given = workflow if os.path.basename(workflow or "") == CONFIG_FILE else None
-    found = given or find_config()
-    if found is not None:
-        return _read(found, None if given else workflow, dataset, needs_workflow=True)
+    path = given or find_config()
+    if path is not None:
+        return _read(path, None if given else workflow, dataset, needs_workflow=True)
     if workflow is None or not is_path(workflow):
         raise UsageError(
             "CFG-001",
@@ -59,21 +59,21 @@ def configured(workflow: str | None, dataset: str | None = None) -> Configured:
 
 def nearest() -> Configured:
     """The settings of the nearest `assay.yaml` for callers that run nothing; empty without one."""
-    found = find_config()
-    return Configured() if found is None else _read(found, needs_workflow=False)
+    path = find_config()
+    return Configured() if path is None else _read(path, needs_workflow=False)
 
 
 def _read(
-    found: str, workflow: str | None = None, dataset: str | None = None, *, needs_workflow: bool
+    path: str, workflow: str | None = None, dataset: str | None = None, *, needs_workflow: bool
 ) -> Configured:
-    config = read_config(found)
+    config = read_config(path)
     chosen = config.find("workflow", workflow) if workflow else config.chosen("workflow") or ""
     if needs_workflow and not chosen:
         known = ", ".join(config.named("workflow")) or "none"
         raise UsageError(
             "CFG-001",
             f"the configuration doesn't choose a workflow; it has {known}.",
-            where=found,
+            where=path,
             fix="Add `workflow: NAME`.",
         )
     if needs_workflow:  # a path that somebody typed needs no trust, a name does
@@ -92,7 +92,7 @@ def _read(
         spec.project,
         tuple(
             placed_scorers(
-                spec.scorers, spec.gates, folder=Path(config.folder).resolve(), where=found
+                spec.scorers, spec.gates, folder=Path(config.folder).resolve(), where=path
             )
         ),
         spec.release if spec.release.policy is None else _resolved(config, spec.release),

@@ -155,8 +155,10 @@ def evaluate(
         )
     rows = [dict(sample) for sample in listed]
     inputs = _inputs(rows, outputs)
-    specs = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
-    wrong = [one for one in specs if not callable(one.get("target"))]
+    specs = [
+        dict(scorer) if isinstance(scorer, Mapping) else {"target": scorer} for scorer in scorers
+    ]
+    wrong = [spec for spec in specs if not callable(spec.get("target"))]
     if wrong:
         raise InputError(
             "API-001",
@@ -164,7 +166,7 @@ def evaluate(
             fix="Pass `scorers=[my_scorer]`.",
         )
     adapter = as_workflow(function, list(inputs))
-    with named([adapter, *(one["target"] for one in specs)]) as (target, *targets):
+    with named([adapter, *(spec["target"] for spec in specs)]) as (target, *targets):
         tree: dict[str, Any] = {
             "workflow": plain_name(function),
             "version": version,
@@ -173,8 +175,8 @@ def evaluate(
             "outputs": list(outputs),
             "output_schema": dict(output_schema or {"type": "object", "required": list(outputs)}),
             "scorers": [
-                {"name": plain_name(one["target"]), **one, "target": place}
-                for one, place in zip(specs, targets, strict=True)
+                {"name": plain_name(spec["target"]), **spec, "target": place}
+                for spec, place in zip(specs, targets, strict=True)
             ],
         }
         for key, value in (("profile", profile), ("rubric", rubric)):
@@ -193,8 +195,8 @@ def evaluate(
                 timeout_s=timeout_s,
             ),
         )
-    for place, one in zip(targets, specs, strict=True):
-        label = str(one.get("name") or plain_name(one["target"]))
+    for place, spec in zip(targets, specs, strict=True):
+        label = str(spec.get("name") or plain_name(spec["target"]))
         outcome.notes = tuple(note.replace(place, label) for note in outcome.notes)
     return outcome
 
@@ -265,9 +267,9 @@ def _evaluated(
         after=after_of(workflow, criteria=planned.criteria, scorers=scorers),
     )
     _wait(runner.run(work))
-    graded = [grader.grade(Document(runs[one.run_id], settings.name)) for one in work]
-    for one in graded:
-        builder.add(one)
+    graded = [grader.grade(Document(runs[evaluated.run_id], settings.name)) for evaluated in work]
+    for graded_run in graded:
+        builder.add(graded_run)
     outcome = EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
     placed = all_scorers(workflow, scorers)
     errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in runs.values())

@@ -92,4 +92,4 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         inspect.Parameter.KEYWORD_ONLY,
     )
-    return [one.name for one in parameters if one.kind in plain]
+    return [parameter.name for parameter in parameters if parameter.kind in plain]

@@ -74,27 +74,31 @@ class EvaluationOutcome(Displayed):
     @property
     def grades(self) -> list[Payload]:
         """The grade of each run."""
-        return [one.payload() for one in self.graded]
+        return [graded_run.payload() for graded_run in self.graded]
 
     @property
     def runs(self) -> list[Mapping[str, Any]]:
         """The evidence of each run, as `assay.run/1`."""
-        return [one.tree for one in self.documents()]
+        return [document.tree for document in self.documents()]
 
     @property
     def passed(self) -> bool:
         """Whether there are runs and every one passed."""
-        return bool(self.graded) and all(one.grade.passed for one in self.graded)
+        return bool(self.graded) and all(graded_run.grade.passed for graded_run in self.graded)
 
     @property
     def pass_rate(self) -> float:
         """The share of runs that passed."""
-        return sum(one.grade.passed for one in self.graded) / max(1, len(self.graded))
+        return sum(graded_run.grade.passed for graded_run in self.graded) / max(1, len(self.graded))
 
     @property
     def failed(self) -> list[str]:
         """The ids of the runs that did not pass."""
-        return [one.grade.scorecard.run_id for one in self.graded if not one.grade.passed]
+        return [
+            graded_run.grade.scorecard.run_id
+            for graded_run in self.graded
+            if not graded_run.grade.passed
+        ]
 
     def __bool__(self) -> bool:
         return self.passed
@@ -107,8 +111,10 @@ class EvaluationOutcome(Displayed):
 
     def documents(self) -> Iterator[Document]:
         """The evidence as a comparison reads it."""
-        for place, one in enumerate(self.graded, 1):
-            yield Document(parse_json(canonical(one.evidence)), self.name or "evaluation", place)
+        for place, graded_run in enumerate(self.graded, 1):
+            yield Document(
+                parse_json(canonical(graded_run.evidence)), self.name or "evaluation", place
+            )
 
     def save(self, path: str) -> None:
         """Write the runs as JSON Lines, which every command reads."""
@@ -126,9 +132,9 @@ class EvaluationOutcome(Displayed):
             return summary_view(block_of(self.graded))
         worst: list[WorstSample] = []
         reasons = RunReasons()
-        for one in self.graded:
-            keep_worst(worst, one.payload(), one.run)
-            reasons.add(one.grade)
+        for graded_run in self.graded:
+            keep_worst(worst, graded_run.payload(), graded_run.run)
+            reasons.add(graded_run.grade)
         used = f"Graded by {self.evaluation.settings['profile']}."
         notes = [used, *self.notes]
         return evaluation_view(self.evaluation, worst=worst, notes=notes, reasons=reasons)
@@ -139,8 +145,8 @@ def block_of(graded: Sequence[Graded]) -> SummaryBlock:
     from assay.release.summary import Summary
 
     summary = Summary()
-    for one in graded:
-        summary.add(one.grade)
+    for graded_run in graded:
+        summary.add(graded_run.grade)
     return summary.block()
 
 

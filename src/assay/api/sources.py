@@ -228,9 +228,9 @@ class SourceReader:
         if self._store is None and find_upwards(LEDGER) is None:
             return
         with self._ledger() as ledger:
-            found = find_evaluation(ledger, name, project=self._project_name)
-            if found is not None:
-                raise ambiguous(name, "a stored baseline", described(found))
+            evaluation = find_evaluation(ledger, name, project=self._project_name)
+            if evaluation is not None:
+                raise ambiguous(name, "a stored baseline", described(evaluation))
 
     @property
     def _project_name(self) -> str:
@@ -249,8 +249,10 @@ class SourceReader:
 
         project = self._project_name
         with self._ledger() as ledger:
-            versions = versions_of(one.tree for one in judged if isinstance(one, Document))
-            found = need_evaluation(
+            versions = versions_of(
+                document.tree for document in judged if isinstance(document, Document)
+            )
+            stored = need_evaluation(
                 ledger,
                 reference,
                 project=project,
@@ -258,11 +260,11 @@ class SourceReader:
                 fix="`assay evals` lists them. A path has a slash or an extension.",
             )
             if baseline and reference in baseline_names(ledger, project=project):
-                raise ambiguous(reference, "a baseline in the ledger", described(found))
-            evaluation = found.evaluation
+                raise ambiguous(reference, "a baseline in the ledger", described(stored))
+            evaluation = stored.evaluation
             self.stored = (evaluation.name, evaluation.settings, evaluation.started)
-            self._first_grades[reference] = first_grade(ledger, found, project=project)
-            for item in stored_runs(ledger, found, project=project):
+            self._first_grades[reference] = first_grade(ledger, stored, project=project)
+            for item in stored_runs(ledger, stored, project=project):
                 yield Document(item.tree(), reference)
 
 
@@ -284,9 +286,9 @@ def _refuse_foreign(path: str) -> None:
 
 def _nearest_ledger() -> str:
     """The ledger of the nearest folder that has one, from the working folder upwards."""
-    found = find_upwards(LEDGER)
-    if found is not None:
-        return found
+    path = find_upwards(LEDGER)
+    if path is not None:
+        return path
     raise NotEnoughEvidence(
         "STO-008",
         f"there is no {LEDGER} here or above.",

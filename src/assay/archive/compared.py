@@ -138,7 +138,7 @@ def newest_evaluations(
     `recent.newest` does.
     """
     briefs = recent.newest(ledger.database, project, "evaluation", limit=limit, **only)
-    return brief_evaluations(ledger, project, [one.digest for one in briefs])
+    return brief_evaluations(ledger, project, [brief.digest for brief in briefs])
 
 
 def _before(ledger: Ledger, stored: StoredEvaluation, project: str) -> StoredEvaluation | None:
@@ -168,12 +168,12 @@ def earlier_evaluation(
     lost its failing rows would otherwise be its own baseline as soon as it is imported again.
     """
     of = newest.evaluation.dataset
-    on_dataset = [one for one in earlier if one.evaluation.dataset.id == of.id]
+    on_dataset = [evaluation for evaluation in earlier if evaluation.evaluation.dataset.id == of.id]
 
-    def lost(one: StoredEvaluation) -> int:
-        if one.evaluation.dataset != of:
+    def lost(evaluation: StoredEvaluation) -> int:
+        if evaluation.evaluation.dataset != of:
             return 0
-        return shared_samples(ledger, newest, one, project=project).lost
+        return shared_samples(ledger, newest, evaluation, project=project).lost
 
     return max(on_dataset, key=lost) if len(on_dataset) > 1 else next(iter(on_dataset), None)
 
@@ -203,24 +203,26 @@ def _paired(
     ledger: Ledger, newest: StoredEvaluation, baseline: StoredEvaluation, project: str
 ) -> SharedSamples:
     none = PassCount(0, 0)
-    now, before = (sample_counts(ledger.database, project, one.seq) for one in (newest, baseline))
+    now, before = (
+        sample_counts(ledger.database, project, evaluation.seq) for evaluation in (newest, baseline)
+    )
     nameless, nameless_before = now.pop(None, none), before.pop(None, none)
     if not before:  # no sample has a name: only their number can be compared
         ours, theirs = newest.evaluation.totals, baseline.evaluation.totals
         lost = max(0, theirs.n - ours.n)
         return SharedSamples(ours.passed, ours.n + lost, theirs.passed, theirs.n, lost)
-    kept = [one for sample, one in now.items() if sample in before]
-    gone = [one for sample, one in before.items() if sample not in now]
+    kept = [counts for sample, counts in now.items() if sample in before]
+    gone = [counts for sample, counts in before.items() if sample not in now]
     added = len(now) - len(kept)
     # Repeats of samples that pass would outweigh those that fail.
-    uneven = any(before[name].runs != one.runs for name, one in now.items() if name in before)
+    uneven = any(before[name].runs != counts.runs for name, counts in now.items() if name in before)
     # A sample of the baseline without a name may be any of those that only the newest has.
     unnamed = max(0, nameless_before.runs - nameless.runs - added)
     return SharedSamples(
-        sum(one.passed for one in kept),
-        sum(one.runs for one in kept) + sum(one.runs for one in gone) + unnamed,
-        sum(one.passed for one in before.values()),
-        sum(one.runs for one in before.values()),
+        sum(counts.passed for counts in kept),
+        sum(counts.runs for counts in kept) + sum(counts.runs for counts in gone) + unnamed,
+        sum(counts.passed for counts in before.values()),
+        sum(counts.runs for counts in before.values()),
         len(gone) + unnamed,
         "they repeat their samples a different number of times" if uneven else "",
     )
@@ -250,7 +252,7 @@ def baseline_runs(ledger: Ledger, digests: Sequence[str], *, project: str) -> li
 def evaluations_of(ledger: Ledger, run: str, *, project: str) -> Iterator[StoredEvaluation]:
     """The evaluations that a run belongs to, by its digest; the newest first."""
     grades = grades_of(ledger.database, project, [run]).get(run, ())
-    links = ledger.links_of_many([run, *(one.digest for one in grades)], project=project)
+    links = ledger.links_of_many([run, *(grade.digest for grade in grades)], project=project)
     sources = [link.source for link in links if link.relation == "evaluates" and link.source]
     for digest in reversed(dict.fromkeys(sources)):
         item = ledger.get(digest, project=project)

@@ -99,8 +99,8 @@ def evaluate_runs(
     for document in documents:
         group = list(_drafts(settled(document), grader, basis, author, ungraded))
         take(group)
-        run = next(one for one in group if one.kind == "run")
-        grade = next((one for one in group if one.kind == "grade"), None)
+        run = next(draft for draft in group if draft.kind == "run")
+        grade = next((draft for draft in group if draft.kind == "grade"), None)
         builder.add_stored(run.body, None if grade is None else grade.body)
     evaluation, last = builder.drafted(finished, author=author)
     take([last])

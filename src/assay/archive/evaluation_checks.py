@@ -124,7 +124,8 @@ def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str)
                 "STO-008", "a grade of this evaluation is not in the ledger.", where=item.digest
             )
         traced = {
-            one.grade.digest: one for one in trace(ledger, list(stored.values()), project=project)
+            traced.grade.digest: traced
+            for traced in trace(ledger, list(stored.values()), project=project)
         }
         for run in part:
             if run.grade is None:

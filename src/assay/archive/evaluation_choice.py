@@ -100,17 +100,17 @@ def one_made_profile(
     none was made from metrics. Results of two tools, or of one tool and of runs, can't be compared.
     """
     both = (*inputs, *rest)
-    known = [one.made for one in both if one.made is not None]
+    known = [compared.made for compared in both if compared.made is not None]
     if not known:
         return None
-    other = next((one.name for one in both if one.made is None), None)
+    other = next((compared.name for compared in both if compared.made is None), None)
     if other is not None:
         raise InputError(
             "REL-002",
             f"{known[0].name} comes from {known[0].tool}, and {other} does not.",
             fix="Compare results of one tool, or give a profile for all of them with --profile.",
         )
-    tools = {one.tool: one.name for one in reversed(known)}
+    tools = {profile.tool: profile.name for profile in reversed(known)}
     if len(tools) > 1:
         listed = ", ".join(f"{name} comes from {tool}" for tool, name in tools.items())
         raise InputError(
@@ -119,10 +119,12 @@ def one_made_profile(
             fix="Compare results of one tool.",
         )
     chosen = known[0]
-    for one in rest:
-        if one.made is not None:
-            _refuse_other_columns(one.made, chosen)
-    if any(one.made is not None and one.made.profile != chosen.profile for one in inputs):
+    for compared in rest:
+        if compared.made is not None:
+            _refuse_other_columns(compared.made, chosen)
+    if any(
+        compared.made is not None and compared.made.profile != chosen.profile for compared in inputs
+    ):
         raise UsageError(
             "CLI-001",
             "the results have different metrics, and each makes its own profile.",
@@ -204,7 +206,7 @@ def one_own_profile(settings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] 
     """The profile that scorers and assertions added to, with its rubric, if all evaluations have
     the same one; None otherwise. Another check makes sure that every run has what they added.
     """
-    owns = [one.get("own_profile") for one in settings]
+    owns = [setting.get("own_profile") for setting in settings]
     own = owns[0] if owns else None
     return None if own is None or any(other != own for other in owns) else own
 
@@ -222,7 +224,7 @@ def one_setting(
     chosen = {label: settings.get(name) or default for label, settings in stored.items()}
     value, *others = sorted(set(chosen.values()), key=str)
     if others:
-        by = ", ".join(f"{one} by {value or 'default'}" for one, value in chosen.items())
+        by = ", ".join(f"{name} by {value or 'default'}" for name, value in chosen.items())
         raise UsageError(
             "CLI-001",
             f"the {name} that graded these evaluations is not the same: {by}.",
@@ -242,10 +244,10 @@ def covers(profile: Profile, wanted: Profile) -> bool:
     may have more gates and criteria.
     """
     gates, needed_gates = (
-        {digest((ref.id, ref.params, ref.verdict)) for ref in one.gates}
-        for one in (profile, wanted)
+        {digest((ref.id, ref.params, ref.verdict)) for ref in side.gates}
+        for side in (profile, wanted)
     )
-    criteria, needed = ({digest(item) for item in one.criteria} for one in (profile, wanted))
+    criteria, needed = ({digest(item) for item in side.criteria} for side in (profile, wanted))
     return gates >= needed_gates and criteria >= needed and profile.judge == wanted.judge
 
 
@@ -287,17 +289,23 @@ def choose(
     `flags` are the options that an error suggests.
     """
     bar = [
-        ComparedInput(name, made_profile(name, own_profile(one or {}), (one or {}).get(MAP)))
-        for name, one in baseline.items()
+        ComparedInput(
+            name, made_profile(name, own_profile(settings or {}), (settings or {}).get(MAP))
+        )
+        for name, settings in baseline.items()
     ]
     judged = [
-        ComparedInput(name, made_profile(name, own_profile(one), one.get(MAP)))
-        for name, one in candidate.items()
+        ComparedInput(name, made_profile(name, own_profile(settings), settings.get(MAP)))
+        for name, settings in candidate.items()
     ]
     made = None if "profile" in given else one_made_profile(bar, judged)
     if made is not None:
         refuse_unknown_scales(made)
-    known = {name: one for name, one in (*candidate.items(), *baseline.items()) if one is not None}
+    known = {
+        name: settings
+        for name, settings in (*candidate.items(), *baseline.items())
+        if settings is not None
+    }
     own = one_own_profile(list(known.values())) if made is None else {"profile": made.profile}
     own = None if "profile" in given else own
     defaults = {**dict(CHOSEN), "policy": policy}

@@ -174,9 +174,9 @@ def need_evaluation(
     """The evaluation that `find_other_version` finds; if there is none, an error with the near
     miss.
     """
-    found = find_other_version(ledger, reference, project=project, judged=judged)
-    if found is not None:
-        return found
+    evaluation = find_other_version(ledger, reference, project=project, judged=judged)
+    if evaluation is not None:
+        return evaluation
     other = " of another version than the candidate" if judged else ""
     raise NotEnoughEvidence(
         "STO-012",
@@ -187,11 +187,11 @@ def need_evaluation(
     )
 
 
-def ambiguous(text: str, one: str, other: str) -> UsageError:
+def ambiguous(text: str, this: str, other: str) -> UsageError:
     """The error for a name that means two things."""
     return UsageError(
         "CLI-001",
-        f"{text!r} is both {one} and {other}.",
+        f"{text!r} is both {this} and {other}.",
         fix="Name the evaluation by its id, or rename one of them.",
     )
 
@@ -204,7 +204,11 @@ def described(stored: StoredEvaluation) -> str:
 def versions_of(documents: Iterable[Any]) -> set[VersionedName]:
     """The workflow versions that runs state."""
     named = [tree.get("workflow") for tree in documents if isinstance(tree, Mapping)]
-    pairs = [(one.get("id"), one.get("version")) for one in named if isinstance(one, Mapping)]
+    pairs = [
+        (workflow.get("id"), workflow.get("version"))
+        for workflow in named
+        if isinstance(workflow, Mapping)
+    ]
     return {
         VersionedName(id=id, version=version)
         for id, version in pairs
@@ -222,7 +226,7 @@ def find_other_version(
     """
     if not judged or reference.partition("~")[0] != LATEST or not _REFERENCE.fullmatch(reference):
         return find_evaluation(ledger, reference, project=project)
-    workflows = sorted({one.id for one in judged})
+    workflows = sorted({workflow.id for workflow in judged})
     back = int(reference.partition("~")[2] or 0)
     newest = True
     for stored in list_evaluations(
@@ -245,8 +249,8 @@ def no_other_version(
     ledger: Ledger, reference: str, *, project: str, judged: Collection[VersionedName]
 ) -> NotEnoughEvidence:
     """The error if `find_other_version` finds nothing."""
-    named = ", ".join(sorted(f"{one.id}@{one.version}" for one in judged))
-    workflow = min(one.id for one in judged)
+    named = ", ".join(sorted(f"{workflow.id}@{workflow.version}" for workflow in judged))
+    workflow = min(workflow.id for workflow in judged)
     any_other = find_other_version(ledger, LATEST, project=project, judged=judged)
     why = (
         f"every stored evaluation of {workflow} has the candidate's version, {named}"

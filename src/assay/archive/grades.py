@@ -66,9 +66,9 @@ def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
     body = {
         "schema": GRADING_SCHEMA,
         "now": now.astimezone(UTC).isoformat(),
-        "cards": sorted(one.name for one in kept),
+        "cards": sorted(card.name for card in kept),
     }
-    grading = draft(body, kind="event", links=[Link("graded_from", one.name) for one in kept])
+    grading = draft(body, kind="event", links=[Link("graded_from", card.name) for card in kept])
     return Basis((*kept, grading), (Link("graded_from", grading.name),))
 
 
@@ -139,20 +139,20 @@ def trace(
         if card in sources
     }
     items = ledger.get_many(
-        {*first, *own.values(), *(one for found in deeper.values() for one in found)},
+        {*first, *own.values(), *(digest for digests in deeper.values() for digest in digests)},
         project=project,
     )
     traced = []
     for grade in grades:
-        near_items = [items[one] for one in targets.get(grade.digest, ()) if one in items]
+        near_items = [items[digest] for digest in targets.get(grade.digest, ()) if digest in items]
         card = next((item for item in near_items if item.kind == "scorecard"), None)
         evidence = items.get(own.get(grade.digest, ""), card)
         basis = [item for item in near_items if item.kind == "event"]
         basis += [
-            items[one]
+            items[digest]
             for item in list(basis)
-            for one in deeper.get(item.digest, ())
-            if one in items
+            for digest in deeper.get(item.digest, ())
+            if digest in items
         ]
         traced.append(Traced(grade, card, evidence, tuple(basis)))
     return traced
@@ -180,7 +180,7 @@ def newest_own(
     """The newest of these grades that was made from this evidence: runs that differ only in
     unscored parts share a scorecard, and so all grades of it. Without one, the newest of all.
     """
-    names = [one.digest for one in reversed(grades)]
+    names = [grade.digest for grade in reversed(grades)]
     behind = evidence_of(ledger.database, project, names)
     for name in names:
         grade, runs = ledger.get(name, project=project), behind.get(name, [])

@@ -83,7 +83,7 @@ def labelled_rows(
         "seed": label_set.draw.seed,
         "items": len(label_set.items),
         "labelled": sum(value is not None for value in people.values()),
-        "raters": list(rater_names(one.rater for one in results.progress).values()),
+        "raters": list(rater_names(progress.rater for progress in results.progress).values()),
         "typed_raters": results.typed,
         "independent_raters": results.independent,
         "changed": results.changed,
@@ -94,7 +94,9 @@ def labelled_rows(
     by = f"by {count(raters, 'rater')}; {HOW[label_set.task]}" if raters > 1 else "by 1 rater"
     whole = f"{results.labelled:,} of {count(len(label_set.items), 'item')}"
     sentences = [f"Labels from the set {label_set.name} ({label_set.id}): {whole}, {by}."]
-    sentences += [one for one in (typed_sentence(results), changed_sentence(results)) if one]
+    sentences += [
+        sentence for sentence in (typed_sentence(results), changed_sentence(results)) if sentence
+    ]
     names = _raters(results)
     if own := own_labels(names, judged):
         verdicts = None
@@ -108,7 +110,7 @@ def labelled_rows(
 
 
 def _raters(results: LabelResults) -> list[str]:
-    return sorted({one.rater.name for one in results.progress})
+    return sorted({progress.rater.name for progress in results.progress})
 
 
 def unjudged_rows(results: LabelResults, *, criterion: str | None) -> list[Label]:
@@ -146,7 +148,7 @@ def _of_runs(
         raise UsageError(
             "CLI-001",
             "runs carry no judge's choice between two answers.",
-            fix=f"{', then '.join(f'`{one}`' for one in compare_commands(label_set))}.",
+            fix=f"{', then '.join(f'`{command}`' for command in compare_commands(label_set))}.",
         )
     item = ledger.get(label_set.evaluation.digest, project=project)
     if item is None or item.body is None:
@@ -197,7 +199,7 @@ def _judged(
         raise UsageError(
             "JDG-009",
             f"the runs of {name!r} were scored by {len(sources)} judges:"
-            f" {'; '.join(sorted(one.judge for one in sources))}.",
+            f" {'; '.join(sorted(source.judge for source in sources))}.",
             fix="A calibration is of one judge. Give its verdicts with --judgements FILE.",
         )
     source = next(iter(sources))

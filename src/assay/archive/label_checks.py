@@ -46,10 +46,14 @@ def _outside_set(
     if label_set is None:
         stored = ledger.get(label.set, project=project)
         return None if stored is not None and stored.kind == "labelset" else "its set is missing."
-    known = next((one for one in label_set.items if one.run == label.run), None)
+    known = next((item for item in label_set.items if item.run == label.run), None)
     if known is None or (label.pair is not None and label.pair.b != known.other):
         return "its set doesn't have this item."
-    scales = {one.name: one.points for one in label_set.rubric.criteria} if label_set.rubric else {}
+    scales = (
+        {criterion.name: criterion.points for criterion in label_set.rubric.criteria}
+        if label_set.rubric
+        else {}
+    )
     if label.scores is not None and (
         label.scores.keys() != scales.keys()
         or any(score not in scales[name] for name, score in label.scores.items())
@@ -64,7 +68,7 @@ def _not_there(label: HumanLabel, ledger: Ledger, project: str) -> str | None:
     items = ledger.get_many(
         [*runs, *([label.supersedes] if label.supersedes else [])], project=project
     )
-    if any(one not in items or items[one].kind != "run" for one in runs):
+    if any(run not in items or items[run].kind != "run" for run in runs):
         return "its run is missing."
     if label.supersedes is None:
         return None

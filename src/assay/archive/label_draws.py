@@ -111,9 +111,13 @@ class LabelPool:
             return
         if grade.profile:
             self.profiles[grade.profile] += 1
-        for one in grade.criteria:
-            if one.source is not None and one.source.kind == "llm" and one.source.rubric:
-                self.rubrics[one.source.rubric] += 1
+        for criterion in grade.criteria:
+            if (
+                criterion.source is not None
+                and criterion.source.kind == "llm"
+                and criterion.source.rubric
+            ):
+                self.rubrics[criterion.source.rubric] += 1
 
 
 _read_grade = msgspec.json.Decoder(_DrawnGrade, strict=False).decode
@@ -125,9 +129,21 @@ def place(seed: int | str, name: str) -> bytes:
 
 
 def _gap(grade: _DrawnGrade) -> float | None:
-    known = [one for one in grade.criteria if one.norm is not None and not one.missing]
-    by_judge = [one.norm for one in known if one.source is not None and one.source.kind == "llm"]
-    by_rule = [one.norm for one in known if one.source is None or one.source.kind != "llm"]
+    known = [
+        criterion
+        for criterion in grade.criteria
+        if criterion.norm is not None and not criterion.missing
+    ]
+    by_judge = [
+        criterion.norm
+        for criterion in known
+        if criterion.source is not None and criterion.source.kind == "llm"
+    ]
+    by_rule = [
+        criterion.norm
+        for criterion in known
+        if criterion.source is None or criterion.source.kind != "llm"
+    ]
     if not by_judge:
         return None
     rules = 0.0 if grade.hard_gate_failures else _mean(by_rule, 1.0)
@@ -140,9 +156,11 @@ def _mean(norms: list[float | None], default: float) -> float:
 
 def _edge(grade: _DrawnGrade) -> float:
     away = [
-        abs(one.norm - one.critical_floor.norm)
-        for one in grade.criteria
-        if one.norm is not None and one.critical_floor and one.critical_floor.norm is not None
+        abs(criterion.norm - criterion.critical_floor.norm)
+        for criterion in grade.criteria
+        if criterion.norm is not None
+        and criterion.critical_floor
+        and criterion.critical_floor.norm is not None
     ]
     if grade.weighted_score is not None and grade.pass_threshold is not None:
         away.append(abs(grade.weighted_score - grade.pass_threshold) / 100)
@@ -172,12 +190,12 @@ def draw_items(
     else:
         left_out.update(other.left_out)
         drawable = list(_pairs(pool, other, left_out))
-    drawable = [one for one in drawable if _fits(one, how, left_out)]
-    drawable.sort(key=lambda one: (_urgency(one, how), place(seed, one.item.sample)))
+    drawable = [run for run in drawable if _fits(run, how, left_out)]
+    drawable.sort(key=lambda run: (_urgency(run, how), place(seed, run.item.sample)))
     draw = LabelDraw(
         how=how, asked=n, seed=seed, pool=len(drawable), left_out=dict(sorted(left_out.items()))
     )
-    return [one.item for one in drawable[:n]], draw
+    return [run.item for run in drawable[:n]], draw
 
 
 def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterator[_Drawable]:

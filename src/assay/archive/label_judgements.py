@@ -95,9 +95,11 @@ def _of_criterion(
     label_set: LabelSet, items: Sequence[Any], criterion: str
 ) -> list[Mapping[str, Any]]:
     """The judgements of a criterion; of pairs, all of them."""
-    judgements = [one for one in items if isinstance(one, Mapping)]
+    judgements = [item for item in items if isinstance(item, Mapping)]
     if label_set.other is None:
-        judgements = [one for one in judgements if one.get("criterion") == criterion]
+        judgements = [
+            judgement for judgement in judgements if judgement.get("criterion") == criterion
+        ]
     if not judgements:
         about = "pairs" if label_set.other else f"the criterion '{criterion}'"
         raise _problem(label_set, f"the judgements have no verdict on {about}.")
@@ -150,7 +152,9 @@ def _refuse(
         )
     if strange:
         names = [
-            repr(one.name) for one in (label_set.evaluation, label_set.other) if one is not None
+            repr(evaluation.name)
+            for evaluation in (label_set.evaluation, label_set.other)
+            if evaluation is not None
         ]
         raise _problem(
             label_set,
@@ -171,7 +175,7 @@ def _problem(label_set: LabelSet, message: str) -> InputError:
         rubric = shlex.quote(label_set.rubric.id.partition("+")[0])
         command = f"assay judge rubric {shlex.quote(label_set.evaluation.id)} --rubric {rubric}"
         commands = [f"{command} --judge judge.yaml -o judgements.json"]
-    listed = ", then ".join(f"`{one}`" for one in commands)
+    listed = ", then ".join(f"`{command}`" for command in commands)
     return InputError(
         "JDG-009",
         message,

@@ -41,7 +41,7 @@ Value = int | str
 def criteria_of(stored: StoredSet) -> list[str]:
     """What raters of a set give values for."""
     rubric = stored.set.rubric
-    return [CHOICE] if rubric is None else [one.name for one in rubric.criteria]
+    return [CHOICE] if rubric is None else [criterion.name for criterion in rubric.criteria]
 
 
 def value_of(label: HumanLabel, criterion: str) -> Value | None:
@@ -54,11 +54,13 @@ def value_of(label: HumanLabel, criterion: str) -> Value | None:
 def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults:
     """The results of all labels of a set."""
     wanted = {item.run for item in stored.set.items}
-    of_items = [one for one in labels if one.label.run in wanted]
+    of_items = [stored for stored in labels if stored.label.run in wanted]
     kept = counted(of_items)
     raters = raters_of(kept)
     people = list(dict.fromkeys(map(_person, raters)))
-    given = {rater: [one.at for one in kept if one.label.rater == rater] for rater in raters}
+    given = {
+        rater: [stored.at for stored in kept if stored.label.rater == rater] for rater in raters
+    }
     changed, late = _changed(kept, of_items)
     return LabelResults(
         stored,
@@ -78,7 +80,7 @@ def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults
 
 def _preferred(kept: Sequence[StoredLabel]) -> tuple[ValueInterval | None, int]:
     """How often the first version of a pair is preferred, one vote for each pair."""
-    if not any(one.label.pair for one in kept):
+    if not any(stored.label.pair for stored in kept):
         return None, 0
     votes = [_one_value(list(given.values())) for given in _by_person(kept, CHOICE).values()]
     chosen = Counter(votes)
@@ -95,17 +97,17 @@ def _changed(kept: Sequence[StoredLabel], labels: Sequence[StoredLabel]) -> tupl
     """How many labels were changed later, and how many of them after another rater had labelled
     the item.
     """
-    first = {(one.label.rater, one.label.item): one for one in kept}
+    first = {(stored.label.rater, stored.label.item): stored for stored in kept}
     of_item = grouped((one.label.item, one) for one in labels)
     changed, late = set(), set()
-    for one in labels:
-        key = (one.label.rater, one.label.item)
-        if one.label.value == first[key].label.value:
+    for stored in labels:
+        key = (stored.label.rater, stored.label.item)
+        if stored.label.value == first[key].label.value:
             continue
         changed.add(key)
         if any(
-            other.label.rater != one.label.rater and other.seq < one.seq
-            for other in of_item[one.label.item]
+            other.label.rater != stored.label.rater and other.seq < stored.seq
+            for other in of_item[stored.label.item]
         ):
             late.add(key)
     return len(changed), len(late)
@@ -115,7 +117,9 @@ def _agreement(
     stored: StoredSet, kept: Sequence[StoredLabel], people: Sequence[Rater | None], criterion: str
 ) -> RaterAgreement:
     values = _by_person(kept, criterion)
-    rows = [[values.get(item.run, {}).get(one) for one in people] for item in stored.set.items]
+    rows = [
+        [values.get(item.run, {}).get(person) for person in people] for item in stored.set.items
+    ]
     twice = [row for row in rows if sum(value is not None for value in row) > 1]
     ordered = stored.set.task == "rubric"
     same = agreement([[value for value in row if value is not None] for row in twice])
@@ -152,8 +156,8 @@ def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed
                 numbers = [value for _, value in values if isinstance(value, int)]
                 wide = float(max(numbers) - min(numbers)) if numbers else 1.0
                 disagreed.append((wide, Disagreed(item, criterion, tuple(values))))
-    disagreed.sort(key=lambda one: -one[0])
-    return [one for _, one in disagreed]
+    disagreed.sort(key=lambda pair: -pair[0])
+    return [item for _, item in disagreed]
 
 
 def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]:

@@ -152,7 +152,7 @@ def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
             fix=f"To label by the new text, name it: --rubric {rubric.id}. Such labels can't"
             " calibrate that judge.",
         )
-    known = [one.name for one in rubric.criteria]
+    known = [criterion.name for criterion in rubric.criteria]
     for wanted in request.criteria:
         if wanted not in known:
             raise UsageError(
@@ -166,14 +166,14 @@ def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
         digest=digest(rubric),
         criteria=[
             LabelCriterion(
-                name=one.name,
-                label=one.label or "",
-                definition=one.definition,
-                scale=one.scale,
-                anchors=one.anchors,
+                name=criterion.name,
+                label=criterion.label or "",
+                definition=criterion.definition,
+                scale=criterion.scale,
+                anchors=criterion.anchors,
             )
-            for one in rubric.criteria
-            if not request.criteria or one.name in request.criteria
+            for criterion in rubric.criteria
+            if not request.criteria or criterion.name in request.criteria
         ],
     )
 
@@ -241,7 +241,7 @@ def need_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet:
     stored = find_set(ledger, reference, project=project)
     if stored is not None:
         return stored
-    known = [one.set.name for one in list_sets(ledger, project=project)]
+    known = [stored.set.name for stored in list_sets(ledger, project=project)]
     raise NotEnoughEvidence(
         "STO-012",
         f"there is no label set {reference[:120]!r} in the project '{project}'."

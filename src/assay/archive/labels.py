@@ -57,10 +57,14 @@ def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | 
     """A label with the digest of the rater's earlier label that it replaces. None if the earlier
     one has the same content, so that a form sent twice is stored once.
     """
-    own = [one for one in before if one.label.rater == label.rater and one.label.item == label.item]
+    own = [
+        stored
+        for stored in before
+        if stored.label.rater == label.rater and stored.label.item == label.item
+    ]
     if not own:
         return label
-    newest = max(own, key=lambda one: one.seq)
+    newest = max(own, key=lambda stored: stored.seq)
     if newest.label.content == label.content:
         return None
     return structs.replace(label, supersedes=newest.digest)
@@ -82,8 +86,8 @@ def labels_of_run(ledger: Ledger, digest: str, *, project: str) -> RunLabels:
     labels = every_label_of_run(ledger, digest, project=project)
     kept = counted(labels)
     return RunLabels(
-        tuple(one for one in kept if one.label.kind != "override"),
-        tuple(one for one in kept if one.label.kind == "override"),
+        tuple(stored for stored in kept if stored.label.kind != "override"),
+        tuple(stored for stored in kept if stored.label.kind == "override"),
         len(labels) - len(kept),
     )
 
@@ -96,14 +100,14 @@ def every_label_of_run(ledger: Ledger, digest: str, *, project: str) -> list[Sto
 def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelCounts:
     """Count the labels of a stored evaluation's runs. A pair counts for its first evaluation."""
     kept = counted(_found(ledger, f"evaluation:{digest}", project))
-    overrides = [one.label for one in kept if one.label.override is not None]
-    labels = [one.label for one in kept if one.label.override is None]
-    verdicts = Counter(one.override.verdict for one in overrides if one.override)
-    overridden = tuple(dict.fromkeys(one.run for one in overrides))
+    overrides = [stored.label for stored in kept if stored.label.override is not None]
+    labels = [stored.label for stored in kept if stored.label.override is None]
+    verdicts = Counter(override.override.verdict for override in overrides if override.override)
+    overridden = tuple(dict.fromkeys(override.run for override in overrides))
     return LabelCounts(
         len(labels),
-        len({one.run for one in labels}),
-        len({one.rater for one in labels}),
+        len({label.run for label in labels}),
+        len({label.rater for label in labels}),
         len(overridden),
         verdicts["pass"],
         verdicts["fail"],
@@ -113,9 +117,9 @@ def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelC
 
 def current(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
     """The newest label of each rater of each item, the oldest first."""
-    ordered = sorted(labels, key=lambda one: one.seq)
-    newest = {(one.label.rater, one.label.item): one for one in ordered}
-    return sorted(newest.values(), key=lambda one: one.seq)
+    ordered = sorted(labels, key=lambda stored: stored.seq)
+    newest = {(stored.label.rater, stored.label.item): stored for stored in ordered}
+    return sorted(newest.values(), key=lambda stored: stored.seq)
 
 
 def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
@@ -142,7 +146,11 @@ def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
 
 def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:
     """Who gave labels, in the order of their first one."""
-    return list(dict.fromkeys(one.label.rater for one in sorted(labels, key=lambda one: one.seq)))
+    return list(
+        dict.fromkeys(
+            stored.label.rater for stored in sorted(labels, key=lambda stored: stored.seq)
+        )
+    )
 
 
 def _found(ledger: Ledger, tag: str, project: str) -> Iterator[StoredLabel]:

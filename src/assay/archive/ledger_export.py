@@ -173,7 +173,7 @@ def _graded(
         found = ledger.get_many({*chain.from_iterable(named.values())}, project=project)
         for item in items:
             evidence = [found[name] for name in named.get(item.digest, ()) if name in found]
-            yield item, [one for one in evidence if one.kind == "run" and one.body is not None]
+            yield item, [item for item in evidence if item.kind == "run" and item.body is not None]
 
 
 def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int:

@@ -49,8 +49,8 @@ def shelf_with_own(shelf: Shelf, ledger: Ledger, item: Item, folder: str, *, pro
 def _profile_digest(tree: Mapping[str, Any]) -> str | None:
     """The digest of the profile that made a grade or an evaluation."""
     source = tree if "digests" in tree else (tree.get("settings") or {}).get("scored_by") or {}
-    found: str | None = (source.get("digests") or {}).get("profile")
-    return found
+    digest: str | None = (source.get("digests") or {}).get("profile")
+    return digest
 
 
 def _own(ledger: Ledger, item: Item, project: str) -> Iterator[tuple[str, Any]]:

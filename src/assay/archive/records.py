@@ -49,7 +49,9 @@ def exam_drafts(
     result: ExamResult, exam: Exam, answers: Iterable[Answer], *, author: str | None = None
 ) -> list[Draft]:
     """A graded exam, after the questions and the answers that it was made of."""
-    listed = sorted((one._asdict() for one in answers), key=lambda one: str(one["item"]))
+    listed = sorted(
+        (answer._asdict() for answer in answers), key=lambda answer: str(answer["item"])
+    )
     evidence = draft(
         {"schema": EXAM_EVIDENCE_SCHEMA, "exam": list(exam.files), "answers": listed},
         kind="event",
@@ -72,13 +74,13 @@ def exam_gate_drafts(
     otherwise the same gate is the same record wherever its files are.
     """
     kept = {
-        role: draft(exam_record(one.tree), kind="exam")
-        for role, one in results.items()
-        if one is not None
+        role: draft(exam_record(result.tree), kind="exam")
+        for role, result in results.items()
+        if result is not None
     }
     evidence: dict[str, dict[str, Any] | None] = {
-        role: None if one is None else {"digest": kept[role].name, **_noted(gate, one.file)}
-        for role, one in results.items()
+        role: None if result is None else {"digest": kept[role].name, **_noted(gate, result.file)}
+        for role, result in results.items()
     }
     if pass_score and evidence["regression"] is not None:
         evidence["regression"]["pass_score"] = pass_score
@@ -134,7 +136,7 @@ def card_drafts(
         for kind, document in (("audit", audit), ("calibration", calibration))
         if document is not None
     ]
-    return [*evidence, drafted.linked("evidence_of", [one.name for one in evidence])]
+    return [*evidence, drafted.linked("evidence_of", [draft.name for draft in evidence])]
 
 
 # --- results of verbs that only compute
@@ -168,15 +170,15 @@ def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
         entries = [_entry(os.path.join(home, path)) for path in tree.entry_paths(kind, name)]
     drafts = [draft(entry, kind="entry") for entry in entries]
     of_id = {
-        (str(entry.get("area")), str(entry.get("gradingId"))): one.name
-        for entry, one in zip(entries, drafts, strict=True)
+        (str(entry.get("area")), str(entry.get("gradingId"))): draft.name
+        for entry, draft in zip(entries, drafts, strict=True)
     }
     linked = [
-        one._replace(links=_superseded(entry, one.name, of_id))
-        for entry, one in zip(entries, drafts, strict=True)
+        draft._replace(links=_superseded(entry, draft.name, of_id))
+        for entry, draft in zip(entries, drafts, strict=True)
     ]
     made = draft(index, kind="index")
-    return [*linked, made.linked("evidence_of", [one.name for one in drafts])]
+    return [*linked, made.linked("evidence_of", [draft.name for draft in drafts])]
 
 
 def _entry(path: str) -> dict[str, Any]:
@@ -203,7 +205,7 @@ def _superseded(
 
 
 def schema_gate_drafts(
-    gate: ToolGate, asked: Sequence[str], held: GateEvidence, rules: SchemaRules
+    gate: ToolGate, wanted: Sequence[str], held: GateEvidence, rules: SchemaRules
 ) -> list[Draft]:
     """The decision of the production gate, after everything it depends on: the indexes, the sources
     of the schemas, the lists of the checks.
@@ -214,22 +216,24 @@ def schema_gate_drafts(
         name: draft(document_of(index), kind="index") for name, index in held.indexes.items()
     }
     sources = {
-        name: draft(_source_record(one.file, one.data), kind="event")
-        for name, one in held.sources.items()
-        if one.data is not None
+        name: draft(_source_record(source.file, source.data), kind="event")
+        for name, source in held.sources.items()
+        if source.data is not None
     }
     lists = draft(_lists_record(held), kind="event")
     stale = {name: nodes for name, nodes in held.stale.items() if nodes}
     evidence = {
-        "asked": list(asked),
+        "asked": list(wanted),
         "policy": rules.digest,
-        "indexes": {name: one.name for name, one in indexes.items()},
+        "indexes": {name: index.name for name, index in indexes.items()},
         "sources": {
             name: {
-                "file": one.file,
-                **({"digest": sources[name].name} if name in sources else {"unread": one.unread}),
+                "file": source.file,
+                **(
+                    {"digest": sources[name].name} if name in sources else {"unread": source.unread}
+                ),
             }
-            for name, one in held.sources.items()
+            for name, source in held.sources.items()
         },
         "lists": lists.name,
         **({"stale": stale} if stale else {}),
@@ -238,8 +242,8 @@ def schema_gate_drafts(
         {"schema": SCHEMA_GATE, **to_builtins(gate), "evidence": evidence}, kind="decision"
     )
     checked = [*sources.values(), lists]
-    made = made.linked("candidate_of", [one.name for one in indexes.values()])
-    made = made.linked("evidence_of", [one.name for one in checked])
+    made = made.linked("candidate_of", [draft.name for draft in indexes.values()])
+    made = made.linked("evidence_of", [draft.name for draft in checked])
     return [*indexes.values(), *checked, made]
 
 

@@ -60,7 +60,7 @@ def _release_decision(
     evidence = evidence_of_decision(ledger, item.digest, project=project)
     graded = _graded(ledger, item, evidence.decided, shelf, project)
     named = {"candidate": evidence.candidate, "baseline": evidence.baseline}
-    if not all(found and graded.keys() >= set(found) for found in named.values()):
+    if not all(digests and graded.keys() >= set(digests) for digests in named.values()):
         raise NotEnoughEvidence(
             "STO-008",
             "this decision depends on grades that were stored without their evidence.",
@@ -91,7 +91,7 @@ def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
     changed = stored.get("overrides") or []
     if changed:
         name = name.rpartition("+")[0] or name
-    bars = Bars(**{str(one["field"]): one["used"] for one in changed})
+    bars = Bars(**{str(change["field"]): change["used"] for change in changed})
     return make_release_rules(shelf.policy_of("release", name), bars)
 
 
@@ -132,9 +132,9 @@ def _terms(
         records = ledger.get_many(ledger.made_of(item.digest, project=project), project=project)
         plan = next(
             (
-                check_plan(one.tree(), where=one.digest)
-                for one in records.values()
-                if one.kind == "event" and one.schema != OWN_PROFILE
+                check_plan(record.tree(), where=record.digest)
+                for record in records.values()
+                if record.kind == "event" and record.schema != OWN_PROFILE
             ),
             None,
         )

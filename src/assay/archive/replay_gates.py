@@ -142,9 +142,9 @@ def _outcome(evidence: _Evidence, named: Mapping[str, Any], role: str, shelf: Sh
     result = read_result(document)
     marking = Marking(shelf.rubric_of("exam", on_shelf(result.rubric, of="exam")))
     answered = evidence.behind(str(digest), EXAM_EVIDENCE_SCHEMA)
-    there = [one.tree() for one in answered if one.body is not None]
+    there = [item.tree() for item in answered if item.body is not None]
     if answered and not any(
-        _follows(document.tree, one, marking, shelf, str(digest)) for one in there
+        _follows(document.tree, answers, marking, shelf, str(digest)) for answers in there
     ):
         if len(there) < len(answered):
             raise NotEnoughEvidence(
@@ -174,7 +174,7 @@ def _follows(
     are taken from the stored result.
     """
     exam = make_exam([Document(file, where) for file in answered["exam"]])
-    answers = {one["item"]: Answer(**one) for one in answered["answers"]}
+    answers = {answer["item"]: Answer(**answer) for answer in answered["answers"]}
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="exam")))
     made = exam_result(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
     return canonical(replace(made, faults=stored["faults"])) == canonical(stored)
@@ -189,13 +189,13 @@ def _schema_gate(
     evidence = _Evidence(ledger, item, project)
     named = _part(stored, "evidence", evidence)
     held = _held(evidence, named)
-    asked = named.get("asked")
-    if not isinstance(asked, list) or not all(
-        isinstance(name, str) and name.partition(".")[0] in held.indexes for name in asked
+    wanted = named.get("asked")
+    if not isinstance(wanted, list) or not all(
+        isinstance(name, str) and name.partition(".")[0] in held.indexes for name in wanted
     ):
         raise evidence.unclear("what was asked for")
     rules = SchemaRules(shelf.policy_of("flowmcp", on_shelf(stored.get("policy"), of="gate")))
-    decided = to_builtins(gate.decide(asked, held, rules))
+    decided = to_builtins(gate.decide(wanted, held, rules))
     made = {"schema": SCHEMA_GATE, **decided, "evidence": {**named, "policy": rules.digest}}
     if canonical(made) != item.body:
         _need_readers(held)
@@ -237,7 +237,7 @@ def _need_readers(held: GateEvidence) -> None:
     machine, not to the gate.
     """
     registrable_domain("example.org")
-    if any(one.file.lower().endswith(MODULES) for one in held.sources.values()):
+    if any(source.file.lower().endswith(MODULES) for source in held.sources.values()):
         schema_of("providers/a/a.mjs", b"export const main = { namespace: 'a', tools: {} }")
 
 

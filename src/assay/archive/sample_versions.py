@@ -45,7 +45,7 @@ def other_versions(
     for seq in sorted(places, reverse=True)[:MOST]:
         runs = _runs(ledger, project, places[seq])
         if runs:
-            worst, evidence = min(runs, key=lambda one: (one[0].passed, one[0].score))
+            worst, evidence = min(runs, key=lambda pair: (pair[0].passed, pair[0].score))
             versions.append(SampleVersion(evaluations[seq], seq, worst, evidence, len(runs)))
     return versions
 

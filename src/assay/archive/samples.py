@@ -79,7 +79,7 @@ def _recall(key: tuple[str, ...]) -> list[SampleRow] | None:
 
 
 def _remember(key: tuple[str, ...], rows: list[SampleRow]) -> list[SampleRow]:
-    texts = sum(len(one.question) + len(one.answer) + len(one.expected) for one in rows)
+    texts = sum(len(row.question) + len(row.answer) + len(row.expected) for row in rows)
     with _turn:
         _rows[key] = rows, len(rows) + texts // 500
         while sum(size for _, size in _rows.values()) > _REMEMBERED:

@@ -88,7 +88,9 @@ def keep_side(
         grades[drafts[-1].name] = None
         take(drafts)
 
-    read = (one if isinstance(one, Unread) else settled(one) for one in documents)
+    read = (
+        document if isinstance(document, Unread) else settled(document) for document in documents
+    )
     side = side_of(read, grader, name=name, where=where, seen=each)
     return KeptSide(side, tuple(evidence), tuple(grades), bare, age)
 
@@ -116,7 +118,7 @@ def decision_drafts(
         before.append(draft(plan, kind="event", author=author))
     if made is not None:
         before.append(own_profile_draft(made.profile, author=author))
-    return [*before, decision.linked("evidence_of", [one.name for one in before])]
+    return [*before, decision.linked("evidence_of", [draft.name for draft in before])]
 
 
 class DecisionEvidence(NamedTuple):

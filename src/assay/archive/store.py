@@ -68,11 +68,11 @@ class Store:
 
     def add(self, group: list[Draft]) -> None:
         """Add a group to the queue."""
-        data = _pack([(len(one.body), one._replace(body=b"")) for one in group])
+        data = _pack([(len(draft.body), draft._replace(body=b"")) for draft in group])
         self._waiting.write(len(data).to_bytes(8))
         self._waiting.write(data)
-        for one in group:
-            self._waiting.write(one.body)
+        for draft in group:
+            self._waiting.write(draft.body)
 
     def note(self, text: str) -> None:
         """Report a sentence once everything is stored: a failed command reports only its error."""
@@ -100,7 +100,7 @@ class Store:
     def _put_all(self, groups: Iterable[list[Draft]]) -> None:
         new = known = 0
         waiting = iter(groups)
-        while batch := [one for group in islice(waiting, BATCH) for one in group]:
+        while batch := [draft for group in islice(waiting, BATCH) for draft in group]:
             for stored in self.ledger.put_many(batch, project=self.project):
                 new += stored.new
                 known += not stored.new
@@ -124,7 +124,7 @@ class Store:
         self._waiting.seek(0)
         while size := self._waiting.read(8):
             group = _unpack(self._waiting.read(int.from_bytes(size)))
-            yield [one._replace(body=self._waiting.read(length)) for length, one in group]
+            yield [draft._replace(body=self._waiting.read(length)) for length, draft in group]
 
 
 class Result:

@@ -62,12 +62,14 @@ class WorkflowState(NamedTuple):
 
 def listed_workflows(ledger: Ledger, project: str) -> list[ActiveWorkflow]:
     """Every workflow of a project, the one with the newest run or evaluation first."""
-    known = {one.id: one for one in active_workflows(ledger.database, project)}
-    for one in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
-        if one.workflow is not None:  # graded again, or its runs were forgotten
-            before = known.get(one.workflow, ActiveWorkflow(one.workflow, 1, 0, 0))
-            known[one.workflow] = before._replace(newest_seq=max(before.newest_seq, one.seq))
-    return sorted(known.values(), key=lambda one: (-one.newest_seq, one.id))
+    known = {workflow.id: workflow for workflow in active_workflows(ledger.database, project)}
+    for evaluation in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
+        if evaluation.workflow is not None:  # graded again, or its runs were forgotten
+            before = known.get(evaluation.workflow, ActiveWorkflow(evaluation.workflow, 1, 0, 0))
+            known[evaluation.workflow] = before._replace(
+                newest_seq=max(before.newest_seq, evaluation.seq)
+            )
+    return sorted(known.values(), key=lambda workflow: (-workflow.newest_seq, workflow.id))
 
 
 def workflow_states(
@@ -80,14 +82,14 @@ def workflow_states(
     """The state of each of these workflows; with `before`, from the evaluations before that
     position.
     """
-    states = [_with_evaluations(ledger, project, one, before) for one in workflows]
+    states = [_with_evaluations(ledger, project, workflow, before) for workflow in workflows]
     subjects = {
         (newest.workflow.id, newest.dataset.id)
         for state in states
         for newest in [stored.evaluation for stored in state.evaluations[:1]]
     }
     named = named_baselines(ledger, subjects, project=project) if subjects else {}
-    decided = _decisions(ledger, project, {one.id for one in workflows})
+    decided = _decisions(ledger, project, {workflow.id for workflow in workflows})
     return [
         state._replace(
             baseline=_baseline(ledger, project, state, named),
@@ -104,9 +106,15 @@ def evaluations_graded_by(
     without their runs.
     """
     briefs = recent.newest(ledger.database, project, "evaluation", limit=LOOKED_AT)
-    graded = recent.graded_by(ledger.database, project, [one.seq for one in briefs])
-    found = brief_evaluations(ledger, project, [one.digest for one in briefs if one.seq in graded])
-    return [one for one in found if wanted(graded[one.seq], one.evaluation)]
+    graded = recent.graded_by(ledger.database, project, [brief.seq for brief in briefs])
+    evaluations = brief_evaluations(
+        ledger, project, [brief.digest for brief in briefs if brief.seq in graded]
+    )
+    return [
+        evaluation
+        for evaluation in evaluations
+        if wanted(graded[evaluation.seq], evaluation.evaluation)
+    ]
 
 
 def _with_evaluations(
@@ -121,10 +129,10 @@ def _with_evaluations(
         workflow=workflow.id,
         before=before,
     )
-    digests = [one.digest for one in briefs]
+    digests = [brief.digest for brief in briefs]
     evaluations = brief_evaluations(ledger, project, digests)
-    known = {one.digest for one in evaluations}
-    changed = (one for one in digests if one not in known)
+    known = {evaluation.digest for evaluation in evaluations}
+    changed = (digest for digest in digests if digest not in known)
     return WorkflowState(workflow, tuple(evaluations), tuple(changed))
 
 

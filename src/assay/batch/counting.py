@@ -154,7 +154,7 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
     )
     for code, reason, run, *subject, written in listed:
         parts = [f"(no {key})" if run is None else str(run)[:80]]
-        parts += [str(one)[:80] for one in subject if one is not None]
+        parts += [str(value)[:80] for value in subject if value is not None]
         parts += [] if written is None else [f"= {str(written)[:40]}"]
         examples.setdefault((code, reason), []).append(" ".join(parts))
     return tuple(RejectCount(c, why, n, tuple(examples[c, why])) for c, why, n in counts)

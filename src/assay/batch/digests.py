@@ -46,10 +46,10 @@ def _digested(path: str) -> DigestedFile:
     before = _stat(path)
     try:
         with open(path, "rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError("FIL-001", f"can't be read: {error.strerror}.", where=path) from None
-    return DigestedFile(path, before.st_size, f"sha256:{found}", before.st_mtime_ns)
+    return DigestedFile(path, before.st_size, f"sha256:{digest}", before.st_mtime_ns)
 
 
 def _stat(path: str) -> os.stat_result:

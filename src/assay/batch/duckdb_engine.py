@@ -69,7 +69,7 @@ class DuckDBEngine:
         try:
             return self._view(views_sql(self.connection, sources))
         except self._error as error:
-            names = [one if isinstance(one, str) else one.name for one in sources]
+            names = [source if isinstance(source, str) else source.name for source in sources]
             raise InputError(
                 "BAT-022",
                 f"DuckDB can't read it: {_first_lines(error)}",
@@ -131,8 +131,8 @@ class DuckDBEngine:
 
     def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view."""
-        found = self._run(f"DESCRIBE {identifier(view)}").fetchall()
-        return [SourceColumn(row[0], row[1].upper()) for row in found]
+        rows = self._run(f"DESCRIBE {identifier(view)}").fetchall()
+        return [SourceColumn(row[0], row[1].upper()) for row in rows]
 
     def relation(self, sql: str) -> duckdb.DuckDBPyRelation:
         """A query as a lazy relation."""
@@ -162,9 +162,9 @@ class DuckDBEngine:
             os.mkdir(path)
             path = os.path.join(path, f"part-0.{kind}")
         with self._watched(progress):
-            found = self._run(f"COPY ({sql}) TO {text(path)} ({FORMATS[kind]})").fetchone()
-        assert found is not None
-        return int(found[0])
+            row = self._run(f"COPY ({sql}) TO {text(path)} ({FORMATS[kind]})").fetchone()
+        assert row is not None
+        return int(row[0])
 
     @contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:

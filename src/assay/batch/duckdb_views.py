@@ -72,8 +72,8 @@ def _mixed_as_text(connection: Any, selects: list[str]) -> list[str]:
 
 
 def _columns(connection: Any, select: str) -> list[SourceColumn]:
-    found = connection.execute(f"DESCRIBE {select}").fetchall()
-    return [SourceColumn(row[0], row[1].upper()) for row in found]
+    rows = connection.execute(f"DESCRIBE {select}").fetchall()
+    return [SourceColumn(row[0], row[1].upper()) for row in rows]
 
 
 def _selects(connection: Any, source: BatchSource) -> list[str]:
@@ -163,8 +163,8 @@ def _jsonl(connection: Any, source: BatchSource) -> str:
         "SELECT json_type(json) = 'OBJECT', json_keys(json), count(*)"
         f" FROM {lines} GROUP BY ALL ORDER BY ALL LIMIT {MAX_COLUMNS + 1}"
     ).fetchall()
-    found = [(keys if is_object else None, count) for is_object, keys, count in shapes]
-    names = line_keys(found, source, engine="DuckDB")
+    shapes_seen = [(keys if is_object else None, count) for is_object, keys, count in shapes]
+    names = line_keys(shapes_seen, source, engine="DuckDB")
     columns = [f"{_json_text(name)} AS {identifier(name)}" for name in names]
     columns += [
         f"json_type(json, {_pointer(name)}) = 'VARCHAR' AS {identifier(IN_QUOTES + name)}"
@@ -273,12 +273,12 @@ def _attached(connection: Any, source: BatchSource) -> str:
     for schema, table in tables:
         if source.table in (table, f"{schema}.{table}"):
             return ".".join(map(identifier, (alias, schema, table)))
-    found = ", ".join(sorted(table for _, table in tables)) or "no table"
+    names = ", ".join(sorted(table for _, table in tables)) or "no table"
     raise InputError(
         "BAT-020",
         f"there is no table '{source.table}' in it.",
         where=source.files[0],
-        fix=f"Found: {found}.",
+        fix=f"Found: {names}.",
     )
 
 

@@ -49,9 +49,9 @@ def earlier_files(
     earlier: Earlier, files: Sequence[BatchFile], partition: str | None = None
 ) -> list[str]:
     """Where files of an earlier batch are, each checked against its digest."""
-    chosen = [one for one in files if partition is None or one.partition == partition]
+    chosen = [file for file in files if partition is None or file.partition == partition]
     folder = os.path.dirname(earlier.target.record)
-    paths = [os.path.join(folder, one.name) for one in chosen]
+    paths = [os.path.join(folder, file.name) for file in chosen]
     for file, there in zip(chosen, digest_files(paths), strict=True):
         if file.digest != there.digest:
             raise InputError(

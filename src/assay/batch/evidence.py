@@ -167,7 +167,9 @@ def _is_verdict(name: str) -> str:
 
 def norms_plan(plan: BatchPlan) -> BatchPlan:
     """The plan with every criterion read as its norm: floors, weights and bands stay."""
-    criteria = tuple(one._replace(formula="zero_one", params={}) for one in plan.criteria)
+    criteria = tuple(
+        criterion._replace(formula="zero_one", params={}) for criterion in plan.criteria
+    )
     return plan._replace(criteria=criteria)
 
 

@@ -285,8 +285,8 @@ sittings AS (
 
     def rejects(self) -> str:
         """Every row that doesn't count, and why."""
-        code = lookup("fault", {str(one.number): text(one.code) for one in FAULTS})
-        reason = lookup("fault", {str(one.number): text(one.reason) for one in FAULTS})
+        code = lookup("fault", {str(fault.number): text(fault.code) for fault in FAULTS})
+        reason = lookup("fault", {str(fault.number): text(fault.reason) for fault in FAULTS})
         shown = "run, which, item, axis, mark"
         rows = []
         for axis in self._wide or (None,):
@@ -297,7 +297,7 @@ sittings AS (
             )
             rows.append(f"SELECT * FROM ({seen}) AS counted WHERE fault IS NOT NULL OR times > 1")
         if self._wide:  # a fault of a whole row is listed once, a fault of a mark for each axis
-            whole = listed(str(one.number) for one in (NO_RUN, STRAY, *_HARMLESS))
+            whole = listed(str(fault.number) for fault in (NO_RUN, STRAY, *_HARMLESS))
             rows[1:] = [
                 f"SELECT * FROM ({row}) AS marks_only WHERE fault IS NULL OR NOT fault IN ({whole})"
                 for row in rows[1:]
@@ -343,11 +343,11 @@ def _count(check: str, alias: str) -> str:
     return f"CAST(SUM(CASE WHEN {check} THEN 1 ELSE 0 END) AS BIGINT) AS {alias}"
 
 
-def _mean(total: str, n: int, one: int, *, signed: bool = False) -> str:
+def _mean(total: str, n: int, unit: int, *, signed: bool = False) -> str:
     """A sum over n items as a number of nine decimals, halves away from zero; a sum of `one`
     counts items, else billionths.
     """
-    up = f"({2 * one} * {total} + {n}) // {2 * n}"
+    up = f"({2 * unit} * {total} + {n}) // {2 * n}"
     if signed:
-        up = f"CASE WHEN {total} < 0 THEN -(({-2 * one} * {total} + {n}) // {2 * n}) ELSE {up} END"
+        up = f"CASE WHEN {total} < 0 THEN -(({-2 * unit} * {total} + {n}) // {2 * n}) ELSE {up} END"
     return f"({up}) / 1e9"

@@ -42,5 +42,5 @@ def java_release(text: str) -> int | None:
     >>> java_release('openjdk version "17.0.20" 2026-08-18'), java_release('"1.8.0_402"')
     (17, 8)
     """
-    found = re.search(r'"(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else None
+    match = re.search(r'"(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None

@@ -210,7 +210,7 @@ class _Grading:
         self.sql.add(in_dialect(self._task.queries(VIEW, columns).grades, engine.dialect))
         queries = self._task.queries(view, columns)
         keys = {step.partition("=")[0] for step in name.split("/")}
-        self.unused |= dict.fromkeys(one for one in queries.unused if one not in keys)
+        self.unused |= dict.fromkeys(column for column in queries.unused if column not in keys)
         kind = work.target.form
         grades = in_dialect(queries.grades, engine.dialect)
         place = work.place(GRADES, name)
@@ -257,10 +257,16 @@ def _parts(sources: Sequence[BatchSource], partitions: Sequence[Partition]) -> l
             if source.kind not in LOGGED and os.path.isfile(file)
         ]
         return [_BatchPart(None, tuple(sources), tuple(digest_files(files)))]
-    found = iter(digest_files(file for one in partitions for file in one.source.files))
+    digests = iter(
+        digest_files(file for partition in partitions for file in partition.source.files)
+    )
     return [
-        _BatchPart(one.name, (one.source,), tuple(next(found) for _ in one.source.files))
-        for one in partitions
+        _BatchPart(
+            partition.name,
+            (partition.source,),
+            tuple(next(digests) for _ in partition.source.files),
+        )
+        for partition in partitions
     ]
 
 
@@ -295,7 +301,7 @@ def _earlier(
             fix="Grade all of it again with --overwrite, or write to another -o.",
         )
     before = {file.partition for file in old.inputs if file.partition is not None}
-    gone = sorted(before - {one.name for one in partitions})
+    gone = sorted(before - {partition.name for partition in partitions})
     if gone:  # runs that fail could be forgotten, and what is left would pass
         more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
         raise UsageError(

@@ -282,10 +282,10 @@ class ColumnFinder:
 
     def needed(self, role: str, kind: str = "any") -> Cell:
         """The column of a role that every source has."""
-        found = self.role(role, kind)
-        if found is None:
+        column = self.role(role, kind)
+        if column is None:
             raise self.missing(role)
-        return found
+        return column
 
     def wide(self, item: BatchCriterion) -> ScoreCells | None:
         """The columns that are named after a criterion."""

@@ -130,8 +130,8 @@ class PairQuery(BatchRunQuery):
                 "CASE WHEN o.numbered = 0 OR t.numbered = 0 THEN 1 ELSE COALESCE(matched.n, 0) END"
             )
             lost = [
-                f"CASE WHEN {both} THEN {one}.m - {shared} ELSE 0 END AS lost_{other}"
-                for one, other in (("t", "o"), ("o", "t"))
+                f"CASE WHEN {both} THEN {side}.m - {shared} ELSE 0 END AS lost_{other}"
+                for side, other in (("t", "o"), ("o", "t"))
             ]
             join = " LEFT JOIN matched ON matched.sample = o.sample"
         columns += lost

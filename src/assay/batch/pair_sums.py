@@ -119,7 +119,7 @@ class _Tally:
             ),
             floors=FloorTally(
                 self._items(
-                    [(one.words, new.format(one)) for one in sorted(self.floors)],
+                    [(floor.words, new.format(floor)) for floor in sorted(self.floors)],
                     "criterion",
                     counts["floors_new"],
                 ),
@@ -128,7 +128,9 @@ class _Tally:
             ),
             severe=SevereTally(
                 self._items(
-                    [(one.words, one.ours) for one in self.severe], "what", counts["severe_o"]
+                    [(criterion.words, criterion.ours) for criterion in self.severe],
+                    "what",
+                    counts["severe_o"],
                 ),
                 counts["severe_t"],
                 CertainFailures(
@@ -173,10 +175,12 @@ class _Tally:
             "ungated": count_if(self._ungated()),
             "groups": "COUNT(DISTINCT grp)",
             "ungrouped": count_if(f"grp IS NULL AND {self.counted}"),
-            "floors_new": _added(f"{one.ours} AND NOT {one.theirs}" for one in self.floors),
-            "floors_mended": _added(f"{one.theirs} AND NOT {one.ours}" for one in self.floors),
-            "severe_o": _added(one.ours for one in self.severe),
-            "severe_t": _added(one.theirs for one in self.severe),
+            "floors_new": _added(f"{floor.ours} AND NOT {floor.theirs}" for floor in self.floors),
+            "floors_mended": _added(
+                f"{floor.theirs} AND NOT {floor.ours}" for floor in self.floors
+            ),
+            "severe_o": _added(criterion.ours for criterion in self.severe),
+            "severe_t": _added(criterion.theirs for criterion in self.severe),
             "severe_both": _added(f"u{index}_both" for index in self.severe_gates),
             "severe_open": _added(f"u{index}_t" for index in self.severe_gates),
         }
@@ -371,7 +375,7 @@ def stratum_of(query: PairQuery) -> Stratum:
     criteria = query.plan.criteria
     return Stratum(
         query.plan.profile,
-        tuple(one.name for one in criteria),
-        tuple(one.weight for one in criteria),
-        tuple(one.formula for one in criteria),
+        tuple(criterion.name for criterion in criteria),
+        tuple(criterion.weight for criterion in criteria),
+        tuple(criterion.formula for criterion in criteria),
     )

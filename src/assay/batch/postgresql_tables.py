@@ -55,7 +55,7 @@ def _copied(source: BatchSource, path: str) -> BatchSource:
         table = _quoted(source.table)
         described = cursor.execute(f"SELECT * FROM {table} LIMIT 0").description
         lowered = [column.name.lower() for column in described]
-        twice = [one.name for one in described if lowered.count(one.name.lower()) > 1]
+        twice = [column.name for column in described if lowered.count(column.name.lower()) > 1]
         if twice:
             raise InputError(
                 "BAT-020",

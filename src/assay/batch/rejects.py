@@ -16,8 +16,13 @@ def rejects_query(rows: RowExpressions) -> str:
     entries read `source`, so that DuckDB parses the text and the types of an input only once.
     """
     entries = [*_row_entries(rows), *_long_entries(rows), *_wide_entries(rows)]
-    codes = " ".join(f"WHEN {one.number} THEN {text(one.code)}" for one in fault.ROW_FAULTS)
-    reasons = " ".join(f"WHEN {one.number} THEN {text(one.reason)}" for one in fault.ROW_FAULTS)
+    codes = " ".join(
+        f"WHEN {fault_kind.number} THEN {text(fault_kind.code)}" for fault_kind in fault.ROW_FAULTS
+    )
+    reasons = " ".join(
+        f"WHEN {fault_kind.number} THEN {text(fault_kind.reason)}"
+        for fault_kind in fault.ROW_FAULTS
+    )
     return (
         f"WITH source AS (SELECT * FROM {rows.view}),"
         f" entries AS ({' UNION ALL '.join(entries)}), counted AS (SELECT *,"

@@ -49,10 +49,12 @@ def _pivot(index: int, value: str, wide: str, *, is_long: bool) -> str:
 
 def _names(none: str, names: list[str], more: str = "") -> str:
     """A list of names, from expressions that are NULL for the names that don't belong to it."""
-    found = f"LIST_FILTER([{', '.join(names)}], LAMBDA x : NOT x IS NULL)" if names else NO_NAMES
+    names_list = (
+        f"LIST_FILTER([{', '.join(names)}], LAMBDA x : NOT x IS NULL)" if names else NO_NAMES
+    )
     if more:
-        found = f"LIST_CONCAT({found}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
-    return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {found} END"
+        names_list = f"LIST_CONCAT({names_list}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
+    return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {names_list} END"
 
 
 def weighted_score(plan: BatchPlan, name: str) -> str:
@@ -153,8 +155,8 @@ class _Grades:
             columns.append(f"{code} AS c{index}")
             if self._has_n(index):
                 size = "CAST(1 AS BIGINT)" if layout.score.n is None else "n"
-                found = _pivot(index, size, f"wn{index}" if is_wide else "", is_long=is_long)
-                columns.append(f"{found} AS n{index}")
+                column = _pivot(index, size, f"wn{index}" if is_wide else "", is_long=is_long)
+                columns.append(f"{column} AS n{index}")
         columns += [f"{self._verdict(i)} AS g{i}" for i in range(len(self.plan.gates))]
         times = [f"COUNT(w{index})" for index in rows.wide]
         # a verdict that rows repeat is one; true and false are two
@@ -216,9 +218,9 @@ class _Grades:
         layout, plan = self.layout, self.plan
         names = [*(f"c{i}" for i in range(len(plan.criteria)))]
         names += [f"g{i}" for i in range(len(plan.gates))]
-        found = " + ".join(f"CAST(NOT {name} IS NULL AS INTEGER)" for name in names)
+        named = " + ".join(f"CAST(NOT {name} IS NULL AS INTEGER)" for name in names)
         # what a run has more than once: its rows are more than the values they leave
-        surplus = [f"times - ({found})"]
+        surplus = [f"times - ({named})"]
         refused = [f"c{index} < -1" for index in range(len(plan.criteria))]
         faults = ["row_faults"]
         if layout.gate is not None:

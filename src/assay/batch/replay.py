@@ -118,12 +118,12 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: Scorin
             else:
                 is_stray = is_stray or verdict is not None
         strays += is_stray
-        found = [
+        scores_found = [
             _score(row, name, cells, specs[name].formula) for name, cells in layout.wide.items()
         ]
-        found = [score for score in found if score.raw is not None]
-        wide_scores += bool(found)
-        scores += found
+        scores_found = [score for score in scores_found if score.raw is not None]
+        wide_scores += bool(scores_found)
+        scores += scores_found
         for gate, cell in layout.wide_gates.items():
             verdict = _verdict(row, cell)
             if isinstance(verdict, str):
@@ -138,8 +138,11 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: Scorin
         strays,
         wide_scores,
         bad_verdicts,
-        {name: next(iter(found)) if len(found) == 1 else None for name, found in values.items()},
-        sum(len(found) > 1 for found in values.values()),
+        {
+            name: next(iter(verdicts)) if len(verdicts) == 1 else None
+            for name, verdicts in values.items()
+        },
+        sum(len(verdicts) > 1 for verdicts in values.values()),
     )
 
 
@@ -185,7 +188,7 @@ def replay_run(
     rejects = tuple(_rejects(run, rows, specs, largest_n(rules.shrinkage)))
     row = (
         _invalid_row(plan, shows_n)
-        if any(one.code != fault.UNKNOWN_CRITERION.code for one in rejects)
+        if any(reject.code != fault.UNKNOWN_CRITERION.code for reject in rejects)
         else _row(_graded(str(run), rows, plan, rules), rows, plan, shows_n)
     )
     return ReplayedRun(
@@ -205,9 +208,10 @@ def replay_run(
 
 def _graded(run: str, rows: RunRows, plan: ScoringPlan, rules: Rules) -> Grade:
     """The grade of the scorecard that the rows of a run are."""
-    scores = {one.criterion: one for one in rows.scores}
+    scores = {score.criterion: score for score in rows.scores}
     verdicts = {
-        one.gate: None if isinstance(one.verdict, str) else one.verdict for one in rows.verdicts
+        verdict.gate: None if isinstance(verdict.verdict, str) else verdict.verdict
+        for verdict in rows.verdicts
     }
     required = [planned.id for planned in plan.gates]
     extra = sorted(verdicts.keys() - set(required))
@@ -246,14 +250,14 @@ def _rejects(
     yield from [RowReject(None, fault.TWO_VALUES.code)] * rows.conflicts
     if rows.wide > 1:
         yield from [RowReject(None, fault.TWICE.code)] * rows.wide
-    scored = Counter(one.criterion for one in rows.scores)
+    scored = Counter(score.criterion for score in rows.scores)
     for score in rows.scores:
         spec = specs.get(score.criterion)
         code = fault.UNKNOWN_CRITERION.code if spec is None else score_fault(score, spec, max_n)
         if code is not None or scored[score.criterion] > 1:
             yield RowReject(score.criterion, code or fault.TWICE.code)
     yield from (RowReject(gate, fault.BAD_VERDICT.code) for gate in rows.bad_verdicts)
-    judged = Counter(one.gate for one in rows.verdicts)
+    judged = Counter(verdict.gate for verdict in rows.verdicts)
     for verdict in rows.verdicts:
         if identifier_fault(verdict.gate) is not None:
             yield RowReject(verdict.gate, fault.BAD_GATE_NAME.code)
@@ -267,11 +271,11 @@ def _fault_count(rows: RunRows, rejects: Sequence[RowReject]) -> int:
     """The number in the column `faults`: of values that are given several times, all but one
     count.
     """
-    codes = [one.code for one in rejects]
+    codes = [reject.code for reject in rejects]
     surplus = max(rows.wide - 1, 0)
-    unknown = {one.subject for one in rejects if one.code == fault.UNKNOWN_CRITERION.code}
-    known = [one.criterion for one in rows.scores if one.criterion not in unknown]
-    for names in (known, [one.gate for one in rows.verdicts]):
+    unknown = {reject.subject for reject in rejects if reject.code == fault.UNKNOWN_CRITERION.code}
+    known = [score.criterion for score in rows.scores if score.criterion not in unknown]
+    for names in (known, [verdict.gate for verdict in rows.verdicts]):
         surplus += len(names) - len(set(names))
     if fault.NO_RUN.code in codes:
         return len(codes)
@@ -321,7 +325,7 @@ def _n(score: RowScore) -> int:
 def _row(
     graded: Grade, rows: RunRows, plan: ScoringPlan, shows_n: frozenset[str]
 ) -> dict[str, Any]:
-    scores = {one.criterion: one for one in rows.scores}
+    scores = {score.criterion: score for score in rows.scores}
     required = {planned.id for planned in plan.gates}
     row: dict[str, Any] = {
         "grade": graded.grade,
@@ -338,14 +342,18 @@ def _row(
         ],
         "extra_gates": sorted(graded.scorecard.hard_gates.keys() - required),
         "failed_floors": list(graded.floor_failures),
-        "missing": [one.name for one in graded.criteria if one.criterion.raw_score is None],
+        "missing": [
+            criterion.name for criterion in graded.criteria if criterion.criterion.raw_score is None
+        ],
     }
-    for one in graded.criteria:
-        row[f"norm_{one.name}"] = _decimal(one.norm_units, exact.NORM_DIGITS)
-        row[f"adjusted_{one.name}"] = _decimal(one.adjusted_units, exact.NORM_DIGITS)
-        row[f"contribution_{one.name}"] = _decimal(one.contribution_units, 6)
-        if one.name in shows_n:
-            row[f"n_{one.name}"] = _n(scores[one.name]) if one.name in scores else None
+    for criterion in graded.criteria:
+        row[f"norm_{criterion.name}"] = _decimal(criterion.norm_units, exact.NORM_DIGITS)
+        row[f"adjusted_{criterion.name}"] = _decimal(criterion.adjusted_units, exact.NORM_DIGITS)
+        row[f"contribution_{criterion.name}"] = _decimal(criterion.contribution_units, 6)
+        if criterion.name in shows_n:
+            row[f"n_{criterion.name}"] = (
+                _n(scores[criterion.name]) if criterion.name in scores else None
+            )
     return row
 
 

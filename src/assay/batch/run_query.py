@@ -70,7 +70,9 @@ class BatchRunQuery:
         self.gates = list(enumerate([*plan.gates, *extra_gates]))
         self.extra = self.gates[len(plan.gates) :]
         self.floors = [
-            (index, one.name) for index, one in enumerate(plan.criteria) if one.floor is not None
+            (index, criterion.name)
+            for index, criterion in enumerate(plan.criteria)
+            if criterion.floor is not None
         ]
 
     def runs(self, side: BatchView, *more: str) -> str:
@@ -98,8 +100,8 @@ class BatchRunQuery:
             f"{has_item('failed_floors', floor)} AS f{index}" for index, floor in self.floors
         ]
         columns += [
-            f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
-            for index, one in enumerate(self.plan.criteria)
+            f"{_units(f'norm_{criterion.name}', NORM_ONE)} AS n{index}"
+            for index, criterion in enumerate(self.plan.criteria)
         ]
         return f"SELECT {', '.join([*columns, *more])} FROM {identifier(side.view)}"
 

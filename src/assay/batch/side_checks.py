@@ -57,7 +57,7 @@ class SideCheck:
 
     def check(self) -> SideSampleCounts:
         """Refuse a batch that can't be trusted, and count its samples."""
-        norms = {f"norm_{one.name}": _TYPES["score"] for one in self.plan.criteria}
+        norms = {f"norm_{criterion.name}": _TYPES["score"] for criterion in self.plan.criteria}
         for column, types in (_TYPES | norms).items():
             own = self.side.columns.get(column)
             if own is None or (types and own not in types):
@@ -79,13 +79,13 @@ class SideCheck:
         must not supply its own verdict.
         """
         plan, conditions = self.plan, []
-        for index, one in enumerate(plan.criteria):
+        for index, criterion in enumerate(plan.criteria):
             conditions.append(
                 f"NOT n{index} BETWEEN 0 AND {NORM_ONE} OR (a{index} = 1 AND n{index} > 0)"
             )
-            if one.floor is not None:
-                scored = f" OR a{index} = 0" if one.distrusted else ""
-                conditions.append(f"(f{index} = 1) <> (n{index} < {one.floor}{scored})")
+            if criterion.floor is not None:
+                scored = f" OR a{index} = 0" if criterion.distrusted else ""
+                conditions.append(f"(f{index} = 1) <> (n{index} < {criterion.floor}{scored})")
         conditions += [f"u{index} > g{index}" for index, _ in self.query.gates]
         needed = max(plan.threshold, plan.bands[-2].edge)
         passes = f"(all_gates = 0 AND all_floors = 0 AND score >= {needed})"
@@ -114,7 +114,10 @@ class SideCheck:
             "COALESCE(ARRAY_LENGTH(failed_floors), 0) AS all_floors",
             f"({other}) AS other",
             f"({bad_attempt(self.side)}) AS bad_attempt",
-            *(f"{has_item('missing', one.name)} AS a{i}" for i, one in enumerate(plan.criteria)),
+            *(
+                f"{has_item('missing', criterion.name)} AS a{i}"
+                for i, criterion in enumerate(plan.criteria)
+            ),
         )
         checks = [
             "run IS NULL OR sample IS NULL",

@@ -105,7 +105,7 @@ def unscored_runs(
     engine: BatchEngine, query: BatchRunQuery, candidate: BatchView, baseline: BatchView
 ) -> dict[str, UnscoredRuns]:
     """For two batches what `release.unscored.unscored_runs` counts for two sides."""
-    names = [one.name for one in query.plan.criteria]
+    names = [criterion.name for criterion in query.plan.criteria]
     floors = {index for index, _ in query.floors}
     absent = [f"{has_item('missing', name)} AS a{index}" for index, name in enumerate(names)]
     theirs, ours = (query.runs(side, *absent) for side in (baseline, candidate))
@@ -166,7 +166,7 @@ class _BatchSums:
         failed, unknown = ([int(next(values)) for _ in gates] for _ in range(2))
         sizes = [*[n] * len(self.plan.gates), *(int(next(values)) for _ in has)]
         why = [(reason, int(next(values)), next(values)) for reason, _ in reasons]
-        counted = [_norm_counts([next(values) for _ in found]) for found in norms]
+        counted = [_norm_counts([next(values) for _ in names]) for names in norms]
         shared = self.samples.groups + self.samples.single < n
         scores = Counts(0.01)
         scores.counts, norm_places = self._places(n)
@@ -196,15 +196,17 @@ class _BatchSums:
                 if size
             },
             criteria={
-                one.name: self._criterion(n, sums, at, shared)
-                for one, sums, at in sorted(
+                criterion.name: self._criterion(n, sums, at, shared)
+                for criterion, sums, at in sorted(
                     zip(self.plan.criteria, counted, norm_places, strict=True),
                     key=lambda item: item[0].name,
                 )
             },
             slices={"family": {}, "tag": {}, "group": {}},
             grades=letters,
-            top_failure_reasons=sorted(top, key=lambda one: (-one.count, one.reason))[:TOP],
+            top_failure_reasons=sorted(top, key=lambda reason: (-reason.count, reason.reason))[
+                :TOP
+            ],
             operations={
                 "latency_ms": {"p50": None, "p95": None, **unreported},
                 "cost_usd": {"total": None, "mean": None, **unreported},
@@ -231,14 +233,14 @@ class _BatchSums:
             for index, name in self.query.floors
         ]
         named += [
-            (f"{one.name} has no score", f"ARRAY_CONTAINS(absent, {text(one.name)})")
-            for one in self.plan.criteria
+            (f"{criterion.name} has no score", f"ARRAY_CONTAINS(absent, {text(criterion.name)})")
+            for criterion in self.plan.criteria
         ]
         return [*named, ("the score is below the threshold", f"score < {self.plan.threshold}")]
 
     def _norm_columns(self, index: int) -> list[str]:
         """The columns that `_norm_counts` reads."""
-        one, norm = self.plan.criteria[index], f"n{index}"
+        criterion, norm = self.plan.criteria[index], f"n{index}"
         bins = [
             count_if(
                 f"{norm} >= {low * NORM_ONE // _BINS}"
@@ -249,8 +251,8 @@ class _BatchSums:
         return [
             total(norm),
             total(f"{norm} * {norm}"),
-            count_if(f"ARRAY_CONTAINS(absent, {text(one.name)})"),
-            count_if(f"f{index} = 1") if one.floor is not None else "0",
+            count_if(f"ARRAY_CONTAINS(absent, {text(criterion.name)})"),
+            count_if(f"f{index} = 1") if criterion.floor is not None else "0",
             *bins,
         ]
 

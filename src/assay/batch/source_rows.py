@@ -30,8 +30,10 @@ class RowExpressions:
         self.view = identifier(view)
         self.run = identifier(layout.run.name)
         self._max_n = largest_n(plan.shrinkage)
-        self.wide = tuple(i for i, one in enumerate(plan.criteria) if one.name in layout.wide)
-        self.wide_gates = tuple(i for i, one in enumerate(plan.gates) if one in layout.wide_gates)
+        self.wide = tuple(
+            i for i, criterion in enumerate(plan.criteria) if criterion.name in layout.wide
+        )
+        self.wide_gates = tuple(i for i, gate in enumerate(plan.gates) if gate in layout.wide_gates)
 
     def long_code(self, name: str) -> str:
         """The code of a long row's score; NULL where its criterion isn't the profile's."""

@@ -55,7 +55,7 @@ class SparkEngine:
             for source in ([given] if isinstance(given, BatchSource) else find_sources([given]))
         ]
         with spark_faults("read", where=", ".join(source.name for source in resolved)):
-            frames = (_uncollated(read_source(self.session, one)) for one in resolved)
+            frames = (_uncollated(read_source(self.session, source)) for source in resolved)
             return self._view(reduce(_united, frames))
 
     def attach_relation(self, relation: Any) -> str:

@@ -60,12 +60,12 @@ def check_tables(database: str, tables: list[str], *, overwrite: bool) -> None:
     if not os.path.lexists(database):
         return
     with opened_duckdb(database, read_only=True) as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = 'main'"
             " UNION ALL SELECT view_name, NULL FROM duckdb_views()"
             " WHERE schema_name = 'main' AND NOT internal"
         ).fetchall()
-    comments = {name.lower(): comment for name, comment in found}
+    comments = {name.lower(): comment for name, comment in rows}
     for name in tables:
         if name.lower() in comments:
             refuse_table(name, comments[name.lower()], database, overwrite=overwrite)

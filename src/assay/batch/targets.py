@@ -93,13 +93,13 @@ class BatchTarget(NamedTuple):
 
     def unrecorded(self, record: BatchRecord) -> list[str]:
         """The files of its grades that a record doesn't name: they aren't what was recorded."""
-        found = [] if self.table else [self.grades]
+        files = [] if self.table else [self.grades]
         if self.is_folder:
             parts = os.path.join(glob.escape(self.grades), "**", "*.parquet")
-            found = sorted(glob.glob(parts, recursive=True))
+            files = sorted(glob.glob(parts, recursive=True))
         folder = os.path.dirname(self.record)
-        known = {os.path.realpath(os.path.join(folder, one.name)) for one in record.outputs}
-        return [file for file in found if os.path.realpath(file) not in known]
+        known = {os.path.realpath(os.path.join(folder, output.name)) for output in record.outputs}
+        return [file for file in files if os.path.realpath(file) not in known]
 
 
 class Workplace(NamedTuple):

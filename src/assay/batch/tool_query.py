@@ -149,8 +149,8 @@ FROM places"""
         """Every row that doesn't count and why, every question whose newest answer is unclear, and
         every subject that can't be graded as a whole.
         """
-        code = lookup("fault", {str(one.number): text(one.code) for one in FAULTS})
-        reason = lookup("fault", {str(one.number): text(one.reason) for one in FAULTS})
+        code = lookup("fault", {str(fault.number): text(fault.code) for fault in FAULTS})
+        reason = lookup("fault", {str(fault.number): text(fault.reason) for fault in FAULTS})
         kept = [
             f" UNION ALL SELECT subject, NULL, CAST(kept{i} AS VARCHAR), NULL, {TWO_VALUES.number}"
             f" FROM places WHERE kept{i} <> other{i}"

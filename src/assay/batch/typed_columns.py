@@ -34,8 +34,8 @@ def find_columns(
     finder: ColumnFinder, *, required: Sequence[str], optional: Sequence[str]
 ) -> dict[str, Cell]:
     """The columns of a source by what they mean."""
-    found = {role: finder.needed(role) for role in required}
-    return found | {role: cell for role in optional if (cell := finder.role(role)) is not None}
+    columns = {role: finder.needed(role) for role in required}
+    return columns | {role: cell for role in optional if (cell := finder.role(role)) is not None}
 
 
 def is_text(column: Cell) -> bool:

@@ -44,7 +44,7 @@ def changed_files(files: Sequence[BatchFile], folder: str = "") -> list[str]:
     """The names of the files that are gone, or whose bytes aren't those of the record. A file
     without a digest counts as changed: nothing shows that it is the same.
     """
-    return [one.name for one in files if one.digest != _digest(os.path.join(folder, one.name))]
+    return [file.name for file in files if file.digest != _digest(os.path.join(folder, file.name))]
 
 
 def _digest(path: str) -> str:
@@ -145,4 +145,4 @@ def _plain(value: Any) -> Any:
     """A stored value and a computed one in one form: one text for each number."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return number_text(value) if math.isfinite(value) else str(value)
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -16,14 +16,14 @@ def run(options: Options) -> int:
         raise UsageError(
             "CLI-001", "--key and --unsigned contradict each other.", fix="Leave one out."
         )
-    found = verify(
+    verified = verify(
         options.file, key=options.key, evidence=options.evidence, document=options.document
     )
     unchecked = not options.key and not options.unsigned
-    document = _document(found, verified=found.holds and not unchecked)
+    document = _document(verified, verified=verified.holds and not unchecked)
     passed = ExitCode.NOT_ENOUGH if unchecked else ExitCode.PASSED
-    code = passed if found.holds else ExitCode.FAILED
-    return opt.give(options, document, _lines(found, unchecked=unchecked), code)
+    code = passed if verified.holds else ExitCode.FAILED
+    return opt.give(options, document, _lines(verified, unchecked=unchecked), code)
 
 
 def _document(found: Verified, *, verified: bool) -> dict[str, object]:
@@ -37,9 +37,13 @@ def _document(found: Verified, *, verified: bool) -> dict[str, object]:
         "outcome": predicate.outcome,
         "timeVerified": predicate.time_verified,
         "subjects": [
-            {"name": one.name, "sha256": one.digest.sha256} for one in found.statement.subject
+            {"name": subject.name, "sha256": subject.digest.sha256}
+            for subject in found.statement.subject
         ],
-        "baseline": [{"name": one.name, "sha256": one.digest.sha256} for one in predicate.baseline],
+        "baseline": [
+            {"name": subject.name, "sha256": subject.digest.sha256}
+            for subject in predicate.baseline
+        ],
         "policy": {"uri": predicate.policy.uri, "sha256": predicate.policy.digest.sha256},
         "gradedBy": predicate.graded_by,
         "terms": predicate.terms,
@@ -51,11 +55,11 @@ def _document(found: Verified, *, verified: bool) -> dict[str, object]:
     }
 
 
-def _lines(found: Verified, *, unchecked: bool) -> Iterator[str]:
-    verdict = "DOES NOT HOLD" if not found.holds else "NOT VERIFIED" if unchecked else "HOLDS"
+def _lines(verified: Verified, *, unchecked: bool) -> Iterator[str]:
+    verdict = "DOES NOT HOLD" if not verified.holds else "NOT VERIFIED" if unchecked else "HOLDS"
     colour = "green" if verdict == "HOLDS" else "red"
     marks = {True: "ok  ", None: "??  ", False: "FAIL"}
-    predicate = found.statement.predicate
+    predicate = verified.statement.predicate
     graded_by = [
         str(name)
         for kind in ("profile", "rubric", "policy")
@@ -64,9 +68,15 @@ def _lines(found: Verified, *, unchecked: bool) -> Iterator[str]:
     ]
     policies = " · ".join((predicate.policy.uri, *graded_by))
     lines = [
-        *(f"{marks[check.holds]}  {check.reason}" for check in found.checks),
-        *(f"subject {one.name} sha256:{one.digest.sha256}" for one in found.statement.subject),
-        *(f"compared with {one.name} sha256:{one.digest.sha256}" for one in predicate.baseline),
+        *(f"{marks[check.holds]}  {check.reason}" for check in verified.checks),
+        *(
+            f"subject {subject.name} sha256:{subject.digest.sha256}"
+            for subject in verified.statement.subject
+        ),
+        *(
+            f"compared with {subject.name} sha256:{subject.digest.sha256}"
+            for subject in predicate.baseline
+        ),
         *(f"NOTE {name}: {value}" for name, value in predicate.terms.items()),
         f"{policies} · {predicate.time_verified}",
     ]

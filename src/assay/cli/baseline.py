@@ -197,30 +197,30 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
 
 def _show(options: Options) -> int:
     with looking(options) as ledger:
-        found = find_named(options.dir, options.name, ledger)
-        if found.kept is not None and ledger is not None:
-            _check_kept(found, ledger)
-    stored, record = found.stored, dict(found.stored.record)
-    if found.kept is not None:
-        record["digest"] = found.kept.digest
+        baseline = find_named(options.dir, options.name, ledger)
+        if baseline.kept is not None and ledger is not None:
+            _check_kept(baseline, ledger)
+    stored, record = baseline.stored, dict(baseline.stored.record)
+    if baseline.kept is not None:
+        record["digest"] = baseline.kept.digest
     versions = stored_baselines.versions(options.dir, record["name"])
     document = {**record, "path": stored.path, "versions": versions}
     return opt.give(options, document, _checked_lines(stored))
 
 
-def _check_kept(found: FoundBaseline, ledger: Store) -> None:
+def _check_kept(baseline: FoundBaseline, ledger: Store) -> None:
     """Check that a baseline of a ledger states what is shown, and that all of its evidence is
     unchanged.
     """
     from assay.store.baselines import evidence_of_baseline
     from assay.store.drafts import EVIDENCE
 
-    assert found.kept is not None
-    _check_shown(found.kept)
+    assert baseline.kept is not None
+    _check_shown(baseline.kept)
     for item in evidence_of_baseline(
         ledger.ledger,
-        found.kept,
-        kinds=("exam",) if found.stored.kind == "exam" else EVIDENCE,
+        baseline.kept,
+        kinds=("exam",) if baseline.stored.kind == "exam" else EVIDENCE,
         project=ledger.project,
     ):
         item.tree()
@@ -269,7 +269,7 @@ def _lines(stored: StoredBaseline) -> Iterator[str]:
 
 
 def _list(options: Options) -> int:
-    found: list[dict[str, Any]] = []
+    lines_found: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     for name in stored_baselines.names(options.dir):
         for version in stored_baselines.versions(options.dir, name):
@@ -280,11 +280,11 @@ def _list(options: Options) -> int:
             except InputError as error:
                 broken.append({"name": label, "fault": str(error)})
                 continue
-            found.append(_line(stored))
+            lines_found.append(_line(stored))
     with looking(options) as ledger:
         if ledger is not None:
-            _list_kept(ledger, found, broken)
-    if not found and not broken and not options.json:
+            _list_kept(ledger, lines_found, broken)
+    if not lines_found and not broken and not options.json:
         also = (
             ""
             if ledger is None
@@ -292,13 +292,15 @@ def _list(options: Options) -> int:
         )
         opt.note(f"there are no baselines in {options.dir}{also}.")
     lines = [
-        f"{printable(one['name']):<32}  {one['made_at']:<20}  {one['samples']:>7} samples "
-        f" {one['kind']}"
-        for one in found
+        f"{printable(line['name']):<32}  {line['made_at']:<20}  {line['samples']:>7} samples "
+        f" {line['kind']}"
+        for line in lines_found
     ]
-    lines += [f"{printable(one['name']):<32}  BROKEN: {printable(one['fault'])}" for one in broken]
+    lines += [
+        f"{printable(line['name']):<32}  BROKEN: {printable(line['fault'])}" for line in broken
+    ]
     code = ExitCode.MALFORMED if broken else ExitCode.PASSED
-    return opt.give(options, {"baselines": found, "broken": broken, **ENGINE}, lines, code)
+    return opt.give(options, {"baselines": lines_found, "broken": broken, **ENGINE}, lines, code)
 
 
 def _line(stored: StoredBaseline) -> dict[str, Any]:
@@ -312,26 +314,30 @@ def _line(stored: StoredBaseline) -> dict[str, Any]:
     }
 
 
-def _list_kept(ledger: Store, found: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
+def _list_kept(ledger: Store, listed: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
     """The ledger's baselines by name, oldest first, as in the folder."""
     from assay.store.baselines import list_baselines
 
     where = ledger.ledger.where
     kept = []
-    for one in list_baselines(ledger.ledger, project=ledger.project):
+    for baseline in list_baselines(ledger.ledger, project=ledger.project):
         try:
-            if one.kept is not None:
-                _check_shown(one.kept)
+            if baseline.kept is not None:
+                _check_shown(baseline.kept)
                 kept.append(
-                    {**_line(as_stored(one.kept, where)), "digest": one.digest, "ledger": where}
+                    {
+                        **_line(as_stored(baseline.kept, where)),
+                        "digest": baseline.digest,
+                        "ledger": where,
+                    }
                 )
-            fault = one.fault
+            fault = baseline.fault
         except InputError as error:
             fault = str(error)
         if fault:
-            broken.append({"name": one.digest, "fault": fault, "ledger": where})
+            broken.append({"name": baseline.digest, "fault": fault, "ledger": where})
     kept.reverse()
-    found += sorted(kept, key=lambda one: str(one["name"]).rpartition(" ")[0])
+    listed += sorted(kept, key=lambda line: str(line["name"]).rpartition(" ")[0])
 
 
 COMMANDS = {

@@ -68,29 +68,29 @@ def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader
     """
     aligned = align(after, before, rules)
     different = [
-        one
-        for one in mismatches(after, before)
-        if not (one.field == "dataset" and aligned.overlap is not None)
+        mismatch
+        for mismatch in mismatches(after, before)
+        if not (mismatch.field == "dataset" and aligned.overlap is not None)
     ]
     if different:
         raise mismatch_error(different)
     pairs = pair_up(aligned.candidate, aligned.baseline)
-    found = promote(pairs, rules, shrinkage=grader.rules.shrinkage)
+    promotion = promote(pairs, rules, shrinkage=grader.rules.shrinkage)
     return {
         "schema": DIFF_SCHEMA,
         "baseline": before.name,
         "other": after.name,
         "comparison": comparison_record(
-            found.comparison,
+            promotion.comparison,
             n_candidate=len(after.rows),
             n_baseline=len(before.rows),
-            n_paired=found.n_paired,
+            n_paired=promotion.n_paired,
             mcnemar_p=next(
-                rule for rule in found.rules if rule.id == "gate_failure_rate"
+                rule for rule in promotion.rules if rule.id == "gate_failure_rate"
             ).evidence.get("mcnemar_p"),
-            adjusted=found.adjusted_difference,
+            adjusted=promotion.adjusted_difference,
         ),
-        "missing": {"other": found.missing.candidate, "baseline": found.missing.baseline},
+        "missing": {"other": promotion.missing.candidate, "baseline": promotion.missing.baseline},
         **({} if aligned.overlap is None else {"overlap": aligned.overlap}),
         "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
         "policy": rules.policy,

@@ -169,7 +169,7 @@ def _split(text: str) -> list[str]:
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:
     """The columns that `--map` names, by what they mean."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for pair in (pair for text in texts for pair in _split(text)):
         role, mark, column = (part.strip() for part in pair.partition("="))
         if not (role and mark and column):
@@ -178,10 +178,10 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
                 f"--map has '{pair}'.",
                 fix="Write what a column means, then its name: --map run=run_id,raw=value.",
             )
-        if role in found:
+        if role in columns:
             raise UsageError("CLI-001", f"--map names the column of '{role}' twice.")
-        found[role] = column
-    return found
+        columns[role] = column
+    return columns
 
 
 COMMANDS = {

@@ -48,8 +48,13 @@ def batch_document(
             "missing": tally.missing,
         },
         "rejected": [
-            {"code": one.code, "reason": one.reason, "count": one.n, "examples": one.examples}
-            for one in tally.rejects
+            {
+                "code": reject.code,
+                "reason": reject.reason,
+                "count": reject.n,
+                "examples": reject.examples,
+            }
+            for reject in tally.rejects
         ],
         "unused": result.unused,
         "partitions": {"graded": result.graded, "kept": result.kept},
@@ -106,13 +111,13 @@ def batch_summary(
         hint = f"which `assay gate` reads: --keep {','.join(decided)}"
         yield f"not kept    {', '.join(decided)}, {hint}"
     if tally.rejects:
-        rejected = sum(one.n for one in tally.rejects)
+        rejected = sum(reject.n for reject in tally.rejects)
         yield (
             f"rejected    {count(rejected, 'entry', 'entries')}; {noun} not graded:"
             f" {tally.invalid:,}"
         )
-        for one in tally.rejects:
-            yield f"  {one.code}  {one.n:,}: {one.reason}; such as {'; '.join(one.examples)}"
+        for row in tally.rejects:
+            yield f"  {row.code}  {row.n:,}: {row.reason}; such as {'; '.join(row.examples)}"
     yield f"by          {_versions(record)}"
     if checked is not None:
         yield f"bar         {checked.reason}"
@@ -122,7 +127,7 @@ def batch_summary(
     yield f"record      {target.record}"
     if tally.rejects:
         yield "Fix or remove the rejected rows, then run this again with --overwrite."
-    if len(record.inputs) > 1 and any(one.reason in _REPEATED for one in tally.rejects):
+    if len(record.inputs) > 1 and any(reject.reason in _REPEATED for reject in tally.rejects):
         yield (
             f"If the {len(record.inputs):,} inputs are versions of the same {noun}, grade each into"
             " its own output; `assay gate` compares two of them."

@@ -98,13 +98,13 @@ class CommentApi:
 
     def put_comment(self, marker: str, body: str) -> PostedComment:
         """Update the comment that begins with the marker, or create it."""
-        found = self._find(marker)
-        if found is None:
+        comment = self._find(marker)
+        if comment is None:
             made = self.call("POST", self.comments_url, {"body": body}).tree
             return PostedComment("created", *self._identity(made))
-        if found.get("body") == body:
-            return PostedComment("unchanged", *self._identity(found))
-        identity, _ = self._identity(found)
+        if comment.get("body") == body:
+            return PostedComment("unchanged", *self._identity(comment))
+        identity, _ = self._identity(comment)
         made = self.call(self.update_method, f"{self.comment_url}/{identity}", {"body": body}).tree
         return PostedComment("updated", *self._identity(made))
 

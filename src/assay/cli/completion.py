@@ -108,29 +108,33 @@ def _bash(words: list[str]) -> str:
             joined = [word]
     if last.strip(BREAKS) == "":
         last = ""
-    found = offer(joined)
+    offered = offer(joined)
     skip = len(joined[-1]) - len(last)
-    return _lines(found, [one.word[skip:] for one in found.candidates])
+    return _lines(offered, [candidate.word[skip:] for candidate in offered.candidates])
 
 
 def _zsh(words: list[str]) -> str:
     """`word:what it is`."""
-    found = offer(words)
+    offered = offer(words)
     listed = [
-        f"{one.word.replace(':', chr(92) + ':')}:{one.help}" if one.help else one.word
-        for one in found.candidates
+        f"{candidate.word.replace(':', chr(92) + ':')}:{candidate.help}"
+        if candidate.help
+        else candidate.word
+        for candidate in offered.candidates
     ]
-    return _lines(found, listed)
+    return _lines(offered, listed)
 
 
 def _fish(words: list[str]) -> str:
     """The word, a tab, what it is."""
-    found = offer(words)
-    return _lines(found, [f"{one.word}\t{one.help}" for one in found.candidates])
+    offered = offer(words)
+    return _lines(
+        offered, [f"{candidate.word}\t{candidate.help}" for candidate in offered.candidates]
+    )
 
 
-def _lines(found: Offer, words: list[str]) -> str:
-    head = ":files" if found.files else ":words"
+def _lines(offered: Offer, words: list[str]) -> str:
+    head = ":files" if offered.files else ":words"
     return "".join(f"{line}\n" for line in [head, *words])
 
 
@@ -165,8 +169,10 @@ class Offer(NamedTuple):
 
     def narrowed(self, word: str) -> Offer:
         """The candidates that begin with a word, without names that would disturb a terminal."""
-        fitting = [one for one in self.candidates if one.word.startswith(word)]
-        return Offer([one for one in fitting if one.word.isprintable()], self.files)
+        fitting = [candidate for candidate in self.candidates if candidate.word.startswith(word)]
+        return Offer(
+            [candidate for candidate in fitting if candidate.word.isprintable()], self.files
+        )
 
 
 def offer(words: list[str]) -> Offer:
@@ -204,8 +210,8 @@ class _CommandLine:
     def __init__(self, command: Command, name: str, words: list[str]) -> None:
         self._command = command
         actions = command.parser(name)._actions
-        self._options = {text: one for one in actions for text in one.option_strings}
-        self._positionals = [one for one in actions if not one.option_strings]
+        self._options = {text: action for action in actions for text in action.option_strings}
+        self._positionals = [action for action in actions if not action.option_strings]
         self._given: dict[str, str] = {}
         """The value of each option that was given."""
         self._open: argparse.Action | None = None
@@ -236,9 +242,12 @@ class _CommandLine:
         """What a word can become here."""
         text, has_value, value = word.partition("=")
         if has_value and (option := self._options.get(text)) and not self._no_more_options:
-            found = self._values(option).narrowed(value)
-            listed = [one._replace(word=f"{text}={one.word}") for one in found.candidates]
-            return Offer(listed, found.files)
+            offered = self._values(option).narrowed(value)
+            listed = [
+                candidate._replace(word=f"{text}={candidate.word}")
+                for candidate in offered.candidates
+            ]
+            return Offer(listed, offered.files)
         if self._open is not None and (self._open.nargs is None or not word.startswith("-")):
             return self._values(self._open).narrowed(word)
         if word.startswith("-") and not self._no_more_options:
@@ -250,25 +259,25 @@ class _CommandLine:
 
     def _positional(self) -> argparse.Action | None:
         """The argument that the next plain word is for."""
-        for index, one in enumerate(self._positionals):
-            if index == self._taken or one.nargs in _OPEN_ENDED:
-                return one
+        for index, positional in enumerate(self._positionals):
+            if index == self._taken or positional.nargs in _OPEN_ENDED:
+                return positional
         return None
 
     def _unused(self) -> Offer:
         """The options that can still be given, each by its long name."""
         return Offer(
             [
-                Candidate(max(one.option_strings, key=len), _brief(one.help))
-                for one in dict.fromkeys(self._options.values())
-                if one.dest not in self._given or isinstance(one, argparse._AppendAction)
+                Candidate(max(action.option_strings, key=len), _brief(action.help))
+                for action in dict.fromkeys(self._options.values())
+                if action.dest not in self._given or isinstance(action, argparse._AppendAction)
             ]
         )
 
     def _values(self, action: argparse.Action) -> Offer:
         """What an argument takes."""
         if action.choices is not None:
-            return Offer([Candidate(str(one)) for one in action.choices])
+            return Offer([Candidate(str(choice)) for choice in action.choices])
         if action.dest in self._command.runs:
             return Offer([*map(Candidate, _evaluations(self._given))], files=True)
         kind = _SHELVES.get(action.dest.rpartition("_")[2])  # a release_policy is a policy

@@ -43,8 +43,10 @@ def _verb(words: list[str]) -> dict[str, Any]:
         )
     command, argv = load_command(verb), words[len(verb.split()) :]
     parser = command.parser(verb)
-    named = {one.dest: one for one in parser._actions}
-    required = {one.dest for one in parser._actions if one.required and not one.option_strings}
+    named = {action.dest: action for action in parser._actions}
+    required = {
+        action.dest for action in parser._actions if action.required and not action.option_strings
+    }
     # its files may be left out here: the question is about the options
     parsed = command.parse(verb, argv, optional=required)
     sources = parsed.sources or dict.fromkeys(vars(parsed), DEFAULT)
@@ -107,22 +109,25 @@ def _verbs(key: str, used: set[str]) -> list[str]:
 
 def _lines(document: dict[str, Any]) -> list[str]:
     if "options" in document:
-        rows = [(one["option"], _text(one["value"]), one["source"]) for one in document["options"]]
+        rows = [
+            (option["option"], _text(option["value"]), option["source"])
+            for option in document["options"]
+        ]
         head = f"assay {document['verb']}, with {document['file'] or f'no {CONFIG_FILE}'}"
     else:
         rows = [
-            (one["key"], _text(one["value"]), f"{document['file']}:{one['line']}")
-            for one in document["keys"]
+            (key["key"], _text(key["value"]), f"{document['file']}:{key['line']}")
+            for key in document["keys"]
         ]
         head = f"{document['file']}; `assay config VERB` shows the options of a verb"
     first = max((len(row[0]) for row in rows), default=0)
     second = max((len(row[1]) for row in rows), default=0)
     return [
         head,
-        *(f"  {one:<{first}}  {two:<{second}}  {three}" for one, two, three in rows),
+        *(f"  {first_cell:<{first}}  {two:<{second}}  {three}" for first_cell, two, three in rows),
         *(
-            f"  judge {one['judge']}: ${one['variable']} is {'set' if one['set'] else 'NOT SET'}"
-            for one in document.get("environment", ())
+            f"  judge {row['judge']}: ${row['variable']} is {'set' if row['set'] else 'NOT SET'}"
+            for row in document.get("environment", ())
         ),
     ]
 
@@ -131,7 +136,7 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(map(str, value))}}}"
     if isinstance(value, list):
-        return ", ".join(_text(one) for one in value) or "-"
+        return ", ".join(_text(item) for item in value) or "-"
     text = "-" if value in (None, "") else str(value)
     text = text.lower() if isinstance(value, bool) else text
     return text if len(text) <= 60 else f"{text[:57]}..."

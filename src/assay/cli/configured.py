@@ -103,8 +103,8 @@ def parse(parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
     config = read_config(path)
     configured = _configured(parser, verb, config)
     standard = {
-        one.dest: [] if one.nargs == "*" and one.default is None else one.default
-        for one in parser._actions
+        action.dest: [] if action.nargs == "*" and action.default is None else action.default
+        for action in parser._actions
     }
     standard.update(parser._defaults)
     standard.pop("help", None)
@@ -112,7 +112,9 @@ def parse(parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
         action.default = argparse.SUPPRESS  # so that only what is given is there
         action.required = action.required and action.dest not in configured
     parser._defaults.clear()
-    for action in [one for one in parser._actions if isinstance(one, argparse._StoreTrueAction)]:
+    for action in [
+        action for action in parser._actions if isinstance(action, argparse._StoreTrueAction)
+    ]:
         _add_opposite(parser, action)
     given = vars(parser.parse_args(argv))
     for option in given:
@@ -120,14 +122,14 @@ def parse(parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
     if given.get("resume"):  # a run goes on with what it was begun with
         for option in ("workflow", "dataset", "name", "work"):
             configured.pop(option, None)
-    values = {**standard, **{name: one.value for name, one in configured.items()}, **given}
+    values = {**standard, **{name: setting.value for name, setting in configured.items()}, **given}
     _resolve_names(values, given, verb, config)
     if verb == "run" and not given.get("resume"):
         _refuse_to_guess(values, config)
     if values.get("store") == "" and config.spec.ledger.url and not os.environ.get("ASSAY_DB"):
         values["store"] = ledger_url(config)
     sources = dict.fromkeys(standard, DEFAULT)
-    sources.update({name: one.source for name, one in configured.items()})
+    sources.update({name: setting.source for name, setting in configured.items()})
     sources.update(dict.fromkeys(given, COMMAND_LINE))
     if verb == "run" and not values.get("trust"):
         typed = given.get("workflow")  # a path that somebody typed needs no trust, a name does
@@ -154,7 +156,7 @@ def _add_opposite(parser: argparse.ArgumentParser, action: argparse.Action) -> N
 def _configured(parser: argparse.ArgumentParser, verb: str, config: Config) -> dict[str, Setting]:
     """The options that a configuration sets for a verb."""
     actions = {action.dest: action for action in parser._actions}
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     faults: list[Fault] = []
     for option, key, value in _keys_of(verb, config):
         if value is None:
@@ -171,10 +173,10 @@ def _configured(parser: argparse.ArgumentParser, verb: str, config: Config) -> d
         except ValueError as error:
             faults.append(_fault(config, key, str(error)))
             continue
-        found[option] = Setting(made, config.place(*key))
+        settings[option] = Setting(made, config.place(*key))
     faults += _command_faults(actions, verb, config)
     raise_faults(faults, where=config.path)
-    return found
+    return settings
 
 
 def _keys_of(verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:

@@ -29,7 +29,7 @@ def run(options: Options) -> int:
     )
     results = [_run_case(case, base) for case in cases]
     if options.actual:
-        kept = [{key: one[key] for key in ("name", "op", "actual")} for one in results]
+        kept = [{key: result[key] for key in ("name", "op", "actual")} for result in results]
         write_file(options.actual, _json(kept, pretty))
     counts = {
         status: sum(result["status"] == status for result in results)
@@ -86,14 +86,14 @@ def _annex_base(file: str) -> Any:
 
 def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
     op = OPS.get(case["op"])
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": case["name"],
         "op": case["op"],
         "status": "unsupported",
         "actual": None,
     }
     if op is None:
-        return found
+        return result
     given = case.get("input", {})
     if base is not None and case["op"] == "annex.validate" and isinstance(given, dict):
         given = {**given, "$base": base}
@@ -105,18 +105,18 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
         Exception
     ) as error:  # an operation never raises out of conform; an internal error is a failed case
         actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
-    found["actual"] = parse_wide_json(_json(actual, encode))
+    result["actual"] = parse_wide_json(_json(actual, encode))
     if "expected" not in case:
-        found["status"] = "computed"
-        return found
+        result["status"] = "computed"
+        return result
     difference = differs(case["expected"], actual)
     if difference is None and isinstance(actual, dict) and actual.get("fault"):
         difference = "an internal error"
-    found["status"] = "passed" if difference is None else "failed"
+    result["status"] = "passed" if difference is None else "failed"
     if difference is not None:
-        found["difference"] = difference
-        found["expected"] = case["expected"]
-    return found
+        result["difference"] = difference
+        result["expected"] = case["expected"]
+    return result
 
 
 def _json(document: Any, write: Callable[[Any], bytes]) -> bytes:
@@ -143,17 +143,17 @@ def differs(expected: Any, actual: Any, path: str = "") -> str | None:
         if not isinstance(actual, dict):
             return f"{where}: expected an object, got {actual!r}"
         for key, value in expected.items():
-            found = differs(value, actual.get(key), f"{path}.{key}" if path else key)
-            if found is not None:
-                return found
+            difference = differs(value, actual.get(key), f"{path}.{key}" if path else key)
+            if difference is not None:
+                return difference
         return None
     if isinstance(expected, list):
         if not isinstance(actual, list | tuple) or len(actual) != len(expected):
             return f"{where}: expected {expected!r}, got {actual!r}"
         for index, value in enumerate(expected):
-            found = differs(value, actual[index], f"{path}[{index}]")
-            if found is not None:
-                return found
+            difference = differs(value, actual[index], f"{path}[{index}]")
+            if difference is not None:
+                return difference
         return None
     if isinstance(expected, int | float | Decimal):
         if not isinstance(actual, int | float | Decimal):

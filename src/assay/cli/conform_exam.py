@@ -48,10 +48,10 @@ def _number(value: Any, what: str) -> Fraction:
 
 
 def _score(value: Any, what: str = "score") -> Fraction:
-    found = _number(value, what)
-    if not 0 <= found <= 1:
+    score = _number(value, what)
+    if not 0 <= score <= 1:
         raise InputError("EXM-010", f"'{what}' is outside 0 to 1.")
-    return found
+    return score
 
 
 def _item(given: Input) -> Output:
@@ -135,7 +135,7 @@ def _soft(given: Input) -> Output:
         judged.append(
             gate.soft_score(_score(given["regression_score"], "regression_score"), _rules())
         )
-    return {"warn": any(one.warn for one in judged), "blocks": False}
+    return {"warn": any(gate.warn for gate in judged), "blocks": False}
 
 
 def _decimal(value: Any) -> Any:

@@ -61,29 +61,29 @@ def _need(given: Input, key: str) -> Any:
 
 
 def _list(given: Input, key: str) -> list[Any]:
-    found = given.get(key)
-    if not isinstance(found, list):
+    items = given.get(key)
+    if not isinstance(items, list):
         raise InputError("FMC-012", f"'{key}' must be a list.")
-    return found
+    return items
 
 
 def _objects(given: Input, key: str) -> list[dict[str, Any]]:
-    found = _list(given, key)
-    if not all(isinstance(item, dict) for item in found):
+    objects = _list(given, key)
+    if not all(isinstance(item, dict) for item in objects):
         raise InputError("FMC-012", f"each of '{key}' must be an object.")
-    return found
+    return objects
 
 
 def _weighted_sum(given: Input) -> Output:
     answers = _objects(given, "answers")
-    found = weighted_mean(
+    mean = weighted_mean(
         [(answer.get("score"), answer.get("weight")) for answer in answers], _rules()
     )
-    warning = f"{found.stale} stale" if found.stale else None
+    warning = f"{mean.stale} stale" if mean.stale else None
     return {
-        "sum": shown(found.total),
-        "weightSum": shown(found.weight),
-        "normalizedScore": shown(found.value),
+        "sum": shown(mean.total),
+        "weightSum": shown(mean.weight),
+        "normalizedScore": shown(mean.value),
         "warning": warning,
         "error": None,
     }
@@ -95,18 +95,18 @@ def _aggregate(given: Input) -> Output:
         weights = [1] * len(scores)
     if not isinstance(weights, list) or len(weights) != len(scores):
         raise InputError("SCO-004", "there must be one weight for each score.")
-    found = aggregate(
+    aggregated = aggregate(
         list(zip(scores, weights, strict=True)),
         given.get("gradingTier"),
         _rules(),
         veto=trigger_of(given.get("categoricalVeto")),
     )
     return {
-        "aggregateGrade": found.grade,
-        "rawGrade": found.raw_grade,
-        "status": found.status,
-        "normalizedScore": shown(found.mean),
-        "maxAttainableGrade": found.max_attainable,
+        "aggregateGrade": aggregated.grade,
+        "rawGrade": aggregated.raw_grade,
+        "status": aggregated.status,
+        "normalizedScore": shown(aggregated.mean),
+        "maxAttainableGrade": aggregated.max_attainable,
     }
 
 
@@ -228,8 +228,8 @@ def _consume(given: Input) -> Output:
             if isinstance(listed, list) and len(listed) != len(TRANSPORT_DIMENSIONS):
                 numbered = [{"dimension": "whenToUse", "score": score} for score in listed]
             document = {"scoringProtocol": given.get("scoringProtocol"), "scores": numbered}
-        found = check_protocol(document)
-        faults = score_faults(found.get("scores"))
+        protocol = check_protocol(document)
+        faults = score_faults(protocol.get("scores"))
         if (
             "scoresDoc" not in given
             and "file" not in given
@@ -243,7 +243,7 @@ def _consume(given: Input) -> Output:
             raise InputError(faults[0][0], faults[0][2])
         passed = given.get("validationPassed") is True  # a missing validation has not passed
         verdict = grade_scores(
-            [item["score"] for item in found["scores"]], _rules(), validation_passed=passed
+            [item["score"] for item in protocol["scores"]], _rules(), validation_passed=passed
         )
     except AssayError as error:
         return {**refused, "error": error.code, "message": error.message}
@@ -252,7 +252,7 @@ def _consume(given: Input) -> Output:
         "grade": verdict.grade,
         "rawGrade": verdict.raw_grade,
         "score": shown(verdict.score),
-        "scoringProtocol": found["scoringProtocol"],
+        "scoringProtocol": protocol["scoringProtocol"],
         "validationPassed": passed,
         "reportWritten": True,
         "error": None,
@@ -307,11 +307,11 @@ def _crossref(given: Input) -> Output:
         for level in (signposts, topics)
     ):
         raise InputError("FMC-012", "L1 and L2 map names to texts.")
-    found = sel.cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
+    references = sel.cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
     return {
-        "ruleA": found.signposts_name_all_topics,
-        "ruleB": found.use_cases_are_named,
-        "dangling": list(found.dangling),
+        "ruleA": references.signposts_name_all_topics,
+        "ruleB": references.use_cases_are_named,
+        "dangling": list(references.dangling),
     }
 
 

@@ -137,7 +137,7 @@ def _graded_tools() -> list[dict[str, Any]]:
     rules = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
     scores = read_json(os.path.join(EXAMPLES, "tools", "scores.json")).tree
     moment = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
-    found = []
+    graded = []
     for name in ("harbours.mjs", "alarms.mjs", "ferries.json"):
         try:
             schema = read_schema(os.path.join(EXAMPLES, "tools", name))
@@ -158,8 +158,8 @@ def _graded_tools() -> list[dict[str, Any]]:
             veto=veto_of(checks, now=moment),
             checks=[check._asdict() for check in checks],
         )
-        found.append({**report, "schemaPath": f"examples/tools/{name}"})
-    return found
+        graded.append({**report, "schemaPath": f"examples/tools/{name}"})
+    return graded
 
 
 def _graded_exam() -> dict[str, Any]:
@@ -261,8 +261,8 @@ def _grade_lines(
 
 def _next_lines(written: list[str]) -> list[str]:
     path = sys.argv[0]
-    found = os.path.basename(path) != "assay" or path == shutil.which("assay")
-    shown = "assay" if found else os.path.relpath(path)
+    on_path = os.path.basename(path) != "assay" or path == shutil.which("assay")
+    shown = "assay" if on_path else os.path.relpath(path)
     return [
         f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
         f"Set up your own project: {shown} init",

@@ -128,29 +128,31 @@ def decision_lines(decisions: list[Decision]) -> Iterator[str]:
 def imported(file: str) -> dict[str, Any]:
     """The tool's totals next to ours, and the grades under the profile made from its metrics."""
     with tempfile.TemporaryDirectory() as folder:
-        found = import_runs([file], folder)
-        profile = found.made_profile()
+        imported_runs = import_runs([file], folder)
+        profile = imported_runs.made_profile()
         assert profile is not None
         grader = Grader(Shelf(), profile=profile)
-        graded = [grader.grade(document) for document in read_documents(found.spool)]
+        graded = [grader.grade(document) for document in read_documents(imported_runs.spool)]
     return {
-        "tool": found.importer.name,
+        "tool": imported_runs.importer.name,
         "profile": profile.id,
-        "totals": totals(found.tally),
-        "results": [plain(one.payload()) for one in graded],
-        "failed": [as_line(one.grade).text for one in graded if not one.grade.passed],
+        "totals": totals(imported_runs.tally),
+        "results": [plain(graded_run.payload()) for graded_run in graded],
+        "failed": [
+            as_line(graded_run.grade).text for graded_run in graded if not graded_run.grade.passed
+        ],
     }
 
 
-def import_lines(found: dict[str, Any]) -> Iterator[str]:
+def import_lines(imported_part: dict[str, Any]) -> Iterator[str]:
     """The totals and the first samples that fail, in a few lines."""
     yield opt.paint("\nAnother tool's results, as promptfoo wrote them", "bold")
-    theirs = next(row["ours"] for row in found["totals"] if row["total"] == "passed")
-    n, failed = len(found["results"]), found["failed"]
+    theirs = next(row["ours"] for row in imported_part["totals"] if row["total"] == "passed")
+    n, failed = len(imported_part["results"]), imported_part["failed"]
     yield (
         f"  promptfoo passed {theirs} of {n} samples, Assay passes {n - len(failed)}; errors are"
         " missing evidence"
     )
     yield from (opt.paint(f"  {line}", "red") for line in failed[:2])
     yield f"       ... and {len(failed) - 2} more"
-    yield f"  profile {found['profile']}, made from the file's metrics"
+    yield f"  profile {imported_part['profile']}, made from the file's metrics"

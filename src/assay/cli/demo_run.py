@@ -47,11 +47,11 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
         planned = grader.plan_for(Workflow(**workflow.subject()))
         after = after_of(workflow, criteria=planned.criteria)
         asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after).run(work))
-        runs = [journal.run(one.run_id) for one in work]
+        runs = [journal.run(job.run_id) for job in work]
     write_file(os.path.join(folder, "runs.jsonl"), b"".join(run + b"\n" for run in runs))
     trees = [parse_json(run) for run in runs]
     graded = [grader.grade(Document(tree, "runs.jsonl")) for tree in trees]
-    results = [plain(one.payload()) for one in graded]
+    results = [plain(graded_run.payload()) for graded_run in graded]
     grades = os.path.join(folder, "grades.json")
     document = {
         "schema": "assay.grades/1",
@@ -62,7 +62,9 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     write_file(grades, pretty(document))
     return {
         "missing": missing or None,
-        "issues": [_row(tree, one, missing) for tree, one in zip(trees, graded, strict=True)],
+        "issues": [
+            _row(tree, graded_run, missing) for tree, graded_run in zip(trees, graded, strict=True)
+        ],
         "results": results,
         "grades": grades,
     }
@@ -98,24 +100,24 @@ def _why(run: dict[str, Any], graded: Graded, missing: str) -> str:
     return graded.grade.reason
 
 
-def repair_lines(found: dict[str, Any]) -> Iterator[str]:
+def repair_lines(repaired_part: dict[str, Any]) -> Iterator[str]:
     """The issues as a table."""
     yield opt.paint(
         "\nCode repair for real: a scripted bot patches a small project, and the tests run in"
         " the sandbox",
         "bold",
     )
-    if found["missing"]:
-        yield f"  No code runs here, so no gate on it can pass: {found['missing']}"
-    rows = [HEADS, *(_cells(row) for row in found["issues"])]
+    if repaired_part["missing"]:
+        yield f"  No code runs here, so no gate on it can pass: {repaired_part['missing']}"
+    rows = [HEADS, *(_cells(row) for row in repaired_part["issues"])]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS) - 1)]
     for number, row in enumerate(rows):
         line = "  ".join(
             [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
         )
-        passed = number > 0 and found["issues"][number - 1]["passed"]
+        passed = number > 0 and repaired_part["issues"][number - 1]["passed"]
         yield opt.paint(f"  {line}", "dim" if number == 0 else "green" if passed else "red")
-    result = found["results"][0]
+    result = repaired_part["results"][0]
     yield (
         f"  profile {result['profile']} · policy {result['policy']} · {result['scoringSystem']} ·"
         f" {result['gradingSystem']}"

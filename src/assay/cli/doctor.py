@@ -90,14 +90,14 @@ def _lines(
         )
 
 
-def _found(what: str, ok: bool, found: str, fix: str = "") -> dict[str, object]:
-    return {"what": what, "ok": ok, "found": found, "fix": fix}
+def _found(what: str, ok: bool, state: str, fix: str = "") -> dict[str, object]:
+    return {"what": what, "ok": ok, "found": state, "fix": fix}
 
 
 def _package(module: str, name: str, use: str) -> dict[str, object]:
     fault = import_fault(module, name)
-    found = fault or package_version(name)
-    return _found(f"{name} ({use})", not fault, found, install_hint() if fault else "")
+    state = fault or package_version(name)
+    return _found(f"{name} ({use})", not fault, state, install_hint() if fault else "")
 
 
 def _yaml() -> dict[str, object]:
@@ -297,13 +297,13 @@ def check_job(name: str) -> JobCheck:
     needs = JOBS[name]
     if not needs.modules:
         return _check_sandbox(name, needs)
-    found, faults = [], []
+    present, faults = [], []
     for module, package in needs.modules:
         fault = _older_fault(package) or import_fault(module, package)
         if fault:
             faults.append(fault)
         else:
-            found.append(f"{package} {package_version(package)}")
+            present.append(f"{package} {package_version(package)}")
     fix = install_hint(needs.extra) if faults else ""
     if clashing := [f"{_OLDER[name]} {name}" for _, name in needs.modules if _older_fault(name)]:
         fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
@@ -314,7 +314,7 @@ def check_job(name: str) -> JobCheck:
         if fault:
             faults, fix = [fault], java.INSTALL
     return JobCheck(
-        name, needs.what, not faults, "; ".join(faults) or ", ".join(found), fix, needs.extra
+        name, needs.what, not faults, "; ".join(faults) or ", ".join(present), fix, needs.extra
     )
 
 

@@ -19,9 +19,12 @@ _KEYS = ("id", "name", "source", "workflow", "dataset", "configuration", "labels
 
 def run(options: Options) -> int:
     """List the newest evaluations."""
-    found = find_page(options)
-    document = {"evaluations": [in_brief(one) for one in found.page], "total": found.total}
-    return opt.give(options, document, lambda: _show(options, *found))
+    listed = find_page(options)
+    document = {
+        "evaluations": [in_brief(evaluation) for evaluation in listed.page],
+        "total": listed.total,
+    }
+    return opt.give(options, document, lambda: _show(options, *listed))
 
 
 def _show(options: Options, page: list[StoredEvaluation], total: int, where: str) -> None:
@@ -35,7 +38,7 @@ def _show(options: Options, page: list[StoredEvaluation], total: int, where: str
         text = f"there are no evaluations{of} in the project '{options.project}' of {where}."
         opt.note(f"{text} `assay run` and `assay import` store one.")
         return
-    terminal.show([evaluations_table([one.evaluation for one in page])])
+    terminal.show([evaluations_table([evaluation.evaluation for evaluation in page])])
     if len(page) == options.limit < total:
         sys.stdout.write(f"{total:,} in all; --limit {total} shows them.\n")
     words = command("explain", page[0].evaluation.name, options=options)

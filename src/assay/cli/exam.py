@@ -117,11 +117,11 @@ def answers_of(options: Options, exam: Exam, *, only: Collection[str] | None = N
         )
     items = [item for item in exam.items if only is None or item.id in only]
     progress = Progress(len(items), "asking", unit="answers")
-    found = ask_all(items, tutor, progress=lambda item: progress.add(1))
+    answers = ask_all(items, tutor, progress=lambda item: progress.add(1))
     progress.end()
     if options.save_answers:
-        write_file(options.save_answers, answer_lines(found.values()))
-    return Answers(found)
+        write_file(options.save_answers, answer_lines(answers.values()))
+    return Answers(answers)
 
 
 def outcome_of(options: Options, document: Document, *, rubric: str | None = None) -> CheckedExam:
@@ -217,7 +217,7 @@ def _html(result: ExamResult, lost: list[LostMark]) -> bytes:
 
 
 def _steps(names: list[str], marking: Marking) -> list[str]:
-    found = []
+    steps = []
     for name in names:
         step = step_name(name)
         if step is None:
@@ -227,8 +227,8 @@ def _steps(names: list[str], marking: Marking) -> list[str]:
                 "CLI-001",
                 f"{marking.id} does not take the step '{step}', so it cannot be left out.",
             )
-        found.append(step)
-    return list(dict.fromkeys(found))
+        steps.append(step)
+    return list(dict.fromkeys(steps))
 
 
 def _break(options: Options) -> int:

@@ -55,20 +55,20 @@ def _baseline(options: Options, store: Store | None) -> Document:
 
 
 def _named(options: Options, store: Store | None) -> Document:
-    found, kept = find_named(options.baselines, options.baseline, store)
-    if found.kind != "exam":
+    baseline, kept = find_named(options.baselines, options.baseline, store)
+    if baseline.kind != "exam":
         raise InputError(
             "EXM-010",
-            f"the baseline {found.name} contains runs, not a graded exam.",
-            where=found.path,
+            f"the baseline {baseline.name} contains runs, not a graded exam.",
+            where=baseline.path,
             fix="Use `assay gate`.",
         )
     if kept is None or store is None:
-        document = read_json(found.path)
+        document = read_json(baseline.path)
         if (
-            sha256(document.source or b"").hexdigest() != found.record["evidence_digest"]
+            sha256(document.source or b"").hexdigest() != baseline.record["evidence_digest"]
         ):  # of the bytes that count: a file can be swapped after it was found
-            raise changed(found.path, "the evidence is not what was stored")
+            raise changed(baseline.path, "the evidence is not what was stored")
         return document
     from assay.store.baselines import evidence_of_baseline
 
@@ -77,7 +77,7 @@ def _named(options: Options, store: Store | None) -> Document:
     if len(items) != 1:
         raise InputError(
             "EXM-010",
-            f"the baseline {found.name} names {len(items)} graded exams; it must name one.",
+            f"the baseline {baseline.name} names {len(items)} graded exams; it must name one.",
             where=kept.digest,
         )
     return Document(items[0].tree(), items[0].digest)
@@ -167,9 +167,11 @@ def _hold_all(
     """Check each result against the files of its set. Return the exams by their set."""
     documents = [read_document(path) for path in options.exam]
     of_regression = [
-        one for one in documents if isinstance(one.tree, dict) and one.tree.get("set") == REGRESSION
+        document
+        for document in documents
+        if isinstance(document.tree, dict) and document.tree.get("set") == REGRESSION
     ]
-    of_capstone = [one for one in documents if one not in of_regression]
+    of_capstone = [document for document in documents if document not in of_regression]
     if of_regression and of_capstone and regression is None:
         raise UsageError(
             "CLI-001",

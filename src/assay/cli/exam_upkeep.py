@@ -28,9 +28,9 @@ def _lint(options: Options) -> int:
     rubric = rubric or common.rules_of(options).policy.default_rubric
     findings = lint_exam(options.files, common.marking_of(options, rubric))
     document = lint_document(findings, options.files)
-    errors = any(one.level == "error" for one in findings)
+    errors = any(finding.level == "error" for finding in findings)
     code = ExitCode.MALFORMED if errors else ExitCode.FAILED if findings else ExitCode.PASSED
-    rows = ((one.file, f"{one.level:<7}  {one.text()}") for one in findings)
+    rows = ((finding.file, f"{finding.level:<7}  {finding.text()}") for finding in findings)
     lines = opt.found_lines(rows, len(options.files), "finding")
     return opt.give(options, document, lines, code)
 
@@ -54,12 +54,12 @@ def _recalibrate(options: Options) -> int:
     results = [
         reweigh(common.outcome_of(options, read_json(path)), marking) for path in options.history
     ]
-    found = recalibration_document(results, marking, rules)
+    document = recalibration_document(results, marking, rules)
     if written:
-        found["written"] = written
+        document["written"] = written
         for path, (past, score) in zip(written, results, strict=True):
             write_file(path, pretty(recalibrated(past, score, marking)))
-    return opt.give(options, found, recalibration_lines(found))
+    return opt.give(options, document, recalibration_lines(document))
 
 
 def _export(options: Options) -> int:

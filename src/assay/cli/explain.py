@@ -39,11 +39,11 @@ def run(options: Options) -> int:
     if stored is not None and stored.evaluation and options.run is None and not options.json:
         return _whole(options, stored)
     others = OtherRuns()
-    found = _graded(options, others) if stored is None else _stored(options, stored)
+    graded = _graded(options, others) if stored is None else _stored(options, stored)
     named_by = _named_by(options) if stored is None else STORED
     results: list[Any] = []
     passed = True
-    for result, evidence in found:
+    for result, evidence in graded:
         passed = passed and result["passed"] is True
         if not options.json:
             _show(plain(result), first=not results, named_by=named_by, run=evidence)
@@ -157,7 +157,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
     for result in _grades(stored):
         keep_worst(worst, result, None)
         reasons.add(result)
-    wanted = {one.run_id for one in worst}
+    wanted = {sample.run_id for sample in worst}
     runs: dict[str, Run] = {}
     for document in read_documents(stored) if wanted else ():
         if document.tree["run_id"] in wanted:
@@ -179,7 +179,8 @@ def _whole(options: Options, stored: StoredInput) -> int:
         evaluation_view(
             evaluation,
             worst=[
-                with_texts(one, runs[one.run_id]) if one.run_id in runs else one for one in worst
+                with_texts(sample, runs[sample.run_id]) if sample.run_id in runs else sample
+                for sample in worst
             ],
             notes=notes,
             reasons=reasons,

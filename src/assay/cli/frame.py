@@ -279,7 +279,10 @@ class Command(NamedTuple):
 
     @property
     def _declared(self) -> list[Argument]:
-        return [COMMON[one] if isinstance(one, str) else one for one in self.arguments]
+        return [
+            COMMON[argument] if isinstance(argument, str) else argument
+            for argument in self.arguments
+        ]
 
     def _sources(self) -> list[str]:
         """The options that say where runs come from, as far as the command has none itself: the
@@ -362,7 +365,9 @@ def with_runs(spec: Command, options: Options) -> AbstractContextManager[None]:
     texts = list(chain.from_iterable(named.values()))
     if not texts:
         return nullcontext()
-    options.reads_items = any(isinstance(one, Argument) and one.items for one in spec.arguments)
+    options.reads_items = any(
+        isinstance(argument, Argument) and argument.items for argument in spec.arguments
+    )
     plain = is_path if options.reads_items else _is_plain
     if not (options.kind or options.map) and all(map(plain, texts)):
         return nullcontext()

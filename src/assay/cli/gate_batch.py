@@ -21,7 +21,7 @@ def decide_on_batches(options: Options, rules: ReleaseRules) -> Decision:
         read_batch_side(text) for text in (options.files[0], options.baseline[0])
     )
     options.judged, options.compared = (
-        [Subject(file, found) for file, found in side.files] for side in (candidate, baseline)
+        [Subject(file, digest) for file, digest in side.files] for side in (candidate, baseline)
     )
     options.worst = CandidateWorst.of(options)
     graded = graded_by(options, baseline, policy="grading_policy")

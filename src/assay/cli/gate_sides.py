@@ -191,14 +191,14 @@ def given_rules(options: Options) -> set[str]:
     where no other is named.
     """
     sources = options.sources
-    found: set[str] = set()
+    kinds: set[str] = set()
     for kind, default in CHOSEN:
         option = kind if hasattr(options, kind) else "grading_policy"
         value = getattr(options, option)
         if sources.get(option, "command line" if value != default else "") == "command line":
-            found.add(kind)
-    found -= getattr(options, "stored_rules", set())  # those that evaluations were stored with
-    return found | {"rubric"} if "profile" in found and options.rubric is None else found
+            kinds.add(kind)
+    kinds -= getattr(options, "stored_rules", set())  # those that evaluations were stored with
+    return kinds | {"rubric"} if "profile" in kinds and options.rubric is None else kinds
 
 
 def read_named(

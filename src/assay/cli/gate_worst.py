@@ -38,7 +38,7 @@ class CandidateWorst:
         if not graded.grade.passed and graded.run is not None:
             keep_worst(self._worst, plain(graded.payload()), graded.run)
             known = {**self._graded, graded.grade.run_id: graded}
-            self._graded = {one.run_id: known[one.run_id] for one in self._worst}
+            self._graded = {sample.run_id: known[sample.run_id] for sample in self._worst}
 
     def markdown(self) -> str:
         """For a pull request."""
@@ -47,8 +47,11 @@ class CandidateWorst:
     def parts(self) -> list[Part]:
         """For a page."""
         folds = []
-        for place, one in enumerate(self._worst, 1):
-            run, result = self._graded[one.run_id].run, plain(self._graded[one.run_id].payload())
+        for place, sample in enumerate(self._worst, 1):
+            run, result = (
+                self._graded[sample.run_id].run,
+                plain(self._graded[sample.run_id].payload()),
+            )
             row, kept = kept_row(result, run).row, kept_evidence(run)
             folds.append(evidence_block(row, kept, result, place, opened=place == 1))
         title = "Worst samples of the candidate"

@@ -74,4 +74,4 @@ def given(options: Options, name: str) -> list[str]:
     if settings.get("action") == "store_true":
         return [name] if value else []
     values = value if isinstance(value, list) else [value]
-    return [word for one in values for word in (name, str(one))]
+    return [word for value in values for word in (name, str(value))]

@@ -74,10 +74,10 @@ def _check_taken(options: Options, store: Store) -> None:
         )
     before = find_evaluation(ledger, name, project=store.project)
     if before is not None:
-        one = before.evaluation
+        evaluation = before.evaluation
         store.note(
-            f"{name} was {one.id}, {one.workflow.id}@{one.workflow.version} on"
-            f" {one.dataset.id}@{one.dataset.version}. It is {name}~1 now."
+            f"{name} was {evaluation.id}, {evaluation.workflow.id}@{evaluation.workflow.version} on"
+            f" {evaluation.dataset.id}@{evaluation.dataset.version}. It is {name}~1 now."
         )
 
 
@@ -154,13 +154,13 @@ def evaluate_file(
 
 def _noted(tally: ImportTally) -> dict[str, Any]:
     """What a reader of the evaluations should know of their import; empty if nothing is."""
-    notes = [clip(one, MAX_NOTE) for one in left_out(tally)[:MAX_NOTES]]
-    found: dict[str, Any] = {"notes": notes} if notes else {}
+    notes = [clip(note, MAX_NOTE) for note in left_out(tally)[:MAX_NOTES]]
+    noted: dict[str, Any] = {"notes": notes} if notes else {}
     if tally.mapping:
-        found["map"] = dict(tally.mapping)
+        noted["map"] = dict(tally.mapping)
     if tally.unchecked:
-        found["unchecked"] = {"n": tally.unchecked, "of": tally.samples}
-    return found
+        noted["unchecked"] = {"n": tally.unchecked, "of": tally.samples}
+    return noted
 
 
 def _file(path: str) -> dict[str, str]:
@@ -173,20 +173,20 @@ def shown(made: Sequence[MadeEvaluation]) -> list[dict[str, Any]]:
     """The evaluations in brief, for `--json`."""
     return [
         {
-            "id": one.evaluation.id,
-            "name": one.evaluation.name,
-            "totals": one.evaluation.totals,
-            "ungraded": dict(one.ungraded),
+            "id": stored.evaluation.id,
+            "name": stored.evaluation.name,
+            "totals": stored.evaluation.totals,
+            "ungraded": dict(stored.ungraded),
         }
-        for one in made
+        for stored in made
     ]
 
 
 def tell_evaluations(options: Options, made: Sequence[MadeEvaluation], out: IO[str]) -> None:
     """Print what was stored, why runs have no grade, and which commands show more."""
-    for one in made:
-        out.write(f"{printable(evaluation_line(one.evaluation))}\n")
-        for reason, count in sorted(one.ungraded.items()):
+    for stored in made:
+        out.write(f"{printable(evaluation_line(stored.evaluation))}\n")
+        for reason, count in sorted(stored.ungraded.items()):
             out.write(f"  not graded: {count:,}, {printable(reason)}\n")
     if made:
         name, more = made[0].evaluation.name, ledger_options(options)

@@ -133,7 +133,7 @@ def kind_of(options: Options, paths: Sequence[str]) -> str | None:
         return kind
     mapping = parse_map(options.map)
     is_scales = len(scales_of(mapping)) == len(mapping) and all(map(os.path.isfile, paths))
-    if is_scales and any(one.name != "table" for one in fitting(head_of(paths[0]))):
+    if is_scales and any(importer.name != "table" for importer in fitting(head_of(paths[0]))):
         return None
     return "table"
 
@@ -147,7 +147,7 @@ def check_scales(options: Options, imported: ImportedRuns) -> None:
     unused = [key for key in mapping if key not in imported.tally.mapping]
     if not other and not unused:
         return
-    names = ", ".join(one.label for one in imported.tally.metrics.values()) or "no metrics"
+    names = ", ".join(metric.label for metric in imported.tally.metrics.values()) or "no metrics"
     raise UsageError(
         "CLI-001",
         f"--map has {(other or unused)[0]!r}, and "
@@ -178,8 +178,8 @@ def import_input(texts: Sequence[str], folder: str, options: Options) -> Importe
 
 def files_digest(paths: Sequence[str]) -> str:
     """The digest of a file's bytes; of several files, of the list of theirs."""
-    found = [file_digest(path) for path in paths]
-    return found[0] if len(found) == 1 else sha256("\n".join(found).encode()).hexdigest()
+    digests = [file_digest(path) for path in paths]
+    return digests[0] if len(digests) == 1 else sha256("\n".join(digests).encode()).hexdigest()
 
 
 def use_made_profile(
@@ -191,10 +191,12 @@ def use_made_profile(
     if is_chosen(options):
         return
     importers = [
-        one.imported.importer for one in (*candidates, *baselines) if isinstance(one, ImportedInput)
+        side.imported.importer
+        for side in (*candidates, *baselines)
+        if isinstance(side, ImportedInput)
     ]
-    if any(one.profile is not None for one in importers):
-        names = list(dict.fromkeys(one.name for one in importers))
+    if any(importer.profile is not None for importer in importers):
+        names = list(dict.fromkeys(importer.name for importer in importers))
         if len(names) > 1:  # the profile of one tool would fail all that the other measured
             raise InputError(
                 "REL-002",
@@ -203,21 +205,23 @@ def use_made_profile(
             )
         _use(options, str(importers[0].profile))
         return
-    asked = [
-        ComparedInput(one, _made(options, one, needed=True)) for one in baselines or candidates
+    first_inputs = [
+        ComparedInput(side, _made(options, side, needed=True)) for side in baselines or candidates
     ]
     judged = candidates if baselines else ()
-    rest = [ComparedInput(one, _made(options, one, needed=False)) for one in judged]
-    if any(given.made for given in (*asked, *rest)):
-        for given in (*asked, *rest):
+    rest = [ComparedInput(side, _made(options, side, needed=False)) for side in judged]
+    if any(given.made for given in (*first_inputs, *rest)):
+        for given in (*first_inputs, *rest):
             if given.made is None:
                 side = "baseline" if baselines and given not in rest else "candidate"
                 _refuse_empty(given.name, side)
-    chosen = one_made_profile(asked, rest)
+    chosen = one_made_profile(first_inputs, rest)
     if chosen is None:
         return
     if baselines:
-        _refuse_unknown_scales(next(one.name for one in asked if one.made), chosen)
+        _refuse_unknown_scales(
+            next(compared.name for compared in first_inputs if compared.made), chosen
+        )
     names = [item["id"] for item in chosen.profile["criteria"]]
     for one in judged:
         if isinstance(one, ImportedInput) and PASSED in names:
@@ -251,26 +255,26 @@ def _use(options: Options, profile: str) -> None:
     options.sources = {**options.sources, "profile": MADE, "rubric": MADE}
 
 
-def _made(options: Options, one: str, *, needed: bool) -> ToolProfile | None:
+def _made(options: Options, side: str, *, needed: bool) -> ToolProfile | None:
     """The profile that was made for an input; None if it was not made from metrics. A candidate is
     graded by the baseline's profile and needs none.
     """
     own: Any = None
     columns: Any = None
-    if isinstance(one, ImportedInput):
-        columns = one.imported.tally.mapping
-        if not needed and one.imported.tally.samples:
-            return ToolProfile(str(one), one.imported.importer.name, {}, columns)
-        own = to_builtins(one.imported.made_profile(), builtin_types=(Decimal,))
-    elif isinstance(one, StoredInput):
-        settings = {} if one.evaluation is None else one.evaluation.evaluation.settings
+    if isinstance(side, ImportedInput):
+        columns = side.imported.tally.mapping
+        if not needed and side.imported.tally.samples:
+            return ToolProfile(str(side), side.imported.importer.name, {}, columns)
+        own = to_builtins(side.imported.made_profile(), builtin_types=(Decimal,))
+    elif isinstance(side, StoredInput):
+        settings = {} if side.evaluation is None else side.evaluation.evaluation.settings
         own, columns = own_profile(settings), settings.get(MAP)
-    elif not is_path(one):
-        record = _of_baseline(options, one)
+    elif not is_path(side):
+        record = _of_baseline(options, side)
         own, columns = record.get("made_profile"), record.get(MAP)
-    elif one != "-" and not os.path.exists(one):
-        file_digest(one)  # reports the missing file, which would pass for another tool's otherwise
-    return made_profile(str(one), own, columns)
+    elif side != "-" and not os.path.exists(side):
+        file_digest(side)  # reports the missing file, which would pass for another tool's otherwise
+    return made_profile(str(side), own, columns)
 
 
 def _of_baseline(options: Options, name: str) -> Mapping[str, Any]:
@@ -289,8 +293,8 @@ def _of_baseline(options: Options, name: str) -> Mapping[str, Any]:
             raise
     with suppress(InputError), looking(options) as store:
         kept = store and find_baseline(store.ledger, name, project=store.project)
-        found = kept or find_named(options.baselines, name, store).stored  # which reports none
-        return found.record
+        baseline = kept or find_named(options.baselines, name, store).stored  # which reports none
+        return baseline.record
     return {}
 
 
@@ -302,14 +306,14 @@ def _refuse_unknown_scales(baseline: str, graded: ToolProfile) -> None:
     refuse_unknown_scales(graded)
 
 
-def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
-    tally = one.imported.tally
+def _compare_metrics(side: ImportedInput, names: Sequence[str]) -> None:
+    tally = side.imported.tally
     has = [name for name, metric in tally.metrics.items() if metric.n]
     for name in names:
         if name not in has:
-            opt.note(f"{one}: lacks {name!r}, which the baseline has, so every sample loses it")
+            opt.note(f"{side}: lacks {name!r}, which the baseline has, so every sample loses it")
     if extra := [name for name in has if name not in names]:
-        opt.note(f"{one}: not graded, because the baseline has no such metric: {', '.join(extra)}")
+        opt.note(f"{side}: not graded, because the baseline has no such metric: {', '.join(extra)}")
 
 
 def report_import(imported: ImportedRuns) -> None:

@@ -54,7 +54,7 @@ def _example(name: str, folder: str) -> dict[str, Any]:
     source = os.path.join(PROJECTS, name)
     files: dict[str, bytes] = {}
     for place, folders, names in os.walk(source):
-        folders[:] = sorted(one for one in folders if one != "__pycache__")
+        folders[:] = sorted(folder for folder in folders if folder != "__pycache__")
         for one in sorted(names):
             path = os.path.join(place, one)
             with open(path, "rb") as stream:
@@ -82,10 +82,10 @@ def _example(name: str, folder: str) -> dict[str, Any]:
 
 def _project(folder: str) -> dict[str, Any]:
     """Write what is missing for the folder's own project."""
-    found = search(folder) if os.path.isdir(folder) else None
-    subject = found.subjects[0] if found and found.subjects else None
-    data = None if found is None else _data(found, subject, folder)
-    results = _only_results(found, folder)
+    folder_search = search(folder) if os.path.isdir(folder) else None
+    subject = folder_search.subjects[0] if folder_search and folder_search.subjects else None
+    data = None if folder_search is None else _data(folder_search, subject, folder)
+    results = _only_results(folder_search, folder)
     project = slug(folder)
     texts = result_files(results[0], project) if results else files_for(subject, project, data)
     files = {path: text.encode() for path, text in texts.items()}
@@ -97,7 +97,7 @@ def _project(folder: str) -> dict[str, Any]:
     return {
         "schema": "assay.init/1",
         "folder": folder,
-        **_found(found, subject),
+        **_found(folder_search, subject),
         "dataset": data,
         "wrote": list(new),
         "left": left,
@@ -111,25 +111,25 @@ def _only_results(found: FolderSearch | None, folder: str) -> list[str]:
     """
     own = os.path.lexists(os.path.join(folder, SAMPLES))
     files = [] if found is None or found.subjects or found.data or own else found.results
-    return [shlex.quote(one.file) for one in files if re.fullmatch(r"[\w. /-]+", one.file)]
+    return [shlex.quote(file.file) for file in files if re.fullmatch(r"[\w. /-]+", file.file)]
 
 
-def _data(found: FolderSearch, subject: Gradable | None, folder: str) -> str | None:
+def _data(folder_search: FolderSearch, subject: Gradable | None, folder: str) -> str | None:
     """The file with samples for the workflow, if the folder has one; not the one `init` writes."""
     if os.path.lexists(os.path.join(folder, SAMPLES)):
         return None
     name = _input(subject or _missing())
-    return next((one.file for one in found.data if name in one.columns), None)
+    return next((data.file for data in folder_search.data if name in data.columns), None)
 
 
-def _found(found: FolderSearch | None, subject: Gradable | None) -> dict[str, Any]:
-    if found is None:
+def _found(folder_search: FolderSearch | None, subject: Gradable | None) -> dict[str, Any]:
+    if folder_search is None:
         return {"found": [], "chosen": None, "results": [], "unread": []}
     return {
-        "found": [one._asdict() for one in found.subjects],
+        "found": [subject._asdict() for subject in folder_search.subjects],
         "chosen": None if subject is None else subject.target,
-        "results": [one._asdict() for one in found.results],
-        "unread": found.unread,
+        "results": [result._asdict() for result in folder_search.results],
+        "unread": folder_search.unread,
     }
 
 
@@ -157,14 +157,14 @@ def _write(folder: str, files: Mapping[str, bytes]) -> None:
 
 def _lines(document: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
-    found = document["found"]
+    subjects = document["found"]
     if "chosen" in document:
         used = "  <- used in assay.yaml" if "assay.yaml" in document["wrote"] else ""
-        for number, one in enumerate(found[:5]):
-            lines.append(f"found   {one['why']} ({one['kind']}){'' if number else used}")
-        if len(found) > 5:
-            lines.append(f"        and {len(found) - 5} more")
-        if not found and document["next"][-1] == "assay run":
+        for number, subject in enumerate(subjects[:5]):
+            lines.append(f"found   {subject['why']} ({subject['kind']}){'' if number else used}")
+        if len(subjects) > 5:
+            lines.append(f"        and {len(subjects) - 5} more")
+        if not subjects and document["next"][-1] == "assay run":
             lines.append("found   nothing that looks like a workflow: edit `adapter` in assay.yaml")
         lines += [f"found   {one['file']}: {one['title']}" for one in document["results"][:5]]
         if document["dataset"] and used:
@@ -177,8 +177,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     if SAMPLES in document["wrote"] and "chosen" in document:
         lines.append(f"edit    {SAMPLES}: what to ask, and what a right answer contains")
         lines.append("        (three samples are a start; `assay gate` needs at least 30)")
-    if found and found[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
-        lines.append(f"start   your endpoint: assay run posts to {found[0]['target']}")
+    if subjects and subjects[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
+        lines.append(f"start   your endpoint: assay run posts to {subjects[0]['target']}")
     return [*lines, *(f"next    {command}" for command in document["next"])]
 
 
@@ -316,33 +316,33 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
             "assay.yaml": config,
             CI_FILE: _CI.format(install=install_command("mcp")) + _CI_TOOLS,
         }
-    found = subject or _missing()
+    gradable = subject or _missing()
     made: dict[str, str] = {}
     adapter = {
-        "langgraph": f"kind: langgraph\ntarget: {found.target}\n"
+        "langgraph": f"kind: langgraph\ntarget: {gradable.target}\n"
         "input: {messages: question}              # which key of the state gets which input\n"
         "output: {answer: messages.-1.content}    # where in the final state the answer is",
-        "agent_framework": f"kind: agent_framework\ntarget: {found.target}\noutput: answer",
-        "http": f"kind: http\nurl: {found.target}   # edit it; it is posted"
+        "agent_framework": f"kind: agent_framework\ntarget: {gradable.target}\noutput: answer",
+        "http": f"kind: http\nurl: {gradable.target}   # edit it; it is posted"
         ' {"inputs": {"question": ...}}\n# headers_from_env: {Authorization: BOT_KEY}',
-        "python": f"kind: python\ntarget: {found.target}",
-    }[found.kind]
-    if found.kind == "python" and found.input != "inputs" and subject is not None:
-        module, _, function = found.target.partition(":")
+        "python": f"kind: python\ntarget: {gradable.target}",
+    }[gradable.kind]
+    if gradable.kind == "python" and gradable.input != "inputs" and subject is not None:
+        module, _, function = gradable.target.partition(":")
         made[f"{BRIDGE}.py"] = _BRIDGE.format(
             module=module,
             function=function,
-            input=found.input,
-            record=", record" if found.takes_record else "",
-            async_="async " if found.is_async else "",
-            await_="await " if found.is_async else "",
+            input=gradable.input,
+            record=", record" if gradable.takes_record else "",
+            async_="async " if gradable.is_async else "",
+            await_="await " if gradable.is_async else "",
         )
-        adapter = f"kind: python\ntarget: {BRIDGE}:run    # calls {found.target}"
-    name = _input(found)
+        adapter = f"kind: python\ntarget: {BRIDGE}:run    # calls {gradable.target}"
+    name = _input(gradable)
     text = "".join(f"    {line}\n" for line in adapter.splitlines()).rstrip("\n")
     config = head + _WORKFLOW.format(
         input=name,
-        why=found.why,
+        why=gradable.why,
         adapter=text,
         project=project,
         dataset=SAMPLES if data is None else json.dumps(data, ensure_ascii=False),
@@ -357,11 +357,11 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
         for number in (1, 2, 3)
     ]
     extra = {"langgraph": "langgraph", "agent_framework": "agent-framework", "http": "run"}
-    install = install_command(*filter(None, [extra.get(found.kind)]))
+    install = install_command(*filter(None, [extra.get(gradable.kind)]))
     return {
         "assay.yaml": config,
         **made,
-        **({} if data else {SAMPLES: "".join(f"{json.dumps(one)}\n" for one in samples)}),
+        **({} if data else {SAMPLES: "".join(f"{json.dumps(sample)}\n" for sample in samples)}),
         CI_FILE: _CI.format(install=install) + _CI_RUN,
     }
 

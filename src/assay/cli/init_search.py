@@ -108,7 +108,9 @@ def search(folder: str) -> FolderSearch:
             columns = [] if known else _columns(path)
             if any(map(IS_EXPECTED.match, columns)):
                 data.append(DataFile(name, columns))
-    subjects.sort(key=lambda one: (ORDER.index(one.kind), _rank(one), one.file, one.line))
+    subjects.sort(
+        key=lambda subject: (ORDER.index(subject.kind), _rank(subject), subject.file, subject.line)
+    )
     return FolderSearch(subjects, results, data, unread)
 
 
@@ -228,7 +230,7 @@ def _function(
     """A function that builds a graph, or one that takes a question."""
     if function.name.startswith("_"):
         return
-    arguments = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     required = len(arguments) - len(function.args.defaults)
     place = f"{file}:{function.lineno}"
     target = f"{module}:{function.name}"
@@ -286,14 +288,14 @@ def _routes(tree: ast.Module, app: str) -> Iterator[str]:
 def _imports(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
 
 
 def _names(node: ast.Assign | ast.AnnAssign) -> list[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [one.id for one in targets if isinstance(one, ast.Name)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _made_by(value: ast.expr | None) -> str:

@@ -149,8 +149,8 @@ def _on(criterion: str, judgements: dict[str, Any]) -> dict[str, Any]:
 def _verdicts(judgements: dict[str, Any] | None) -> dict[str, Any]:
     """The verdict on each item; none if there are several on one, by several criteria."""
     items = judgements["items"] if judgements else []
-    found = {str(item.get("id")): item.get("raw", item.get("winner")) for item in items}
-    return found if len(found) == len(items) else {}
+    verdicts = {str(item.get("id")): item.get("raw", item.get("winner")) for item in items}
+    return verdicts if len(verdicts) == len(items) else {}
 
 
 def _is_judged(item: Any) -> bool:
@@ -194,9 +194,9 @@ def _table(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def _named(found: dict[str, Any]) -> str:
-    name = f"{found['id']}@{found['version']} " if found["id"] else ""
-    return f"{name}{found['digest']}"
+def _named(label_set: dict[str, Any]) -> str:
+    name = f"{label_set['id']}@{label_set['version']} " if label_set["id"] else ""
+    return f"{name}{label_set['digest']}"
 
 
 def _drift(options: Options) -> int:
@@ -222,19 +222,19 @@ def _drifted(options: Options, result: Result | None) -> int:
     alarm = document["alarm"]
     head = {True: "ALARM", False: "no alarm", None: "cannot tell"}[alarm]
     lines = [printable(f"{document['model']}: {head}: {document['reason']}")]
-    for found in document["comparisons"]:
+    for drift in document["comparisons"]:
         lines.append(
             printable(
-                f"since {found['with']},"
-                f" {count(found['n'], 'item')}{'' if found['enough'] else ': ' + found['reason']}"
+                f"since {drift['with']},"
+                f" {count(drift['n'], 'item')}{'' if drift['enough'] else ': ' + drift['reason']}"
             )
         )
         lines += [
             f"  {test['id']:<12} p={test['p_holm']:.3g} after Holm  {test['sentence']}"
-            for test in found["tests"]
+            for test in drift["tests"]
         ]
     lines += [
-        printable(f"left out: {one['made_at']}, {one['reason']}") for one in document["left_out"]
+        printable(f"left out: {card['made_at']}, {card['reason']}") for card in document["left_out"]
     ]
     return opt.give(options, document, lines, ExitCode.of(None if alarm is None else not alarm))
 

@@ -158,8 +158,8 @@ def _check_same(
                 fix="Calibrate and audit the same judge: one description, one prompt, one rubric.",
             )
     prompt = (calibration.get("scorer") or {}).get("prompt_version")
-    asked = str(prompt).partition("+")[0]  # an audit shows neither references nor examples
-    if audited is not None and asked not in audited.get("prompt_versions", ()):
+    asked_prompt = str(prompt).partition("+")[0]  # an audit shows neither references nor examples
+    if audited is not None and asked_prompt not in audited.get("prompt_versions", ()):
         raise InputError(
             "JDG-009",
             f"was made with the prompt {prompt!r}; the audit has"
@@ -179,7 +179,7 @@ def _audit(options: Options, store: Store | None) -> int:
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "calls_at_most": calls}
         return common.print_plan(options, plan, [most])
 
-    found, usages = common.ask(
+    biases, usages = common.ask(
         options,
         specs,
         lambda clients: audit(
@@ -195,7 +195,7 @@ def _audit(options: Options, store: Store | None) -> int:
         total=calls,
     )
     document = audit_document(
-        found,
+        biases,
         spec=specs[0],
         pairs=pairs,
         source=options.items or "bundled",
@@ -208,19 +208,19 @@ def _audit(options: Options, store: Store | None) -> int:
 
         draft = make_draft(document, kind="audit")
     totals = {
-        "answers": sum(one.answers for one in found.values()),
-        "without a verdict": sum(one.lost for one in found.values()),
+        "answers": sum(bias.answers for bias in biases.values()),
+        "without a verdict": sum(bias.lost for bias in biases.values()),
     }
     common.note_usage(usages, totals)
     common.note_age(usages[0])
-    known_ones = [one for name, one in found.items() if name != "self_preference"]
+    known_ones = [bias for name, bias in biases.items() if name != "self_preference"]
     return common.finish(
         options,
         store,
         document,
-        _lines(found),
+        _lines(biases),
         draft=draft,
-        whole=all(one.estimate.value is not None for one in known_ones),
+        whole=all(bias.estimate.value is not None for bias in known_ones),
     )
 
 
@@ -240,8 +240,8 @@ def _own_pairs(path: str) -> list[AnswerPair]:
     return pairs
 
 
-def _lines(found: dict[str, MeasuredBias]) -> Iterator[str]:
-    for name, measured in found.items():
+def _lines(biases: dict[str, MeasuredBias]) -> Iterator[str]:
+    for name, measured in biases.items():
         lost = f" {measured.lost} of {measured.answers} answers had no verdict."
         yield f"{measured.sentence}{lost if measured.lost else ''}"
         rate = measured.detail.get("inconsistency_rate") if name == "position" else None
@@ -253,7 +253,7 @@ def _lines(found: dict[str, MeasuredBias]) -> Iterator[str]:
 
 
 def audit_document(
-    found: dict[str, MeasuredBias],
+    biases: dict[str, MeasuredBias],
     *,
     spec: JudgeSpec,
     pairs: Sequence[AnswerPair],
@@ -272,7 +272,7 @@ def audit_document(
             "digest": digest_of(pairs),
             "injections": injections,
         },
-        "biases": {name: measured.shown() for name, measured in found.items()},
+        "biases": {name: measured.shown() for name, measured in biases.items()},
         "warnings": usage["warnings"],
         "price": spec.price,
         "usage": usage,

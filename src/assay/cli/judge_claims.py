@@ -44,7 +44,7 @@ _CLAIMS = _Work(
     "claim",
     claims_of,
     CLAIM_PROMPT,
-    lambda one: {"claim": one.question.texts[0]},
+    lambda part: {"claim": part.question.texts[0]},
     "supported",
     judged_runs,
     {"claim": "claims are supported"},
@@ -54,7 +54,7 @@ _PASSAGES = _Work(
     "passage",
     passages_of,
     PASSAGE_PROMPT,
-    lambda one: {"kind": one.what, "text": one.question.texts[0]},
+    lambda part: {"kind": part.what, "text": part.question.texts[0]},
     "verdict",
     weighed_runs,
     {
@@ -68,18 +68,18 @@ _PASSAGES = _Work(
 def _decide(work: _Work, options: Options, store: Store | None) -> int:
     specs = specs_of(options, only=work.action)
     items = read_items(options.files)
-    asked = work.collect(items, again=options.again)
-    if not asked:
+    parts = work.collect(items, again=options.again)
+    if not parts:
         raise NotEnoughEvidence(
             "JDG-010",
             f"there is no undecided {work.noun} in these runs.",
             fix=f"--again asks about decided ones too.{work.hint}",
         )
     if options.dry_run:
-        return common.dry_run(options, specs, [(one.question, 0) for one in asked])
+        return common.dry_run(options, specs, [(part.question, 0) for part in parts])
 
     answers, usages = common.ask(
-        options, specs, lambda clients: judge_parts(clients[0], asked), total=len(asked)
+        options, specs, lambda clients: judge_parts(clients[0], parts), total=len(parts)
     )
     counts = counts_of(answers)
     verdicts = [
@@ -87,15 +87,15 @@ def _decide(work: _Work, options: Options, store: Store | None) -> int:
     ]
     rows = [
         {
-            "run": one.run,
-            **work.row(one),
+            "run": part.run,
+            **work.row(part),
             "outcome": answer.outcome,
             work.verdict: verdict,
             "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
             "reason": answer.reason,
             "key": answer.key,
         }
-        for one, answer, verdict in zip(asked, answers, verdicts, strict=True)
+        for part, answer, verdict in zip(parts, answers, verdicts, strict=True)
     ]
     document = {
         "schema": f"assay.{work.action}/1",
@@ -122,7 +122,7 @@ def _decide(work: _Work, options: Options, store: Store | None) -> int:
         document,
         lines,
         rows=lambda: work.decided(
-            items, asked, answers, model=specs[0].model, version=specs[0].whole_version
+            items, parts, answers, model=specs[0].model, version=specs[0].whole_version
         ),
         whole=None not in verdicts,
     )

@@ -72,8 +72,8 @@ class _RubricWork:
             "rubric": self.rubric.id,
             "prompt_version": RUBRIC_PROMPT,
             "samples": self.options.samples,
-            "items": [one.shown() for one in self.judged],
-            "counts": counts_of(answer for one in self.judged for answer in one.answers),
+            "items": [item.shown() for item in self.judged],
+            "counts": counts_of(answer for item in self.judged for answer in item.answers),
         }
 
     def rows(self, scorer: dict[str, Any]) -> Iterable[Any]:
@@ -83,7 +83,7 @@ class _RubricWork:
 
     @property
     def whole(self) -> bool:
-        return all(one.raw is not None for one in self.judged)
+        return all(item.raw is not None for item in self.judged)
 
 
 class _PairWork:
@@ -109,18 +109,18 @@ class _PairWork:
             self.compared,
             judge=judge,
             scorer=scorer,
-            counts=counts_of(look.answer for one in self.compared for look in one.looks),
+            counts=counts_of(look.answer for pair in self.compared for look in pair.looks),
             usage=None,
             limit=0.10,
             seed=self.options.seed,
         )
 
     def rows(self, scorer: dict[str, Any]) -> Iterable[Any]:
-        return [line for one in self.compared for line in one.verdicts()]
+        return [line for pair in self.compared for line in pair.verdicts()]
 
     @property
     def whole(self) -> bool:
-        return all(one.winner is not None for one in self.compared)
+        return all(pair.winner is not None for pair in self.compared)
 
 
 def _work(options: Options, files: list[str]) -> _RubricWork | _PairWork:
@@ -136,7 +136,7 @@ def _export(options: Options) -> int:
         raise UsageError("CLI-001", "no file to write to.", fix="Give -o questions.jsonl")
     spec = JudgeSpec(judge="batch", model=options.model)
     pending = replay.pending.values()
-    lines = [one.batch(spec) if options.batch else one.line() for one in pending]
+    lines = [request.batch(spec) if options.batch else request.line() for request in pending]
     n = len(lines)
     document = {"schema": "assay.judge-export/1", "questions": n, "files": list(options.output)}
     line = (
@@ -174,7 +174,7 @@ def _consume(options: Options, store: Store | None) -> int:
     counts = document["counts"].items()
     lines = [", ".join(f"{number:,} {name}" for name, number in counts if number)]
     if options.pending:
-        rows = opt.json_lines(one.line() for one in replay.pending.values())
+        rows = opt.json_lines(request.line() for request in replay.pending.values())
         write_file(options.pending, rows)
     if replay.pending:
         where = f"They are in {options.pending}." if options.pending else "--pending writes them."
@@ -213,14 +213,14 @@ def _ask(options: Options) -> int:
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)}
         return common.print_plan(options, plan, [f"{count(len(questions), 'question')}."])
 
-    found, usages = common.ask(
+    answers_given, usages = common.ask(
         options,
         specs,
         lambda clients: spread(partial(_answer, clients[0]), questions, width=clients[0].width),
         total=len(questions),
     )
-    answers = [answer for answer in found if answer is not None]
-    failed = len(found) - len(answers)
+    answers = [answer for answer in answers_given if answer is not None]
+    failed = len(answers_given) - len(answers)
     document = {
         "schema": "assay.judge-answers/1",
         "answers": answers,

@@ -47,7 +47,7 @@ def _pairwise(options: Options, store: Store | None) -> int:
         ),
         total=len(questions),
     )
-    counts = counts_of(look.answer for one in compared for look in one.looks)
+    counts = counts_of(look.answer for pair in compared for look in pair.looks)
     scorer = scorer_of(
         specs[0],
         prompt_version=PAIRWISE_PROMPT,
@@ -70,7 +70,7 @@ def _pairwise(options: Options, store: Store | None) -> int:
         store,
         document,
         document["sentences"],
-        rows=lambda: [line for one in compared for line in one.verdicts()],
+        rows=lambda: [line for pair in compared for line in pair.verdicts()],
         whole=document["without_verdict"] == 0,
     )
 
@@ -79,7 +79,10 @@ def pairs_of(files: Sequence[str]) -> list[AnswerPair]:
     """The pairs of a file; or of two files of runs, candidate a and candidate b."""
     if len(files) == 2:
         heads = [
-            next((one for one in stream_documents(path) if isinstance(one, Document)), None)
+            next(
+                (document for document in stream_documents(path) if isinstance(document, Document)),
+                None,
+            )
             for path in files
         ]
         if all(

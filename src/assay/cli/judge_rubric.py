@@ -104,7 +104,7 @@ def _rubric(options: Options, store: Store | None) -> int:
         lambda clients: judge_rubric(clients[0], job.questions, samples=options.samples),
         total=len(job.asked()),
     )
-    counts = counts_of(answer for one in judged for answer in one.answers)
+    counts = counts_of(answer for item in judged for answer in item.answers)
     scorer = scorer_of(
         specs[0],
         prompt_version=RUBRIC_PROMPT,
@@ -120,7 +120,7 @@ def _rubric(options: Options, store: Store | None) -> int:
         "rubric": job.rubric.id,
         "prompt_version": RUBRIC_PROMPT,
         "samples": options.samples,
-        "items": [one.shown() for one in judged],
+        "items": [item.shown() for item in judged],
         "counts": counts,
         "usage": usages[0],
         **ENGINE,
@@ -133,7 +133,7 @@ def _rubric(options: Options, store: Store | None) -> int:
         document,
         _lines(judged),
         rows=lambda: job.runs(judged, scorer),
-        whole=all(one.raw is not None for one in judged),
+        whole=all(item.raw is not None for item in judged),
     )
 
 
@@ -167,7 +167,7 @@ def _panel(options: Options, store: Store | None) -> int:
     members, usages = common.ask(options, specs, ask, total=len(job.asked()) * len(specs))
     voted = convene(members, by=options.vote)
     counts = counts_of(
-        answer for judged in members.values() for one in judged for answer in one.answers
+        answer for judged in members.values() for item in judged for answer in item.answers
     )
     disagreement = _disagreement(members)
     document = {
@@ -178,8 +178,8 @@ def _panel(options: Options, store: Store | None) -> int:
         "rubric": job.rubric.id,
         "prompt_version": RUBRIC_PROMPT,
         "samples": options.samples,
-        "items": [one.shown() for one in voted],
-        "members": {name: [one.shown() for one in judged] for name, judged in members.items()},
+        "items": [item.shown() for item in voted],
+        "members": {name: [item.shown() for item in judged] for name, judged in members.items()},
         "disagreement": disagreement,
         "counts": counts,
         "usage": usages,
@@ -193,12 +193,12 @@ def _panel(options: Options, store: Store | None) -> int:
         "rubric": rubric_name(job.rubric),
     }
     combined = [
-        one._replace(
+        item._replace(
             raw=vote.raw,
             why=vote.why,
             disagreement=apart("judges", [seat.raw for seat in vote.seats if seat.raw is not None]),
         )
-        for one, vote in zip(members[names[0]], voted, strict=True)
+        for item, vote in zip(members[names[0]], voted, strict=True)
     ]
     alpha = disagreement["krippendorff_alpha"]["value"]
     shown_alpha = "is not defined here" if alpha is None else f"{alpha:.3f}"
@@ -213,12 +213,12 @@ def _panel(options: Options, store: Store | None) -> int:
         document,
         [*_lines(voted), unanimous],
         rows=lambda: job.runs(combined, as_one),
-        whole=all(one.raw is not None for one in voted),
+        whole=all(item.raw is not None for item in voted),
     )
 
 
 def _disagreement(members: dict[str, list[Judged]]) -> dict[str, Any]:
-    rows = [[one.raw for one in rows] for rows in zip(*members.values(), strict=True)]
+    rows = [[item.raw for item in rows] for rows in zip(*members.values(), strict=True)]
     whole = [row for row in rows if None not in row]
     spreads = [max(row) - min(row) for row in whole]
     numbers = [[None if raw is None else float(raw) for raw in row] for row in rows]

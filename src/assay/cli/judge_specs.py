@@ -24,7 +24,7 @@ def specs_of(options: Options, *, only: str = "") -> list[JudgeSpec]:
                 "CLI-001",
                 "describe a judge by --judge, or by --model and --base-url, not both.",
             )
-        found = [load_judge(read_entry(path, "judge")) for path in options.judge]
+        specs = [load_judge(read_entry(path, "judge")) for path in options.judge]
     elif getattr(options, "model", None):
         if not options.base_url and needs_address(options.api):
             raise UsageError(
@@ -32,7 +32,7 @@ def specs_of(options: Options, *, only: str = "") -> list[JudgeSpec]:
                 "--model needs --base-url.",
                 fix="For example --base-url http://127.0.0.1:8080/v1",
             )
-        found = [
+        specs = [
             JudgeSpec(
                 judge="".join(
                     char if char.isalnum() or char in "._-" else "-" for char in options.model
@@ -50,13 +50,13 @@ def specs_of(options: Options, *, only: str = "") -> list[JudgeSpec]:
         raise UsageError(
             "CLI-001", "no judge is named.", fix="Give --judge FILE, or --model with --base-url."
         )
-    if only and len(found) > 1:
+    if only and len(specs) > 1:
         raise UsageError(
             "CLI-001",
             f"`assay judge {only}` asks one judge.",
             fix="Give --judge once. `assay judge panel` asks several about a rubric.",
         )
-    return [_limited(spec, options) for spec in found]
+    return [_limited(spec, options) for spec in specs]
 
 
 def _limited(spec: JudgeSpec, options: Options) -> JudgeSpec:
@@ -78,12 +78,12 @@ def _limited(spec: JudgeSpec, options: Options) -> JudgeSpec:
 def amount(name: str, text: str) -> Any:
     """The amount that an option names, exactly."""
     try:
-        found = Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
-        found = Decimal("NaN")
-    if not found.is_finite() or found < 0:
+        number = Decimal("NaN")
+    if not number.is_finite() or number < 0:
         raise UsageError("CLI-001", f"{name} is {text!r}; it must be a number of at least 0.")
-    return found
+    return number
 
 
 def _price(text: str | None) -> Price | None:

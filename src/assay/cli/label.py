@@ -37,7 +37,7 @@ def _new(options: Options) -> int:
             "--question is for pairs.",
             fix="Name the second evaluation with --pairs, or leave --question out.",
         )
-    asked = SetRequest(
+    request = SetRequest(
         options.draw,
         options.n,
         options.seed,
@@ -55,7 +55,7 @@ def _new(options: Options) -> int:
             else None
         )
         made = make_set(
-            ledger, opt.shelf_of(options), evaluation, other, asked, project=options.project
+            ledger, opt.shelf_of(options), evaluation, other, request, project=options.project
         )
         stored = ledger.put_many([set_draft(made)], project=options.project)[0]
     document = {**_brief(made, stored.digest), "new": stored.new}
@@ -77,7 +77,9 @@ def _brief(made: Any, digest: str) -> dict[str, Any]:
         "evaluation": made.evaluation,
         "other": made.other,
         "rubric": None if made.rubric is None else made.rubric.id,
-        "criteria": [] if made.rubric is None else [one.name for one in made.rubric.criteria],
+        "criteria": []
+        if made.rubric is None
+        else [criterion.name for criterion in made.rubric.criteria],
         "draw": made.draw,
         "items": len(made.items),
     }
@@ -90,8 +92,13 @@ def summary(results: LabelResults, *, labels: bool = False) -> dict[str, Any]:
         "labelled": results.labelled,
         "superseded": results.superseded,
         "raters": [
-            {"name": one.rater.name, "by": one.rater.by, "id": one.rater.id, "labelled": one.done}
-            for one in results.progress
+            {
+                "name": progress.rater.name,
+                "by": progress.rater.by,
+                "id": progress.rater.id,
+                "labelled": progress.done,
+            }
+            for progress in results.progress
         ],
         "typed_raters": results.typed,
         "independent_raters": results.independent,
@@ -99,47 +106,47 @@ def summary(results: LabelResults, *, labels: bool = False) -> dict[str, Any]:
         "changed_after_others": results.changed_late,
         "agreement": [
             {
-                "criterion": one.criterion,
-                "items": one.items,
-                "same": one.same,
-                "statistic": one.statistic,
-                "value": one.beyond_chance,
+                "criterion": agreement.criterion,
+                "items": agreement.items,
+                "same": agreement.same,
+                "statistic": agreement.statistic,
+                "value": agreement.beyond_chance,
             }
-            for one in results.agreement
+            for agreement in results.agreement
         ],
         "disagreements": [
             {
-                "sample": one.item.sample,
-                "run_id": one.item.run_id,
-                "criterion": one.criterion,
+                "sample": case.item.sample,
+                "run_id": case.item.run_id,
+                "criterion": case.criterion,
                 **(
                     {
                         "labels": [
                             {"rater": rater.name, "by": rater.by, "id": rater.id, "value": value}
-                            for rater, value in one.values
+                            for rater, value in case.values
                         ]
                     }
                     if labels
                     else {}
                 ),
             }
-            for one in results.disagreed
+            for case in results.disagreed
         ],
     }
 
 
 def _list(options: Options) -> int:
     with open_for(options.db, read_only=True) as ledger:
-        found = [
-            results_of(one, labels_of_set(ledger, one.digest, project=options.project))
-            for one in list_sets(ledger, project=options.project)
+        sets = [
+            results_of(stored, labels_of_set(ledger, stored.digest, project=options.project))
+            for stored in list_sets(ledger, project=options.project)
         ]
         where = ledger.where
-    if not found and not options.json:
+    if not sets and not options.json:
         text = f"there are no label sets in the project '{options.project}' of {where}."
         opt.note(f"{text} `assay label new EVALUATION` makes one.")
-    document = {"sets": [summary(one) for one in found]}
-    table = [sets_table(found, lambda made: f"/label/{made.id}")] if found else []
+    document = {"sets": [summary(results) for results in sets]}
+    table = [sets_table(sets, lambda made: f"/label/{made.id}")] if sets else []
     return opt.give(options, document, lambda: terminal.show(table))
 
 

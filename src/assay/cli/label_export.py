@@ -80,7 +80,9 @@ def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str
     for item in made.items:
         wanted = [item.run, str(item.other)]
         items = ledger.get_many(wanted, project=project)
-        trees = [items[one].tree() for one in wanted if one in items and items[one].body]
+        trees = [
+            items[digest].tree() for digest in wanted if digest in items and items[digest].body
+        ]
         if len(trees) < 2:
             raise NotEnoughEvidence(
                 "STO-008",
@@ -127,14 +129,14 @@ def _override(options: Options) -> int:
         )
         drafts = saving(ledger, label, project=options.project)
         stored = ledger.put_many(drafts, project=options.project)
-        found = labels_of_run(ledger, label.run, project=options.project)
+        labels = labels_of_run(ledger, label.run, project=options.project)
     document = {
         "run_id": label.run_id,
         "run": label.run,
         "verdict": options.verdict,
         "rater": label.rater,
-        "new": any(one.new for one in stored),
-        "overrides": len(found.overrides),
+        "new": any(label.new for label in stored),
+        "overrides": len(labels.overrides),
     }
     line = (
         f"{label.run_id}: {label.rater.name} says {options.verdict}."

@@ -51,8 +51,8 @@ def ledger_folder() -> str:
     places = []
     for mark in (FOLDER, CONFIG_FILE):
         with suppress(UsageError):  # another user's, in a shared folder above: not ours to use
-            if (found := find_upwards(mark)) is not None:
-                places.append(os.path.dirname(os.path.abspath(found)))
+            if (path := find_upwards(mark)) is not None:
+                places.append(os.path.dirname(os.path.abspath(path)))
     nearest = max(places, key=len, default=os.getcwd())
     return os.path.relpath(os.path.join(nearest, FOLDER))
 

@@ -112,19 +112,21 @@ def _replay(options: Options) -> int:
     with open_for(options.db, read_only=True) as ledger:
         item = replayable(ledger, options.id, project=options.project)
         try:
-            found = _made_again(ledger, item, shelf, options.project)
+            replayed = _made_again(ledger, item, shelf, options.project)
         except ShelfError as error:
             if error.code != "LIB-001":
                 raise
             try:
                 with tempfile.TemporaryDirectory() as folder:
                     own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
-                    found = _made_again(ledger, item, own, options.project)
+                    replayed = _made_again(ledger, item, own, options.project)
             except ShelfError as lacking:
                 if lacking.code == "LIB-001" and lacking.fix:
                     lacking.fix = "Give the library that it was made with: --library FOLDER."
                 raise
-    return opt.give(options, _replayed(found), _replayed_lines(found), ExitCode.of(found.same))
+    return opt.give(
+        options, _replayed(replayed), _replayed_lines(replayed), ExitCode.of(replayed.same)
+    )
 
 
 def _made_again(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:
@@ -142,8 +144,8 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
     """
     digits = wanted.removeprefix("sha256:").lower()
     if 8 <= len(digits) <= 64 and set(digits) <= set("0123456789abcdef"):
-        found = ledger.starting_with(digits, project=project)
-        made = [item for item in found if item.kind in ("grade", "decision", "evaluation")]
+        items = ledger.starting_with(digits, project=project)
+        made = [item for item in items if item.kind in ("grade", "decision", "evaluation")]
         if len(made) == 1:
             return made[0]
         if len(made) > 1:
@@ -153,8 +155,8 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
                 where=ledger.where,
                 fix="Give more digits.",
             )
-        if found:
-            raise _not_replayable(found[0])
+        if items:
+            raise _not_replayable(items[0])
     evaluation = find_evaluation(ledger, wanted, project=project)
     if evaluation is not None:
         return ledger.get_many([evaluation.digest], project=project)[evaluation.digest]
@@ -187,25 +189,25 @@ def _not_replayable(item: Item) -> InputError:
     )
 
 
-def _replayed(found: Replayed) -> dict[str, Any]:
-    stored = found.stored
+def _replayed(replayed: Replayed) -> dict[str, Any]:
+    stored = replayed.stored
     return {
         "schema": "assay.replay/1",
-        "digest": found.item.digest,
+        "digest": replayed.item.digest,
         **{
             name: stored[name]
             for name in (
                 ("run_id", "grade")
-                if found.item.kind == "grade"
+                if replayed.item.kind == "grade"
                 else ("id", "name")
-                if found.item.kind == "evaluation"
+                if replayed.item.kind == "evaluation"
                 else ("outcome",)
                 if "outcome" in stored
                 else ("passed",)
             )
         },
-        "same": found.same,
-        "difference": None if found.difference is None else found.difference._asdict(),
+        "same": replayed.same,
+        "difference": None if replayed.difference is None else replayed.difference._asdict(),
         **{
             name: stored.get(name)
             for name in ("policy", "profile", "rubric", "scoringSystem", "gradingSystem")
@@ -216,20 +218,22 @@ def _replayed(found: Replayed) -> dict[str, Any]:
 _GATES = {EXAM_GATE: "exam gate", SCHEMA_GATE: "schema gate"}
 
 
-def _replayed_lines(found: Replayed) -> Iterator[str]:
-    stored = found.stored
-    if found.item.kind == "grade":
+def _replayed_lines(replayed: Replayed) -> Iterator[str]:
+    stored = replayed.stored
+    if replayed.item.kind == "grade":
         name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
-    elif found.item.kind == "evaluation":
+    elif replayed.item.kind == "evaluation":
         totals = stored["totals"]
         name, outcome = stored["name"], f"{totals['passed']} of {totals['n']} runs passed,"
     else:
         name = _GATES.get(stored["schema"], "decision")
         outcome = stored.get("outcome") or passed_word(stored["passed"])
-    head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {outcome} {found.item.digest}"
-    yield opt.paint(printable(head), "green" if found.same else "red", "bold")
-    if found.difference is not None:
-        place, here, there = found.difference
+    head = (
+        f"{name}: {'the same' if replayed.same else 'DIFFERENT'}, {outcome} {replayed.item.digest}"
+    )
+    yield opt.paint(printable(head), "green" if replayed.same else "red", "bold")
+    if replayed.difference is not None:
+        place, here, there = replayed.difference
         yield f"  {printable(f'{place}: stored {_short(here)}, recomputed {_short(there)}')}"
     used = " · ".join(
         str(stored[name])

@@ -78,10 +78,10 @@ class LedgerNames:
     def get(self, text: str) -> Named:
         """What a name stands for; an error if it stands for nothing."""
         ledger = self.opened(text)
-        found = self.find(ledger, text)
-        if found is None:
+        named = self.find(ledger, text)
+        if named is None:
             raise self.unknown(ledger, text, None)
-        return found
+        return named
 
     def find(self, ledger: Ledger, text: str) -> Named | None:
         """What a name stands for; None if it stands for nothing."""
@@ -111,8 +111,8 @@ class LedgerNames:
                     f" evaluations. Those of other workflows are {', '.join(names[:SHOWN])}.",
                     fix="Evaluate it with `assay run`, or name an evaluation.",
                 )
-        found = find_evaluation(ledger, text, project=self._project, workflow=workflow)
-        return None if found is None else Named(found, None)
+        evaluation = find_evaluation(ledger, text, project=self._project, workflow=workflow)
+        return None if evaluation is None else Named(evaluation, None)
 
     # --- what is not there
 
@@ -179,9 +179,9 @@ def _as_file(text: str) -> str:
     return f"To read a file of that name, write ./{text}."
 
 
-def described(found: Named) -> str:
+def described(named: Named) -> str:
     """What a name stands for, in words."""
-    if found.evaluation is not None:
-        return evaluations.described(found.evaluation)
-    assert found.run is not None
-    return f"the run {found.run.digest[:19]}"
+    if named.evaluation is not None:
+        return evaluations.described(named.evaluation)
+    assert named.run is not None
+    return f"the run {named.run.digest[:19]}"

@@ -76,7 +76,7 @@ def _items(kind: str, shelf: Shelf) -> list[dict[str, Any]]:
     if kind not in KINDS:
         registry = home_value(_REGISTRIES[kind])
         shipped = [{"id": name, "title": _title(registry[name])} for name in registry]
-        return [*shipped, *(_plugin(one, registry) for one in installed(f"assay.{kind}"))]
+        return [*shipped, *(_plugin(plugin, registry) for plugin in installed(f"assay.{kind}"))]
     return [
         {
             "id": entry.id,
@@ -102,8 +102,8 @@ def _plugin(plugin: InstalledPlugin, registry: Registry[Any]) -> dict[str, Any]:
             title = printable(_title(registry.named(plugin.name)))
         except ShelfError as error:
             fault = error.message
-    found = {"id": plugin.name, "title": title, "origin": plugin.origin._asdict()}
-    return {**found, "fault": fault} if fault else found
+    entry = {"id": plugin.name, "title": title, "origin": plugin.origin._asdict()}
+    return {**entry, "fault": fault} if fault else entry
 
 
 def _show(options: Options, shelf: Shelf) -> int:
@@ -159,13 +159,13 @@ def _check(options: Options, shelf: Shelf) -> int:
     """
     files = list(options.what) or [entry.path for kind in KINDS for entry in shelf.entries(kind)]
     malformed: list[Fault] = []
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for path in files:
         try:
             with open_input(path) as stream:
                 document = parse_yaml(stream.read(), path)
             kind = _guess_kind(document.tree, path)
-            found += lint(kind, document, shelf)
+            faults += lint(kind, document, shelf)
             record = load_file(kind, path)
             stem = os.path.splitext(os.path.basename(path))[0]
             if "@" in stem and stem != record.id:
@@ -179,10 +179,10 @@ def _check(options: Options, shelf: Shelf) -> int:
                 )
             shelf.load(kind, path)
         except InputError as error:
-            into = found if error.code == "LIB-003" else malformed
+            into = faults if error.code == "LIB-003" else malformed
             into += error.listed(path)
     if not options.what:
-        found += [
+        faults += [
             Fault(
                 "published and changed since.",
                 code="LIB-003",
@@ -191,14 +191,14 @@ def _check(options: Options, shelf: Shelf) -> int:
             )
             for key in changed(shelf)
         ]
-        found += clashes(shelf) + sourceless(shelf)
+        faults += clashes(shelf) + sourceless(shelf)
     report = {
         "files": files,
         "faults": [fault.as_dict() for fault in malformed],
-        "findings": [fault.as_dict() for fault in found],
+        "findings": [fault.as_dict() for fault in faults],
     }
-    code = ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
-    rows = ((fault.file or "", fault.text()) for fault in (*malformed, *found))
+    code = ExitCode.MALFORMED if malformed else ExitCode.FAILED if faults else ExitCode.PASSED
+    rows = ((fault.file or "", fault.text()) for fault in (*malformed, *faults))
     return opt.give(options, report, opt.found_lines(rows, len(files), "fault"), code)
 
 

@@ -43,7 +43,7 @@ def shown_text(text: str, *, most: int = TEXT, name: str = "") -> str:
 
 
 def _without_secrets(text: str, name: str) -> str:
-    text = _ADDRESS.sub(lambda found: _masked(found[0], ""), text)
+    text = _ADDRESS.sub(lambda match: _masked(match[0], ""), text)
     return _masked(text, name)
 
 
@@ -62,7 +62,9 @@ def fenced(title: str, value: Any, *, most: int = TEXT) -> str:
     """
     shown = BoundedAnswer(text=most, total=most).tree(value)
     members = shown.items() if isinstance(shown, dict) else [("", shown)]
-    lines = [f"{name}: {_as_text(one)}" if name else _as_text(one) for name, one in members]
+    lines = [
+        f"{name}: {_as_text(member)}" if name else _as_text(member) for name, member in members
+    ]
     body = shown_text("\n".join(lines), most=most)
     return block(Salt.fresh().boundary(body)[:12], title, body)
 

@@ -96,7 +96,9 @@ def without_commands(text: str) -> str:
     >>> without_commands("Name a run. `assay evals list` shows them.")
     'Name a run.'
     """
-    return " ".join(one for one in re.split(r"(?<=[.!?]) ", text) if not _SHELL.search(one))
+    return " ".join(
+        sentence for sentence in re.split(r"(?<=[.!?]) ", text) if not _SHELL.search(sentence)
+    )
 
 
 def _refused(error: AssayError) -> CallAnswer:

@@ -49,7 +49,7 @@ def list_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAn
     shown = page[: rows.limit]
     folder = project.options("gate").baselines
     document: dict[str, Any] = {
-        "evaluations": [_brief(one) for one in shown],
+        "evaluations": [_brief(evaluation) for evaluation in shown],
         "in_project": total,
         "next_offset": rows.next_offset(rows.start + len(page)),
         "baselines": baseline_names(folder),
@@ -58,7 +58,7 @@ def list_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAn
     if not shown:
         text = f"No evaluations match. The project {options.project!r} has {total:,} in all."
         return ToolAnswer(document, text)
-    text = text_view([evaluations_table([one.evaluation for one in shown])])
+    text = text_view([evaluations_table([evaluation.evaluation for evaluation in shown])])
     return ToolAnswer(document, text + more_text(document["next_offset"]))
 
 
@@ -91,10 +91,10 @@ def explain_grade(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswe
 
 
 def _explain_sample(runs: GradedRuns, name: str) -> ToolAnswer:
-    found = runs.find(name)
-    grade = found.sample.grade
+    sample_found = runs.find(name)
+    grade = sample_found.sample.grade
     if grade is None:
-        raise nothing_graded(f"{runs.name}, {found.sample.run_id}")
+        raise nothing_graded(f"{runs.name}, {sample_found.sample.run_id}")
     kept = ("run_id", "sample_id", "grade", "passed", "weighted_score", "pass_threshold", "reason")
     document = {
         "of": runs.name,
@@ -104,19 +104,19 @@ def _explain_sample(runs: GradedRuns, name: str) -> ToolAnswer:
         "smallest_gain": grade["placement"].get("smallest_gain"),
         "smallest_loss": grade["placement"].get("smallest_loss"),
         "gates": grade["hard_gates"],
-        "criteria": [_criterion(one) for one in grade["criteria"]],
+        "criteria": [_criterion(criterion) for criterion in grade["criteria"]],
         "graded_by": _graded_by(grade),
-        "other_runs_of_the_sample": found.others,
+        "other_runs_of_the_sample": sample_found.others,
     }
     return ToolAnswer(document, text_view(explanation(grade)))
 
 
-def _criterion(one: Mapping[str, Any]) -> dict[str, Any]:
+def _criterion(criterion: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("name", "label", "raw_score", "norm", "weight", "contribution", "maximum", "missing")
     return {
-        **{key: one.get(key) for key in kept},
-        "floor": one.get("critical_floor"),
-        "floor_failed": one.get("floor_failed"),
+        **{key: criterion.get(key) for key in kept},
+        "floor": criterion.get("critical_floor"),
+        "floor_failed": criterion.get("floor_failed"),
     }
 
 
@@ -137,7 +137,7 @@ def _explain_all(runs: GradedRuns, rows: PageRange) -> ToolAnswer:
             continue
         row = (float(grade["weighted_score"]), str(grade["run_id"]))
         if len(failing) < rows.end or row < failing[-1][:2]:
-            insort(failing, (*row, _failing(grade)), key=lambda one: one[:2])
+            insort(failing, (*row, _failing(grade)), key=lambda row: row[:2])
             del failing[rows.end :]
     if not n:
         raise nothing_graded(runs.name)
@@ -199,11 +199,11 @@ def show_sample(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
     """One sample: what went in, what came out, what was expected, and how it was graded."""
     most = given.get("max_chars", TEXT)
     with graded_runs(project, given["evaluation"]) as runs:
-        found = runs.find(given["sample"])
-    run, grade = found.sample.run or {}, found.sample.grade
+        sample_found = runs.find(given["sample"])
+    run, grade = sample_found.sample.run or {}, sample_found.sample.grade
     document = {
         "of": runs.name,
-        "run_id": found.sample.run_id,
+        "run_id": sample_found.sample.run_id,
         "sample": (run.get("dataset") or {}).get("sample_id") or (grade or {}).get("sample_id"),
         "workflow": run.get("workflow") or (grade or {}).get("workflow"),
         "dataset": run.get("dataset") or (grade or {}).get("dataset"),
@@ -218,9 +218,9 @@ def show_sample(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
             **{key: run[key] for key in _EVIDENCE if run.get(key) is not None},
             **_error(run),
         },
-        "other_runs_of_the_sample": found.others,
+        "other_runs_of_the_sample": sample_found.others,
     }
-    return ToolAnswer(document, _sample_text(runs.name, found.sample, most), most)
+    return ToolAnswer(document, _sample_text(runs.name, sample_found.sample, most), most)
 
 
 def _short_grade(grade: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _short_grade(grade: Mapping[str, Any]) -> dict[str, Any]:
         "why": as_line(grade).why,
         "smallest_change": change_text(grade) or None,
         "gates": grade["hard_gates"],
-        "criteria": [_criterion(one) for one in grade["criteria"]],
+        "criteria": [_criterion(criterion) for criterion in grade["criteria"]],
     }
 
 
@@ -243,8 +243,8 @@ def _error(run: Mapping[str, Any]) -> dict[str, Any]:
     return {} if error is None else {"error": error}
 
 
-def _score_text(one: Mapping[str, Any]) -> str:
-    return f"{one['name']} {'missing' if one.get('raw_score') is None else one['norm']}"
+def _score_text(item: Mapping[str, Any]) -> str:
+    return f"{item['name']} {'missing' if item.get('raw_score') is None else item['norm']}"
 
 
 def _sample_text(of: str, sample: GradedSample, most: int) -> str:
@@ -257,13 +257,13 @@ def _sample_text(of: str, sample: GradedSample, most: int) -> str:
         if why := as_line(grade).why:
             lines.append(f"Why: {why}. {change_text(grade)}".rstrip())
         lines += [
-            f"Gate {name} {one['status']}: {one['reason']}"
-            for name, one in grade["hard_gates"].items()
-            if one["status"] != "pass"
+            f"Gate {name} {gate['status']}: {gate['reason']}"
+            for name, gate in grade["hard_gates"].items()
+            if gate["status"] != "pass"
         ]
         lines.append(f"Scores: {', '.join(map(_score_text, grade['criteria'])) or 'none'}")
     lines = [printable(line)[:TEXT] for line in lines]
-    steps = [f"{one.get('name')} {one.get('status')}" for one in run.get("steps") or ()]
+    steps = [f"{step.get('name')} {step.get('status')}" for step in run.get("steps") or ()]
     if steps:
         lines.append(printable(f"Steps: {', '.join(steps[:LIMIT])}")[:TEXT])
     lines.append(DATA)

@@ -45,9 +45,15 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
         found = compare_sides(before, after, rules, grader)
     if found["baseline"] == "baseline":  # files, or an evaluation
         found["baseline"] = ", ".join(options.baseline)
-    worse_first = sorted(found["changed"], key=lambda one: (not _newly(one), by_difference(one)))
+    worse_first = sorted(
+        found["changed"], key=lambda sample: (not _newly(sample), by_difference(sample))
+    )
     wanted = given.get("show", "worse")
-    rows = [one for one in worse_first if wanted == "all" or _is_worse(one) == (wanted == "worse")]
+    rows = [
+        sample
+        for sample in worse_first
+        if wanted == "all" or _is_worse(sample) == (wanted == "worse")
+    ]
     rows = rows[::-1] if wanted == "better" else rows
     page = page_of(given)
     shown = rows[page.start : page.end]
@@ -59,15 +65,15 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
         "worse": sum(map(_is_worse, worse_first)),
         "samples": [
             {
-                "sample": one["sample"],
-                "difference": one["difference"],
-                "candidate": one["other"],
-                "baseline": one["baseline"],
-                "newly_failed_gates": one["newly_failed_gates"],
-                "fixed_gates": one["mended_gates"],
-                "newly_missed_floors": one["newly_missed_floors"],
+                "sample": sample["sample"],
+                "difference": sample["difference"],
+                "candidate": sample["other"],
+                "baseline": sample["baseline"],
+                "newly_failed_gates": sample["newly_failed_gates"],
+                "fixed_gates": sample["mended_gates"],
+                "newly_missed_floors": sample["newly_missed_floors"],
             }
-            for one in shown
+            for sample in shown
         ],
         "next_offset": page.next_offset(len(rows)),
         "missing": {
@@ -175,11 +181,11 @@ def import_results(project: ServedProject, given: Mapping[str, Any]) -> ToolAnsw
             raise outcome.problem
         document = outcome.document([], with_runs=False)
     del document["runs"], document["written"]
-    lines = [evaluation_line(one.evaluation) for one in outcome.made]
+    lines = [evaluation_line(evaluation.evaluation) for evaluation in outcome.made]
     lines += [
         f"not graded: {count:,}, {reason}"
-        for one in outcome.made
-        for reason, count in sorted(one.ungraded.items())
+        for evaluation in outcome.made
+        for reason, count in sorted(evaluation.ungraded.items())
     ]
     lines += left_out(outcome.imported.tally)
     return ToolAnswer(document, "\n".join(map(printable, lines)))

@@ -69,7 +69,7 @@ class GradedRuns:
 
     def grades(self) -> Iterator[Mapping[str, Any]]:
         """The grade of each run that has one, in order."""
-        return (one.grade for one in self.samples() if one.grade is not None)
+        return (sample.grade for sample in self.samples() if sample.grade is not None)
 
     def samples(self) -> Iterator[GradedSample]:
         """Each run with its grade, in order."""
@@ -77,30 +77,32 @@ class GradedRuns:
 
     def find(self, name: str) -> FoundSample:
         """The first run of a sample; an error with the near miss if there is none."""
-        found: list[GradedSample] = []
+        matches: list[GradedSample] = []
         others: list[str] = []
-        for one in self.samples():
-            if name in one.names:
-                found.append(one if not found else GradedSample({"run_id": one.run_id}, None))
+        for sample in self.samples():
+            if name in sample.names:
+                matches.append(
+                    sample if not matches else GradedSample({"run_id": sample.run_id}, None)
+                )
             elif len(others) < KNOWN:
-                others += [str(each) for each in one.names if each]
-            if len(found) > AMONG or (found and name == found[0].run_id):
+                others += [str(each) for each in sample.names if each]
+            if len(matches) > AMONG or (matches and name == matches[0].run_id):
                 break
-        if not found:
+        if not matches:
             raise UsageError(
                 "MCP-001",
                 f"no sample is named {name[:120]!r}.{near_miss(name, others)}",
                 where=self.name,
                 fix="`explain_grade` without a sample lists the samples that did not pass.",
             )
-        return FoundSample(found[0], [one.run_id for one in found[1:]])
+        return FoundSample(matches[0], [sample.run_id for sample in matches[1:]])
 
 
 class _OfLedger(GradedRuns):
-    def __init__(self, name: str, ledger: Ledger, found: Named, project: str) -> None:
+    def __init__(self, name: str, ledger: Ledger, named: Named, project: str) -> None:
         super().__init__(name)
         self._ledger, self._project = ledger, project
-        self.stored, self._run = found
+        self.stored, self._run = named
 
     def grades(self) -> Iterator[Mapping[str, Any]]:
         if self.stored is None:
@@ -184,9 +186,9 @@ def graded_runs(project: ServedProject, reference: str) -> Iterator[GradedRuns]:
         return
     options = project.options("explain", checked)
     with LedgerNames(options) as names:
-        found = names.get(checked)
-        label = checked if found.evaluation is None else found.evaluation.evaluation.name
-        yield _OfLedger(label, names.opened(checked), found, options.project)
+        named = names.get(checked)
+        label = checked if named.evaluation is None else named.evaluation.evaluation.name
+        yield _OfLedger(label, names.opened(checked), named, options.project)
 
 
 def nothing_graded(name: str) -> NotEnoughEvidence:

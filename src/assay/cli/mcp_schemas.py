@@ -35,9 +35,9 @@ def _checked(project: ServedProject, source: str) -> ToolAnswer:
     (item,) = assess_all(sources, lists)
     report = legibility_of([item], sources, options.min_score)
     (score,) = report.schemas
-    findings = sorted(item.findings, key=lambda one: LEVELS.index(one.level))
+    findings = sorted(item.findings, key=lambda finding: LEVELS.index(finding.level))
     vetoes = [check._asdict() for check in item.checks if check.outcome == "veto"]
-    counts = Counter(one.level for one in findings)
+    counts = Counter(finding.level for finding in findings)
     below = report.below()
     document = {
         "server": item.schema.schema_id,
@@ -51,7 +51,7 @@ def _checked(project: ServedProject, source: str) -> ToolAnswer:
     }
     head = f"{item.schema.schema_id}: {passed_word(document['passed'])}"
     shown = [
-        f"{one.level:<7} {one.path}: {one.message} {one.fix} [{one.rule}]"
-        for one in findings[:LIMIT]
+        f"{finding.level:<7} {finding.path}: {finding.message} {finding.fix} [{finding.rule}]"
+        for finding in findings[:LIMIT]
     ]
     return ToolAnswer(document, "\n".join(map(printable, [head, *lines(score), *shown])))

@@ -24,14 +24,14 @@ from assay.scoring.metrics.values import is_close, numeric
 
 
 def _retrieval(options: Options) -> Measured:
-    found = evaluate(
+    evaluated = evaluate(
         read_qrels(options.qrels),
         read_run(options.run),
         options.metric or DEFAULT_METRICS,
         relevance_level=options.relevance_level,
         complete=options.complete,
     )
-    if not found.mean:
+    if not evaluated.mean:
         raise NotEnoughEvidence(
             "SCO-030",
             "no judged query is in the run.",
@@ -40,11 +40,11 @@ def _retrieval(options: Options) -> Measured:
         )
     document = {
         key: value
-        for key, value in found._asdict().items()
+        for key, value in evaluated._asdict().items()
         if value not in ((), [], {}) or key in ("mean", "queries")
     }
-    lines = [f"{name:<20} {shown(value)}" for name, value in found.mean.items()]
-    return Measured(document, [*lines, count(len(found.queries), "query", "queries")])
+    lines = [f"{name:<20} {shown(value)}" for name, value in evaluated.mean.items()]
+    return Measured(document, [*lines, count(len(evaluated.queries), "query", "queries")])
 
 
 def _pass_at_k(options: Options) -> Measured:

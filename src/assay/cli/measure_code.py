@@ -107,7 +107,7 @@ def _solutions(options: Options) -> Measured:
             )
         name, solution, test = (str(text) for text in texts)
         mode: Any = "one-process" if options.one_process else "two-process"
-        found = check_solution(
+        checked = check_solution(
             solution,
             test,
             entry,
@@ -116,17 +116,17 @@ def _solutions(options: Options) -> Measured:
             isolation=options.sandbox,
             mode=mode,
         )
-        passed.setdefault(name, []).append(found.passed is True)
-        outcomes.append(found.outcome)
+        passed.setdefault(name, []).append(checked.passed is True)
+        outcomes.append(checked.outcome)
         items.append(
             {
                 "task_id": name,
-                "passed": found.passed is True,
-                "status": found.outcome.status,
-                "reason": found.reason,
-                "mode": found.mode,
-                "violations": [violation._asdict() for violation in found.outcome.violations],
-                "wall_s": found.outcome.wall_s,
+                "passed": checked.passed is True,
+                "status": checked.outcome.status,
+                "reason": checked.reason,
+                "mode": checked.mode,
+                "violations": [violation._asdict() for violation in checked.outcome.violations],
+                "wall_s": checked.outcome.wall_s,
             }
         )
     if not items:
@@ -169,19 +169,19 @@ def _patch(options: Options) -> Measured:
     if len(set(options.patches)) != len(options.patches):
         raise UsageError("CLI-001", "a patch is named twice.")
     reference = _reference(options.reference) if options.reference else None
-    found = {
+    entries = {
         path: _patch_entry(read_patch(path), options.tree, reference) for path in options.patches
     }
-    applied = sum(entry["applies"] for entry in found.values())
-    document = {"patches": found, "applied": applied, "n": len(found)}
+    applied = sum(entry["applies"] for entry in entries.values())
+    document = {"patches": entries, "applied": applied, "n": len(entries)}
     lines = []
-    for path, entry in found.items():
+    for path, entry in entries.items():
         alike = "" if entry["similarity"] is None else f"  similarity {shown(entry['similarity'])}"
         lines.append(
             f"{'applies' if entry['applies'] else 'FAILS  '} "
             f" {printable(path)}{alike}{'' if entry['applies'] else '  ' + printable(entry['reason'])}"  # noqa: E501
         )
-    lines.append(f"{applied} of {len(found)} apply cleanly")
+    lines.append(f"{applied} of {len(entries)} apply cleanly")
     return Measured(document, lines)
 
 
@@ -206,8 +206,8 @@ def _patch_entry(text: str | None, tree: str, reference: str | None) -> dict[str
         entry["files"] = list(dict.fromkeys(item.path for item in parse_patch(text)))
     except PatchError as error:
         return {**entry, "reason": str(error)}
-    found = applies_cleanly(text, tree)
-    entry["applies"], entry["reason"] = found.clean, None if found.clean else found.reason
+    check = applies_cleanly(text, tree)
+    entry["applies"], entry["reason"] = check.clean, None if check.clean else check.reason
     if reference is not None:
         try:
             alike = patch_likeness(text, reference)

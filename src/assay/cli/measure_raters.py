@@ -79,10 +79,10 @@ def describe_ratings(
         if why_not:
             reasons[name] = why_not
             return None
-        found = find()
-        if found.value is None and found.reason:
-            reasons[name] = found.reason
-        return found.shown()
+        interval = find()
+        if interval.value is None and interval.reason:
+            reasons[name] = interval.reason
+        return interval.shown()
 
     first, second = columns[0], columns[1]
     numbers: tuple[Any, Any] = (first, second)
@@ -164,8 +164,8 @@ def _confusion(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any
 
 
 def _classification(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
-    found = kappa.classify(pairs)
-    numbers = found._asdict() if found else dict.fromkeys(kappa.Classification._fields)
+    classified = kappa.classify(pairs)
+    numbers = classified._asdict() if classified else dict.fromkeys(kappa.Classification._fields)
     return {"reference": raters[0], "predicted": raters[1], **numbers}
 
 
@@ -222,14 +222,14 @@ def _notes(ratings: Ratings, document: dict[str, Any]) -> list[str]:
 # --- lines for people
 
 
-def _line(name: str, found: dict[str, Any] | None, reason: str = "") -> str:
-    if found is None or found["value"] is None:
-        return f"{name:<24} none     {reason or (found or {}).get('reason', '')}".rstrip()
-    if found["low"] is None:
-        return f"{name:<24} {found['value']:7.4f}  no interval: {found.get('reason', '')}"
+def _line(name: str, shown: dict[str, Any] | None, reason: str = "") -> str:
+    if shown is None or shown["value"] is None:
+        return f"{name:<24} none     {reason or (shown or {}).get('reason', '')}".rstrip()
+    if shown["low"] is None:
+        return f"{name:<24} {shown['value']:7.4f}  no interval: {shown.get('reason', '')}"
     return (
-        f"{name:<24} {found['value']:7.4f}  {found['level']:.0%} interval {found['low']:.4f} to"
-        f" {found['high']:.4f}"
+        f"{name:<24} {shown['value']:7.4f}  {shown['level']:.0%} interval {shown['low']:.4f} to"
+        f" {shown['high']:.4f}"
     )
 
 
@@ -243,8 +243,8 @@ def _agreement_lines(document: dict[str, Any]) -> list[str]:
         )
     ]
     for name in ("agreement", "cohen_kappa", *weighted, *_SHOWN):
-        found = document["weighted_kappa"][weighted[name]] if name in weighted else document[name]
-        lines.append(_line(name.replace(".", " "), found, reasons.get(name, "")))
+        shown = document["weighted_kappa"][weighted[name]] if name in weighted else document[name]
+        lines.append(_line(name.replace(".", " "), shown, reasons.get(name, "")))
     return [*lines, *(f"note: {note}" for note in document["notes"])]
 
 

@@ -30,7 +30,7 @@ def _repair(options: Options) -> Measured:
     )
     limits.check()
     progress = Progress(2 * sum(len(job.tests) for job in jobs), "tests", unit="tests")
-    found = [
+    repairs = [
         repair(
             job,
             limits=limits,
@@ -41,14 +41,14 @@ def _repair(options: Options) -> Measured:
         for job in jobs
     ]
     progress.end()
-    document = summarise(one.instance() for one in found)
-    for one in found:
-        document["instances"][one.job.instance_id].update(one.document())
+    document = summarise(result.instance() for result in repairs)
+    for result in repairs:
+        document["instances"][result.job.instance_id].update(result.document())
     document["sandbox"] = options.sandbox
-    if len(found) == 1:
-        document["evidence"] = found[0].evidence()
+    if len(repairs) == 1:
+        document["evidence"] = repairs[0].evidence()
     timeless = {name: _untimed_instance(entry) for name, entry in document["instances"].items()}
-    return Measured(document, _repair_lines(found, document), {**document, "instances": timeless})
+    return Measured(document, _repair_lines(repairs, document), {**document, "instances": timeless})
 
 
 def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def _jobs(options: Options) -> list[PatchJob]:
         **({} if options.tree is None else {"tree": options.tree}),
     }
     given |= {
-        name: found
+        name: tests
         for name in ("fail_to_pass", "pass_to_pass", "restore")
-        if (found := listed(getattr(options, name)))
+        if (tests := listed(getattr(options, name)))
     }
     if options.patch:
         text = read_patch(options.patch)
@@ -113,21 +113,21 @@ def _jobs(options: Options) -> list[PatchJob]:
     return list(jobs.values())
 
 
-def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str]:
+def _repair_lines(repairs: Iterable[Repair], document: dict[str, Any]) -> list[str]:
     lines = []
-    for one in found:
-        entry = document["instances"][one.job.instance_id]
+    for result in repairs:
+        entry = document["instances"][result.job.instance_id]
         lines.append(
-            f"{entry['status']:<8} {printable(one.job.instance_id)}{'' if one.applies else '  the patch does not apply: ' + printable(one.reason)}"  # noqa: E501
+            f"{entry['status']:<8} {printable(result.job.instance_id)}{'' if result.applies else '  the patch does not apply: ' + printable(result.reason)}"  # noqa: E501
         )
-        for name in one.job.tests if one.applies else ():
-            before, after = one.before[name], one.after[name]
+        for name in result.job.tests if result.applies else ():
+            before, after = result.before[name], result.after[name]
             why = "" if after.passed else f"  {printable(after.reason)}"
             lines.append(
                 f"  {'passed' if after.passed else 'FAILED'}  {printable(name)}  (without the"
                 f" patch: {'passed' if before.passed else 'failed'}){why}"
             )
-        for which, names in one.invalid_before.items():
+        for which, names in result.invalid_before.items():
             verdict = (
                 "passed without the patch, so they prove nothing and count as failed"
                 if which == "fail_to_pass"
@@ -135,18 +135,18 @@ def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str
             )
             lines += [f"  {which}: {', '.join(map(printable, names))} {verdict}"] if names else []
         lines += (
-            [f"  left out of the patch, for the tests: {', '.join(map(printable, one.guarded))}"]
-            if one.guarded
+            [f"  left out of the patch, for the tests: {', '.join(map(printable, result.guarded))}"]
+            if result.guarded
             else []
         )
         lines += (
             [
                 (
-                    f"  restored: the tree has no {', '.join(map(printable, one.not_there))}, so"
+                    f"  restored: the tree has no {', '.join(map(printable, result.not_there))}, so"
                     " there is none after the patch either"
                 )
             ]
-            if one.not_there
+            if result.not_there
             else []
         )
         lines.append(f"  {gate_line(entry['evidence']['gates']['no_sandbox_violation'])}")

@@ -59,13 +59,13 @@ def moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        in_utc = found.astimezone(UTC)
+        moment_read = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        in_utc = moment_read.astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(
             "CLI-001", f"--now is {text!r}; write a time such as 2026-11-15T10:00:00Z."
         ) from None
-    if found.tzinfo is None:
+    if moment_read.tzinfo is None:
         raise UsageError(
             "CLI-001",
             f"--now is {text!r}, without a time zone.",
@@ -208,9 +208,9 @@ def warn(text: str) -> None:
     sys.stderr.write(f"warning: {printable(text)}\n")
 
 
-def found_lines(found: Iterable[tuple[str, str]], files: int, what: str) -> Iterator[str]:
+def found_lines(findings: Iterable[tuple[str, str]], files: int, what: str) -> Iterator[str]:
     """What a linter found in these files, as a file and a text, one file after another."""
-    texts = grouped((file, f"  {printable(text)}") for file, text in found)
+    texts = grouped((file, f"  {printable(text)}") for file, text in findings)
     for file, lines in texts.items():
         yield f"{printable(file)}: {count(len(lines), what)}"
         yield from lines

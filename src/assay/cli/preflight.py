@@ -38,20 +38,20 @@ def sources_of(
     absent = [name for name in _DECLARED if getattr(workflow.spec, name) is None]
     absent += _TESTED if workflow.spec.repository is None else ()
     absent += _not_expected(profile, work)
-    filled = {name for one in scorers for name in (one.scorer.id, *one.scorer.gates)}
+    filled = {name for scorer in scorers for name in (scorer.scorer.id, *scorer.scorer.gates)}
     if any(item.sample.assertions is not None for item in work):
         filled.add(GATE if workflow.spec.assertions == "gate" else CRITERION)
-    found = criterion_sources(profile, judge=judge, rubric=rubric, scorers=filled, absent=absent)
+    sources = criterion_sources(profile, judge=judge, rubric=rubric, scorers=filled, absent=absent)
     due = workflow.required_outputs
     if not due or not _expected(work).isdisjoint(due):
-        return found
+        return sources
     lacks = f"it needs `expected.{due[0]}`, which the dataset doesn't have"
     one_output = {item.id for item in profile.criteria if item.measure_params.get("output")}
     return [
         source._replace(kind="nowhere", name="", lacks=lacks)
         if {"required_outputs", "expected"} <= set(source.reads) and source.id not in one_output
         else source
-        for source in found
+        for source in sources
     ]
 
 
@@ -69,7 +69,7 @@ def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]
 def _expected(work: Sequence[SampleWork]) -> set[str]:
     """The names of what any sample expects."""
     expected = (item.sample.expected for item in work)
-    return {name for one in expected if isinstance(one, dict) for name in one}
+    return {name for value in expected if isinstance(value, dict) for name in value}
 
 
 def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]:
@@ -77,16 +77,16 @@ def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]
     scorers, and any criterion may be theirs.
     """
     open_ = [
-        one
-        for one in without_source(sources)
-        if not (scored and one.of == "criterion" and not one.reads)
+        source
+        for source in without_source(sources)
+        if not (scored and source.of == "criterion" and not source.reads)
     ]
-    found = [f"{source.sentence}." for source in open_]
+    warnings = [f"{source.sentence}." for source in open_]
     if any(source.of == "gate" for source in open_):
-        found.append("A gate without a source fails, so no run can pass.")
+        warnings.append("A gate without a source fails, so no run can pass.")
     elif open_:
-        found.append("A criterion without a source counts as 0.")
-    return found
+        warnings.append("A criterion without a source counts as 0.")
+    return warnings
 
 
 def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
@@ -133,7 +133,11 @@ def _workflow_urls(workflow: LoadedWorkflow) -> list[str]:
     adapters: list[dict[str, Any] | None] = [spec.adapter]
     adapters += [step.adapter for step in spec.steps or ()]
     adapters += [agent.adapter for agent in (spec.agents or {}).values()]
-    urls = [one.get("url") for one in adapters if one is not None and one.get("kind") == "http"]
+    urls = [
+        adapter.get("url")
+        for adapter in adapters
+        if adapter is not None and adapter.get("kind") == "http"
+    ]
     return list(dict.fromkeys(url for url in urls if isinstance(url, str)))
 
 

@@ -190,9 +190,9 @@ def _descendants(pid: int) -> list[int]:
                 )
         except (OSError, ValueError, IndexError):
             continue
-    found, left = [], [pid]
+    processes, left = [], [pid]
     while left:
         below = children.get(left.pop(), [])
-        found += below
+        processes += below
         left += below
-    return found
+    return processes

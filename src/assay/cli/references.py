@@ -67,28 +67,28 @@ def resolved(options: Options, named: Mapping[str, Sequence[str]]) -> Iterator[N
     with tempfile.TemporaryDirectory() as folder:
         if "baselines" not in options and "baseline" in named:
             options.baselines = options.dir  # as `assay baseline` calls it
-        found = _Resolver(options, folder)
-        with found:
+        resolver = _Resolver(options, folder)
+        with resolver:
             for dest, texts in named.items():
                 baseline = dest == "baseline"
-                made = found.inputs(texts, baseline=baseline or dest == "others")
-                (found.baselines if baseline else found.candidates).extend(made)
+                made = resolver.inputs(texts, baseline=baseline or dest == "others")
+                (resolver.baselines if baseline else resolver.candidates).extend(made)
                 if made:
                     several = isinstance(getattr(options, dest), list)
                     setattr(options, dest, made if several else made[0])
-            if not getattr(options, "stored_grades", False) or found.imported:
-                found.choose()
-            options.stored = found.made
-        for one in found.imported:
-            report_import(one.imported)
+            if not getattr(options, "stored_grades", False) or resolver.imported:
+                resolver.choose()
+            options.stored = resolver.made
+        for imported in resolver.imported:
+            report_import(imported.imported)
         yield
 
 
 def suggested_baseline(options: Options) -> str | None:
     """A baseline in the ledger that the candidate of the options can be compared with."""
-    with _Resolver(options, "") as found:
-        found.candidates.extend(options.files)
-        return found.suggested()
+    with _Resolver(options, "") as resolver:
+        resolver.candidates.extend(options.files)
+        return resolver.suggested()
 
 
 class _Resolver(LedgerNames):
@@ -109,7 +109,7 @@ class _Resolver(LedgerNames):
     def imported(self) -> list[ImportedInput]:
         """What other tools wrote."""
         both = (*self.candidates, *self.baselines)
-        return [one for one in both if isinstance(one, ImportedInput)]
+        return [side for side in both if isinstance(side, ImportedInput)]
 
     def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
         """The runs of names and files. Files of other tools are imported together."""
@@ -142,32 +142,32 @@ class _Resolver(LedgerNames):
             return text
         ledger = self.opened(text)
         judged = self._judged() if baseline else set()
-        found = (
+        named = (
             self._other_version(ledger, text, judged)
             if judged and is_relative(text)
             else self.find(ledger, text)
         )
         if text.partition("@")[0] in known:
-            if found is not None:
-                raise ambiguous(text, "a stored baseline", described(found))
+            if named is not None:
+                raise ambiguous(text, "a stored baseline", described(named))
             return text
-        if baseline and found is not None:
+        if baseline and named is not None:
             from assay.store.baselines import baseline_names as ledger_names  # a database
 
             if text in ledger_names(ledger, project=self._project):
-                raise ambiguous(text, "a baseline in the ledger", described(found))
-        if found is None:
+                raise ambiguous(text, "a baseline in the ledger", described(named))
+        if named is None:
             stores = getattr(self._options, "store", None) is not None
             if baseline and not is_relative(text) and stores:
                 return text  # it may be a baseline of the ledger
             raise self.unknown(ledger, text, known if baseline else None)
-        if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
+        if named.evaluation is not None and named.evaluation.evaluation.workflow in judged:
             opt.note(
                 f"{text} has the same version as the candidate: this compares"
-                f" {_version(found.evaluation)} with itself. If the workflow changed, give it a new"
+                f" {_version(named.evaluation)} with itself. If the workflow changed, give it a new"
                 " version."
             )
-        made = self._made[text, baseline] = self._written(ledger, text, found)
+        made = self._made[text, baseline] = self._written(ledger, text, named)
         return made
 
     def suggested(self) -> str | None:
@@ -176,7 +176,10 @@ class _Resolver(LedgerNames):
         judged = set() if ledger is None else self._judged()
         if ledger is None or not judged:
             return None
-        stored = any(isinstance(one, StoredInput) and one.evaluation for one in self.candidates)
+        stored = any(
+            isinstance(candidate, StoredInput) and candidate.evaluation
+            for candidate in self.candidates
+        )
         for text in (f"{LATEST}~1", LATEST) if stored else (LATEST,):
             if find_other_version(ledger, text, project=self._project, judged=judged) is not None:
                 return text
@@ -184,24 +187,28 @@ class _Resolver(LedgerNames):
 
     def _judged(self) -> set[VersionedName]:
         """The versions of workflows that the candidate is of, where its runs say so."""
-        found: set[VersionedName] = set()
-        for one in self.candidates:
-            if isinstance(one, StoredInput) and one.evaluation is not None:
-                found.add(one.evaluation.evaluation.workflow)
-            elif isinstance(one, StoredInput) or os.path.isfile(one):  # a pipe is read only once
-                documents = stream_documents(one)
-                found |= versions_of(each.tree for each in documents if isinstance(each, Document))
-        return found
+        workflows: set[VersionedName] = set()
+        for candidate in self.candidates:
+            if isinstance(candidate, StoredInput) and candidate.evaluation is not None:
+                workflows.add(candidate.evaluation.evaluation.workflow)
+            elif isinstance(candidate, StoredInput) or os.path.isfile(
+                candidate
+            ):  # a pipe is read only once
+                documents = stream_documents(candidate)
+                workflows |= versions_of(
+                    each.tree for each in documents if isinstance(each, Document)
+                )
+        return workflows
 
     def _other_version(self, ledger: Ledger, text: str, judged: set[VersionedName]) -> Named | None:
-        found = find_other_version(ledger, text, project=self._project, judged=judged)
+        evaluation = find_other_version(ledger, text, project=self._project, judged=judged)
         few = text != LATEST  # one evaluation has none before it, whatever its version
-        if found is None and ledger.count("evaluation", project=self._project).n > few:
+        if evaluation is None and ledger.count("evaluation", project=self._project).n > few:
             raise no_other_version(ledger, text, project=self._project, judged=judged)
-        return None if found is None else Named(found, None)
+        return None if evaluation is None else Named(evaluation, None)
 
-    def _written(self, ledger: Ledger, text: str, found: Named) -> StoredInput:
-        stored, run = found
+    def _written(self, ledger: Ledger, text: str, named: Named) -> StoredInput:
+        stored, run = named
         place = os.path.join(self._folder, str(len(self._made)))
         if stored is None:
             assert run is not None
@@ -238,7 +245,11 @@ class _Resolver(LedgerNames):
         """Grade by what the evaluations were graded by, where the command line chooses nothing
         else.
         """
-        stored = [one for one in self._made.values() if one.evaluation is not None]
+        stored = [
+            stored_input
+            for stored_input in self._made.values()
+            if stored_input.evaluation is not None
+        ]
         use_made_profile(self._options, self.candidates, self.baselines, self._folder)
         if "made_profile" not in self._options:
             self._refuse_unknown_bar()
@@ -250,7 +261,10 @@ class _Resolver(LedgerNames):
                 continue
             if sources.get(option) == "command line":  # it names the default
                 continue
-            settings = {str(one): one.evaluation.evaluation.settings for one in stored}
+            settings = {
+                str(stored_input): stored_input.evaluation.evaluation.settings
+                for stored_input in stored
+            }
             value = one_setting(name, default, settings, flag=f"--{option.replace('_', '-')}")
             setattr(self._options, option, value)
             if value != default:
@@ -268,13 +282,13 @@ class _Resolver(LedgerNames):
             if getattr(self._options, f"grading_{name}", getattr(self._options, name, default))
             != default
         }
-        for one in self.candidates:
-            if not isinstance(one, StoredInput) or one.evaluation is None:
+        for candidate in self.candidates:
+            if not isinstance(candidate, StoredInput) or candidate.evaluation is None:
                 continue
-            settings = one.evaluation.evaluation.settings
+            settings = candidate.evaluation.evaluation.settings
             own = settings.get("own_profile") and not is_chosen(self._options)
             refuse_unknown_bar(
-                f"the evaluation {one}",
+                f"the evaluation {candidate}",
                 settings if own else {**settings, "own_profile": None},
                 given=given - {"profile"} if own else given,
                 fix="Compare it with an evaluation that `assay evals` lists, or name the rules that"
@@ -289,7 +303,9 @@ class _Resolver(LedgerNames):
         sources = self._options.sources
         if is_chosen(self._options):
             return
-        own = one_own_profile([one.evaluation.evaluation.settings for one in stored])
+        own = one_own_profile(
+            [stored_input.evaluation.evaluation.settings for stored_input in stored]
+        )
         if own is None or not self._meets_config(own["profile"]):
             return
         folder = os.path.join(self._folder, "profiles")

@@ -20,12 +20,15 @@ def warn_of_regrading(options: Options, choice: Choice) -> None:
     refused by the command itself.
     """
     word = "decision" if "quarantine" in options else "command"
-    graded = [one for one in options.stored if one.graded is not None]
+    graded = [stored_input for stored_input in options.stored if stored_input.graded is not None]
     options.stored, options.regraded = [], []
     try:
         grader = choice.grader()
         notes = (
-            regraded_in(str(one), one.graded, stream_documents(one), grader, word) for one in graded
+            regraded_in(
+                str(stored_input), stored_input.graded, stream_documents(stored_input), grader, word
+            )
+            for stored_input in graded
         )
         options.regraded = list(filter(None, notes))
     except AssayError:

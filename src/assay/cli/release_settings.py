@@ -45,7 +45,7 @@ def release_settings(options: Options) -> ReleaseSettings:
         profile=None if gate.profile is None else _absolute(gate.profile),
         rubric=None if gate.rubric is None else _absolute(gate.rubric),
         grading_policy=_absolute(options.policy if is_typed else gate.grading_policy),
-        scorers=tuple(one.scorer for one in scorers),
+        scorers=tuple(scorer.scorer for scorer in scorers),
         extended=None if extended is None else _absolute(extended),
         only_command=tuple(
             f"--{name.replace('_', '-')}" for name in from_file if name not in _APPLIED

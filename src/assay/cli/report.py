@@ -100,16 +100,16 @@ def _ranked(options: Options, result: Result | None) -> int:
 def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
     width = min(60, max(len(place.contender.id) for place in places))
     for place in places:
-        one = place.contender
-        gates = f"{count(one.gate_failures, 'gate')} failed" if one.gate_failures else "gates pass"
+        who = place.contender
+        gates = f"{count(who.gate_failures, 'gate')} failed" if who.gate_failures else "gates pass"
         decided = f"  decided by {place.decided_by}" if place.decided_by else ""
         verdict = (
-            f"{one.passed} of {one.runs} passed"
-            if one.grade is None
-            else f"{one.grade} {'passed' if one.passed else 'FAILED'}"
+            f"{who.passed} of {who.runs} passed"
+            if who.grade is None
+            else f"{who.grade} {'passed' if who.passed else 'FAILED'}"
         )
         yield (
-            f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {verdict:<8} "
+            f"{place.rank:>4}  {printable(who.id):<{width}}  {who.score / 100:6.2f}  {verdict:<8} "
             f" {gates:<14}  tie group {place.tie_group}{decided}"
         )
 

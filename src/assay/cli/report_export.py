@@ -67,14 +67,14 @@ def _graded_by(options: Options) -> list[str] | None:
 
 def exporter_of(name: str) -> Exporter:
     """The exporter of that name, shipped or of a plugin."""
-    found = EXPORTERS.get(name)
-    if found is None:
+    exporter = EXPORTERS.get(name)
+    if exporter is None:
         raise UsageError(
             "CLI-001",
             f"no exporter is named '{name}'.{EXPORTERS.near(name)}",
             fix="`assay library list exporters` shows them.",
         )
-    return found
+    return exporter
 
 
 COMMANDS = {

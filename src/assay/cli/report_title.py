@@ -24,11 +24,13 @@ def report_title(files: Sequence[str], builder: EvaluationBuilder | None) -> Rep
     if builder is not None:
         lead = _lead(builder.workflow, builder.dataset, builder.started.isoformat())
         return ReportTitle(builder.name, lead, _rate)
-    stored = [one.evaluation for one in files if isinstance(one, StoredInput) and one.evaluation]
+    stored = [
+        file.evaluation for file in files if isinstance(file, StoredInput) and file.evaluation
+    ]
     if len(files) == 1 and stored:
         made = stored[0].evaluation
         return ReportTitle(made.name, _lead(made.workflow, made.dataset, made.started), _rate)
-    named = [one if isinstance(one, StoredInput) else os.path.basename(one) for one in files]
+    named = [file if isinstance(file, StoredInput) else os.path.basename(file) for file in files]
     if len(named) > 3:
         named = [*named[:3], f"and {count(len(named) - 3, 'other file')}"]
     lead = "" if files == ["-"] else ", ".join(named)

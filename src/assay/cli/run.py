@@ -79,7 +79,7 @@ def run(options: Options) -> int:
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
     # old judge answers are older than a new evaluation, and a card counts from when that started
-    begun = any(os.path.exists(one) for one in (path, os.path.join(folder, JOURNAL)))
+    begun = any(os.path.exists(place) for place in (path, os.path.join(folder, JOURNAL)))
     if begun and not options.resume:
         raise already_begun(options, folder)
     scorers = configured_scorers(options)
@@ -213,7 +213,7 @@ def _prepared(
                 f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge"
             )
         return None
-    inputs = [one.sample.inputs for one in work]
+    inputs = [item.sample.inputs for item in work]
     takes = calls_of(estimate(task, spec, inputs, runs=len(work)), task, spec)
     if judging and spec is not None:
         print_progress(f"judge {spec.judge} ({spec.model}): {takes}")

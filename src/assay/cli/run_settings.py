@@ -64,18 +64,18 @@ _ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confi
 
 def remember(options: Options, settings: RunSettings, folder: str) -> None:
     """Store the settings, so that `--resume DIR` needs nothing else."""
-    asked: dict[str, Any] = options.asked
+    given: dict[str, Any] = options.asked
     paths = {
-        name: os.path.abspath(asked[name])
+        name: os.path.abspath(given[name])
         for name in ("workflow", "dataset", "judge")
-        if asked[name]
+        if given[name]
     }
     settings_ = {
         "schema": "assay.run-settings/1",
         "name": settings.name,
         "now": settings.now,
         "started": options.started.isoformat(),
-        **asked,
+        **given,
         **paths,
     }
     write_file(os.path.join(folder, "run.json"), pretty(settings_))
@@ -217,7 +217,7 @@ def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
 def _free(name: str) -> str:
     """A name that no run in this folder has: two may start within one second."""
     tries = (name, *(f"{name}-{number}" for number in range(2, 1000)))
-    return next(one for one in tries if not os.path.exists(os.path.join(DEFAULT_FOLDER, one)))
+    return next(name for name in tries if not os.path.exists(os.path.join(DEFAULT_FOLDER, name)))
 
 
 def _stamp(now: datetime | None) -> str:
@@ -278,10 +278,11 @@ def show_evaluation(
     runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
     commands = [
         (
-            command("explain", runs, "--run", one.run_id, options=options, carry=carry) + more,
+            command("explain", runs, "--run", graded_run.run_id, options=options, carry=carry)
+            + more,
             "why this run got its grade",
         )
-        for one in doing.worst[:1]
+        for graded_run in doing.worst[:1]
     ]
     browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
     page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
@@ -301,20 +302,20 @@ def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
 
     passed = {sample: list(marks.values()) for sample, marks in doing.passes.items()}
     ks = sorted({1, options.repeat})
-    found = report(
+    statistics = report(
         [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
     )
     flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
     document: dict[str, Any] = {
         "schema": "assay.repeats/1",
         "repeat": options.repeat,
-        **found,
+        **statistics,
         "flaky": flaky,
         "samples": len(passed),
     }
     write_file(os.path.join(folder, "repeats.json"), pretty(document))
     words = " · ".join(
-        f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
+        f"{name} {value:.3f}" for name, value in statistics.items() if isinstance(value, float)
     )
     print_progress(
         f"{words} · {len(flaky)} of {len(passed)} samples sometimes"

@@ -91,7 +91,7 @@ class RunWork:
         self._journal = journal
         self._lines = lines
         self._worker = grading.worker(self._noted)
-        left = [one for one in self.work if one.run_id not in journal]
+        left = [item for item in self.work if item.run_id not in journal]
         with _events(self.options) as file:
             self._events = file
             self._progress = Progress(len(left), self.name, unit="runs")
@@ -125,7 +125,7 @@ class RunWork:
 
     def evidence(self) -> Iterator[bytes]:
         """Every run as it was graded, in the order of the work."""
-        return (self._line(one.run_id) for one in self.work)
+        return (self._line(item.run_id) for item in self.work)
 
     def scorer_warnings(self, profile: Profile, scorers: Sequence[PlacedScorer]) -> list[str]:
         """The scorers that gave no result, or none that counts, one sentence each."""
@@ -134,9 +134,9 @@ class RunWork:
             for line in self.evidence()
             if b'"scorer_errors"' in line
         )
-        found = scorer_warnings(failed, scorers, total=len(self.work))
+        warnings = scorer_warnings(failed, scorers, total=len(self.work))
         runs = (parse_json(line) for line in self.evidence())
-        return found + idle_scorers(profile, scorers, runs)
+        return warnings + idle_scorers(profile, scorers, runs)
 
     def _tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
         if self._events is not None:
@@ -181,10 +181,10 @@ class RunWork:
         return b""
 
     def _pieces(self) -> Iterator[Piece]:
-        for number, one in enumerate(self.work, 1):
-            piece = self._ready.pop(one.run_id, None)
+        for number, item in enumerate(self.work, 1):
+            piece = self._ready.pop(item.run_id, None)
             if piece is None:
-                tree = parse_json(self._line(one.run_id))
+                tree = parse_json(self._line(item.run_id))
                 piece = self._graded(Document(tree, self.options.files[0], number))
             yield piece
 

@@ -105,7 +105,9 @@ class StreamWorker:
         if isinstance(document, Unread) or not is_graded(document.tree):
             return [self.document(document)]
         try:
-            return [self._piece(one, document) for one in grades_of(document, self.grader)]
+            return [
+                self._piece(graded_run, document) for graded_run in grades_of(document, self.grader)
+            ]
         except InputError as error:
             return [_faults_of(error, document)]
 
@@ -134,11 +136,18 @@ class StreamWorker:
             )
             if not block.numbered:
                 parsed = (
-                    structs.replace(one, line=None) if isinstance(one, Document) else one
-                    for one in parsed
+                    structs.replace(document, line=None)
+                    if isinstance(document, Document)
+                    else document
+                    for document in parsed
                 )
-            found = [piece for one in parsed if one is not None for piece in self.pieces(one)]
-            return BlockGrades(found, block.size)
+            pieces = [
+                piece
+                for document in parsed
+                if document is not None
+                for piece in self.pieces(document)
+            ]
+            return BlockGrades(pieces, block.size)
 
 
 def _faults_of(error: InputError, document: Document) -> list[Fault]:

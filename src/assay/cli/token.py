@@ -52,19 +52,19 @@ def _create(options: Options) -> int:
 
 def _list(options: Options) -> int:
     with _database(options) as database:
-        found = list_tokens(database, project=options.project)
-    document = {"tokens": [_shown(token) for token in found]}
-    return opt.give(options, document, _lines(found))
+        tokens = list_tokens(database, project=options.project)
+    document = {"tokens": [_shown(token) for token in tokens]}
+    return opt.give(options, document, _lines(tokens))
 
 
-def _lines(found: Sequence[Token]) -> Iterator[str]:
-    if found:
+def _lines(tokens: Sequence[Token]) -> Iterator[str]:
+    if tokens:
         yield _line("id", "project", "scopes", "state", "name")
     now = time_text(datetime.now(UTC), "milliseconds")
-    for token in found:
+    for token in tokens:
         state = _state(token, now)
         yield _line(token.id, token.project, ",".join(token.scopes), state, printable(token.name))
-    if not found:
+    if not tokens:
         yield "No tokens. `assay token create` makes one."
 
 

@@ -208,7 +208,9 @@ def _write_all(
     more: Mapping[str, Any] | None = None,
 ) -> None:
     rows = [
-        {"file": file, **structs.asdict(finding)} for file, found in findings for finding in found
+        {"file": file, **structs.asdict(finding)}
+        for file, file_findings in findings
+        for finding in file_findings
     ]
     _write(outputs, {"findings": rows, **(more or {})}, findings, table, rules)
 
@@ -228,7 +230,7 @@ def _write(
             from assay.views.sarif import sarif
 
             made = sarif(
-                [(inp.shown_source(file), found) for file, found in findings],
+                [(inp.shown_source(file), file_findings) for file, file_findings in findings],
                 {rule.id: rule for rule in table},
                 tool_version=__version__,
                 systems=systems,

@@ -174,9 +174,9 @@ def _index(options: Options, store: Store | None) -> int:
         )
     inp.keep(store, tree, named)
     lines = [
-        f"{one['name']}  {one['status']}  {one['grade'] or 'no grade'} "
-        f" {count(len(one['blockers']), 'blocker')}"
-        for one in listed
+        f"{entry['name']}  {entry['status']}  {entry['grade'] or 'no grade'} "
+        f" {count(len(entry['blockers']), 'blocker')}"
+        for entry in listed
     ]
     lines.append(inp.policy_line(tree))
     shown = {"indexes": listed, "policy": tree.rules.id, **tree.rules.systems.document()}

@@ -75,14 +75,14 @@ def document(report: LegibilityReport) -> dict[str, Any]:
 
 def refuse_scores(options: Options, outputs: list[str], what: str) -> None:
     """Refuse to score what has no tools."""
-    asked = [f"-o {path}" for path in outputs if path.endswith(FORMATS)]
-    asked += ["--min-score"] if options.min_score is not None else []
-    asked += ["--store"] if options.store is not None else []
-    if asked:
+    refused = [f"-o {path}" for path in outputs if path.endswith(FORMATS)]
+    refused += ["--min-score"] if options.min_score is not None else []
+    refused += ["--store"] if options.store is not None else []
+    if refused:
         raise UsageError(
             "CLI-001",
             f"{what} has no legibility score.",
-            fix=f"Leave out {' and '.join(asked)}.",
+            fix=f"Leave out {' and '.join(refused)}.",
         )
 
 

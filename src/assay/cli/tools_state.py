@@ -56,14 +56,14 @@ def read_scores(
     options: Options, assessed: list[inp.Assessed], now: datetime
 ) -> list[ScoredSchema]:
     """The scores of every schema, or all faults at once."""
-    found: list[ScoredSchema] = []
+    scored: list[ScoredSchema] = []
     faults: list[Fault] = []
     for schema, _, _ in assessed:
         path = options.consume_scores
         if os.path.isdir(path):
             path = os.path.join(path, slug(schema.schema_id), "scores.json")
         try:
-            found.append(_scored(options, schema, path, now))
+            scored.append(_scored(options, schema, path, now))
         except InputError as error:
             faults += error.listed(path)
     if faults:
@@ -77,7 +77,7 @@ def read_scores(
             faults=faults,
             fix="Nothing was written.",
         )
-    return found
+    return scored
 
 
 def _scored(options: Options, schema: ToolSchema, path: str, now: datetime) -> ScoredSchema:
@@ -118,5 +118,5 @@ def _state(workdir: str, schema: ToolSchema) -> dict[str, Any]:
         raise InputError(
             "PRO-002", "is not a grading state.", where=path, fix="Write the prompts again."
         )
-    found: dict[str, Any] = state
-    return found
+    fields: dict[str, Any] = state
+    return fields

@@ -69,11 +69,11 @@ def _view_of(options: Options, stack: ExitStack) -> View:
     from assay.cli.ledger_names import LedgerNames
 
     with LedgerNames(options) as names:
-        found = names.get(options.target)
+        named = names.get(options.target)
     url = url_of(options.db)
-    if found.evaluation is None:
+    if named.evaluation is None:
         return View(url, f"/runs/{quote(options.target, safe='')}", f"run {options.target}")
-    evaluation = found.evaluation.evaluation
+    evaluation = named.evaluation.evaluation
     return View(url, _page_of(evaluation.id), evaluation.name)
 
 
@@ -95,10 +95,10 @@ def _file_view(options: Options, stack: ExitStack) -> View:
 
     folder = stack.enter_context(temporary_folder())
     url = f"sqlite:///{os.path.join(folder, 'ledger.db')}"
-    found = evaluate_viewed(options, folder, url)
-    for note in found.notes:
+    viewed = evaluate_viewed(options, folder, url)
+    for note in viewed.notes:
         opt.note(note)
-    pages = [_page_of(one.id) for one in found.evaluations]
+    pages = [_page_of(evaluation.id) for evaluation in viewed.evaluations]
     page = pages[0] if len(pages) == 1 else "/evaluations"
     return View(url, page, options.target, is_temporary=True)
 
@@ -214,10 +214,10 @@ def sweep() -> None:
     """
     try:
         with os.scandir(tempfile.gettempdir()) as entries:
-            found = [entry.path for entry in entries if entry.name.startswith(FOLDER)]
+            paths = [entry.path for entry in entries if entry.name.startswith(FOLDER)]
     except OSError:
         return
-    for path in found:
+    for path in paths:
         try:
             _delete(path)
         except OSError:  # another user's, locked, or gone already

@@ -53,11 +53,11 @@ def evaluate_viewed(options: Options, folder: str, url: str) -> ViewedFile:
     ):
         store = Store(ledger, options.project, drafts, lambda _: None)
         if is_importable(options.target, options):
-            found = _imported(options, store, waiting)
+            viewed = _imported(options, store, waiting)
         else:
-            found = _own(options, store, waiting)
+            viewed = _own(options, store, waiting)
         store.put()
-    return found
+    return viewed
 
 
 def _imported(options: Options, store: Store, folder: str) -> ViewedFile:
@@ -72,9 +72,11 @@ def _imported(options: Options, store: Store, folder: str) -> ViewedFile:
 
 def _viewed(made: Sequence[MadeEvaluation], notes: Sequence[str] = ()) -> ViewedFile:
     ungraded = [
-        f"not graded: {count:,}, {reason}" for one in made for reason, count in one.ungraded.items()
+        f"not graded: {count:,}, {reason}"
+        for imported in made
+        for reason, count in imported.ungraded.items()
     ]
-    return ViewedFile([one.evaluation for one in made], [*notes, *ungraded])
+    return ViewedFile([imported.evaluation for imported in made], [*notes, *ungraded])
 
 
 def _own(options: Options, store: Store, folder: str) -> ViewedFile:
@@ -107,11 +109,11 @@ def _check(document: Document) -> None:
 def _graded(options: Options, store: Store) -> ViewedFile:
     """Grades without their runs: each is shown with a run that has only what the grade says."""
     grader, now = choice_of(options).grader(), datetime.now(UTC)
-    found = (
+    graded_runs = (
         one for document in read_documents(options.target) for one in grades_of(document, grader)
     )
     builders: dict[tuple[Any, ...], EvaluationBuilder] = {}
-    for graded in found:
+    for graded in graded_runs:
         run, key = _stated_run(graded, options.target)
         builder = builders.get(key)
         if builder is None:

@@ -110,7 +110,7 @@ def ask_all(
     """Every item asked, one after another. A failure is an answer that is missing, with the
     reason.
     """
-    found = {}
+    answers_by_item = {}
     for item in items:
         started = time.monotonic_ns()
         try:
@@ -118,7 +118,7 @@ def ask_all(
         except NoAnswerError as reason:
             response, error = None, str(reason)
         took = Decimal((time.monotonic_ns() - started) // 1000).scaleb(-3)
-        found[item.id] = Answer(
+        answers_by_item[item.id] = Answer(
             item.id,
             response,
             took,
@@ -126,18 +126,18 @@ def ask_all(
         )
         if progress is not None:
             progress(item.id)
-    return found
+    return answers_by_item
 
 
 def answer_lines(answers: Iterable[Answer]) -> bytes:
     """Answers as the file that `--answers` reads."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
     lines = []
-    for one in answers:
+    for answer in answers:
         line: dict[str, Any] = {
-            "item": one.item,
-            "response": one.response,
-            "latency_ms": one.latency_ms,
+            "item": answer.item,
+            "response": answer.response,
+            "latency_ms": answer.latency_ms,
         }
-        lines.append(encode({**line, "error": one.error} if one.error else line))
+        lines.append(encode({**line, "error": answer.error} if answer.error else line))
     return b"".join(line + b"\n" for line in lines)

@@ -20,7 +20,7 @@ from assay.library.shelf import Shelf
 def scoring() -> list[Any]:
     """The marks of every golden answer, under every way to match and with each step left out."""
     marking = Marking(Shelf().rubric_of("exam", "tutor@1"))
-    found = []
+    outcomes = []
     for probe in (document.tree for document in golden("exam_scores.jsonl")):
         for match in ("substring", "word", "exact"):
             item = ExamItem(
@@ -30,10 +30,10 @@ def scoring() -> list[Any]:
                 gloss_contains=probe["gloss"],
                 match=match,
             )
-            for one in (marking, *(marking.without(step) for step in marking.normal.names)):
-                marked = mark_item(item, probe["response"], one, schema=probe.get("schema"))
-                found.append([marked.bits, marked.units, one.got(marked)])
-    return found
+            for marks in (marking, *(marking.without(step) for step in marking.normal.names)):
+                marked = mark_item(item, probe["response"], marks, schema=probe.get("schema"))
+                outcomes.append([marked.bits, marked.units, marks.got(marked)])
+    return outcomes
 
 
 def _graded(items: list[list[Any]], marking: Marking) -> MarkedExam:
@@ -57,11 +57,11 @@ def grading() -> list[Any]:
     shelf = Shelf()
     rules = ExamRules(shelf.policy_of("exam", "exam@1"))
     marking = Marking(shelf.rubric_of("exam", "tutor@1"))
-    found: list[Any] = []
+    outcomes: list[Any] = []
     for probe in (document.tree for document in golden("exam_grades.jsonl")):
         if probe["kind"] == "score":
             score = fraction(probe["score"])
-            found.append(
+            outcomes.append(
                 [
                     gate.opens(score, rules),
                     gate.reaches(score, rules),
@@ -70,14 +70,14 @@ def grading() -> list[Any]:
             )
         elif probe["kind"] == "drop":
             before, after = fraction(probe["baseline"]), fraction(probe["candidate"])
-            found.append(
+            outcomes.append(
                 [
                     gate.drop_holds(before, after, rules.max_drop),
                     after - before > rules.verify_rise_above,
                 ]
             )
         elif probe["kind"] == "soft":
-            found.append(
+            outcomes.append(
                 [
                     gate.soft_latency(probe["p50_ms"], rules).warn,
                     gate.schema_failures(probe["schema_failures"], rules).warn,
@@ -87,12 +87,12 @@ def grading() -> list[Any]:
             total: Fraction = mean(
                 sum(marking.units[bits] for bits in probe["bits"]), len(probe["bits"])
             )
-            found.append([str(total), gate.opens(total, rules)])
+            outcomes.append([str(total), gate.opens(total, rules)])
         elif probe["kind"] == "patterns":
-            found.append(
+            outcomes.append(
                 [
-                    [one.kind, one.evidence]
-                    for one in find_patterns(_graded(probe["items"], marking), rules)
+                    [pattern.kind, pattern.evidence]
+                    for pattern in find_patterns(_graded(probe["items"], marking), rules)
                 ]
             )
         else:
@@ -105,7 +105,7 @@ def grading() -> list[Any]:
                     on=card.due if card else date(2026, 1, 1),
                     before=card,
                 )
-                found.append(
+                outcomes.append(
                     [
                         card.quality,
                         card.repetitions,
@@ -114,4 +114,4 @@ def grading() -> list[Any]:
                         card.due.isoformat(),
                     ]
                 )
-    return found
+    return outcomes

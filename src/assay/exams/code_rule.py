@@ -41,26 +41,26 @@ class PassesTests(ExpectingRule, frozen=True):
 
     def read(self, response: Response) -> str | None:
         """The code."""
-        found = super().read(response)
-        if not isinstance(found, str):
+        read = super().read(response)
+        if not isinstance(read, str):
             return None
-        blocks = _FENCED.findall(found)
-        return blocks[0] if len(blocks) == 1 else found
+        blocks = _FENCED.findall(read)
+        return blocks[0] if len(blocks) == 1 else read
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """There are tests, and every key is known."""
         if not isinstance(want, dict):
             return ["must be a mapping with `tests`."]
-        found = [f"has no key '{key}'." for key in want if key not in _EXPECTED]
-        found += [
+        faults = [f"has no key '{key}'." for key in want if key not in _EXPECTED]
+        faults += [
             f"`{key}` must be a string." for key, text in want.items() if type(text) is not str
         ]
         if not str(want.get("tests") or "").strip():
-            found.append("there are no tests, so every answer would be right.")
+            faults.append("there are no tests, so every answer would be right.")
         entry = want.get("entry_point")
         if isinstance(entry, str) and not entry.isidentifier():
-            found.append(f"`entry_point` is {entry[:60]!r}, which can't be a function's name.")
-        return found
+            faults.append(f"`entry_point` is {entry[:60]!r}, which can't be a function's name.")
+        return faults
 
     def shows(self, want: Any) -> list[str]:
         """What is tested; the tests themselves stay in the exam."""

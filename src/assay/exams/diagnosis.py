@@ -24,34 +24,34 @@ def diagnose(graded: MarkedExam, rules: ExamRules) -> list[str]:
         return [f"nothing was lost: every item has {_all(len(marking.axes))}"]
     weights = marking.weights
     lost = {
-        axis: [one for one in graded.marked if not one.bits & bit]
+        axis: [item for item in graded.marked if not item.bits & bit]
         for axis, bit in marking.bit.items()
     }
     order = sorted(
         (axis for axis in marking.axes if lost[axis] and weights[axis]),
         key=lambda axis: -weights[axis] * len(lost[axis]),
     )
-    found = []
+    sentences = []
     for axis in order:
         shared = shared_by(lost[axis], rules, marking.rubric.tag_groups)
-        found.append(
+        sentences.append(
             f"{axis} lost {text(mean(weights[axis], 1))} on {len(lost[axis])} of"
             f" {n} items{f'; {shared}' if shared else ''}"
         )
     gap = text(1 - graded.score)
     if len(order) == 1:
-        found.append(f"the gap of {gap} to 1.0 is entirely {order[0]}")
+        sentences.append(f"the gap of {gap} to 1.0 is entirely {order[0]}")
     else:
         parts = ", ".join(
             f"{axis} {text(mean(weights[axis] * len(lost[axis]), n))}" for axis in order
         )
-        found.append(f"the gap of {gap} to 1.0 is made of {parts}")
+        sentences.append(f"the gap of {gap} to 1.0 is made of {parts}")
     if graded.missing:
-        found.append(
+        sentences.append(
             f"{len(graded.missing)} of {n} items have no answer; each has no marks:"
             f" {_named(list(graded.missing))}"
         )
-    return found
+    return sentences
 
 
 def _all(axes: int) -> str:
@@ -77,9 +77,9 @@ def shared_by(
     best = ""
     share = Fraction(0)
     if groups is None:
-        groups = [TagGroup(tag=tag) for one in rows for tag in one.item.labels]
-    for group in {one.tag: one for one in groups}.values():
-        counts = Counter(one.item.labels.get(group.tag, "") for one in rows)
+        groups = [TagGroup(tag=tag) for row in rows for tag in row.item.labels]
+    for group in {group.tag: group for group in groups}.values():
+        counts = Counter(row.item.labels.get(group.tag, "") for row in rows)
         counts.pop("", None)
         if not counts:
             continue

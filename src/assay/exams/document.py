@@ -56,10 +56,10 @@ class ItemNumbers(NamedTuple):
 
 def outcomes_of(marking: Marking) -> list[ItemNumbers]:
     """The numbers of every outcome, by its bits."""
-    found = []
+    outcomes = []
     for bits in range(marking.full + 1):
         on = marking.marks(bits)
-        found.append(
+        outcomes.append(
             ItemNumbers(
                 exact.shown(marking.units[bits], exact.NORM_DIGITS),
                 {axis: float(mark) for axis, mark in on.items()},
@@ -69,7 +69,7 @@ def outcomes_of(marking: Marking) -> list[ItemNumbers]:
                 },
             )
         )
-    return found
+    return outcomes
 
 
 def totals_of(all_bits: Iterable[int], marking: Marking) -> tuple[AxisResults, list[ScoreCount]]:
@@ -104,19 +104,19 @@ def exam_result(
     """The whole result."""
     marking = graded.marking
     digests = graded.exam.item_digests(marking.rubric.schema)
-    axes, distribution = totals_of((one.bits for one in graded.marked), marking)
+    axes, distribution = totals_of((item.bits for item in graded.marked), marking)
     outcomes = outcomes_of(marking)
     items = [
         ItemResult(
-            item=one.item.id,
-            prompt=one.item.prompt,
-            expected=marking.expected(one.item),
-            got=marking.got(one),
-            score=outcomes[one.bits].score,
-            breakdown=outcomes[one.bits].breakdown,
-            weighted=outcomes[one.bits].weighted,
+            item=item.item.id,
+            prompt=item.item.prompt,
+            expected=marking.expected(item.item),
+            got=marking.got(item),
+            score=outcomes[item.bits].score,
+            breakdown=outcomes[item.bits].breakdown,
+            weighted=outcomes[item.bits].weighted,
         )
-        for one in graded.marked
+        for item in graded.marked
     ]
     return ExamResult(
         exams=[

@@ -143,7 +143,7 @@ class Exam(NamedTuple):
         """What each item asks and expects, by its id: a result carries them, so that an item that
         was taken out of it is missed.
         """
-        found = {}
+        digests = {}
         try:
             for file in self.files:
                 schema = sha256(
@@ -152,12 +152,12 @@ class Exam(NamedTuple):
                     )
                 ).hexdigest()
                 for item in file.items:
-                    found[item.id] = sha256(_row(item, schema)).hexdigest()[:32]
+                    digests[item.id] = sha256(_row(item, schema)).hexdigest()[:32]
         except UnicodeEncodeError as error:
             raise InputError(
                 "API-001", f"a value that JSON can't express has no digest: {error}."
             ) from None
-        return found
+        return digests
 
     def digest(self, default_schema: dict[str, Any] | None) -> str:
         """What was asked and expected."""
@@ -262,10 +262,10 @@ def file_faults(
     """What is wrong with a file of the right shape. `seen` has the ids of the files before it and
     their places.
     """
-    found: list[Fault] = []
+    faults: list[Fault] = []
 
     def add(path: Path, message: str, code: str = "EXM-001", fix: str = "") -> None:
-        found.append(document.fault(message, path, code=code, fix=fix))
+        faults.append(document.fault(message, path, code=code, fix=fix))
 
     if file.answer_schema is not None:
         try:
@@ -309,7 +309,7 @@ def file_faults(
         exact.is_amount(file.pass_score) and file.pass_score <= 1
     ):
         add(("pass_score",), f"is {str(file.pass_score)[:40]}; a score is a number from 0 to 1.")
-    return found
+    return faults
 
 
 def _place(document: Document, at: Path) -> str:
@@ -326,7 +326,8 @@ def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
             value = getattr(file, key)
             if value != wanted:
                 here, there = (
-                    "absent" if one is None or one is UNSET else one for one in (value, wanted)
+                    "absent" if value_shown is None or value_shown is UNSET else value_shown
+                    for value_shown in (value, wanted)
                 )
                 yield Fault(
                     f"'{key}' is {here} here and {there} in {first_document.file}.",
@@ -342,13 +343,13 @@ def left_out(files: list[str]) -> list[str]:
     exam easier.
     """
     given = {os.path.realpath(path) for path in files}
-    found = []
+    reasons = []
     for path in files:
         stem, ending = os.path.splitext(path)
         extra = f"{stem}-extra{ending}"
         if os.path.isfile(extra) and os.path.realpath(extra) not in given:
-            found.append(
+            reasons.append(
                 f"{extra} is next to the exam and was not graded; name it too if it is part of"
                 " the exam"
             )
-    return found
+    return reasons

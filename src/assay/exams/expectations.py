@@ -23,10 +23,12 @@ def expectations_of(expect: Any, wanted: Any, gloss: Any) -> dict[str, Any]:
     """An item's expectations by axis, however they are written."""
     if isinstance(expect, dict):
         return expect
-    found = {"correctness": wanted, "spanish_gloss": gloss}
+    expected = {"correctness": wanted, "spanish_gloss": gloss}
     if wanted and gloss:
-        return found
-    return {axis: one for axis, one in found.items() if one is not None and one is not UNSET}
+        return expected
+    return {
+        axis: value for axis, value in expected.items() if value is not None and value is not UNSET
+    }
 
 
 def wanted_by(axis: str, rule: MarkingRule, expectations: Mapping[str, Any]) -> Any:

@@ -135,7 +135,7 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
         )
         fix = "Grade the production tutor on this exam and store that as the baseline."
     elif other := shown_otherwise(
-        ours, {one.item: (one.prompt, one.expected) for one in theirs.items}
+        ours, {item.item: (item.prompt, item.expected) for item in theirs.items}
     ):
         # A result states its own digests; its marks were held against the prompts it shows.
         reason = (
@@ -246,7 +246,7 @@ def drop_check(regression: CheckedExam, baseline: CheckedExam, rules: ExamRules)
     by_axis = axis_drops(regression, baseline, rules)
     return DropCheck(
         holds=drop_holds(before, after, rules.max_drop)
-        and all(one.holds for one in by_axis.values())
+        and all(drop.holds for drop in by_axis.values())
         and regression.passes,
         drop=shown(before - after),
         limit=rules.policy.max_drop,
@@ -268,7 +268,7 @@ def axis_drops(
     if limits is UNSET:
         return {}
     allowed = rules.axis_limits(regression.marking.axes, regression.marking.id)
-    found = {}
+    drops = {}
     for axis, bit in regression.marking.bit.items():
         pairs = [(baseline.bits[name] & bit, bits & bit) for name, bits in regression.bits.items()]
         lost = [
@@ -280,7 +280,7 @@ def axis_drops(
         drop = baseline.axis_mean(axis) - regression.axis_mean(axis)
         limit = allowed[axis]
         share = Fraction(len(lost), len(pairs))
-        found[axis] = AxisDrop(
+        drops[axis] = AxisDrop(
             holds=drop <= fraction(limit)
             and (limits.max_lost is None or share <= fraction(limits.max_lost)),
             drop=shown(drop),
@@ -290,7 +290,7 @@ def axis_drops(
             lost_limit=limits.max_lost,
             lost_items=lost[:MAX_NAMED],
         )
-    return found
+    return drops
 
 
 def _verify(
@@ -360,4 +360,4 @@ def _notes(
 
 def _versions(checked: CheckedExam) -> str:
     """The exams that a result is for, with their versions."""
-    return ", ".join(sorted(f"{one.exam}@{one.version}" for one in checked.result.exams))
+    return ", ".join(sorted(f"{exam.exam}@{exam.version}" for exam in checked.result.exams))

@@ -52,7 +52,9 @@ def check_baseline(checked: CheckedExam) -> None:
 
 def shown_otherwise(ours: ExamResult, theirs: dict[str, tuple[str, list[str]]]) -> list[str]:
     """The items of a result whose prompt or expectation is not what another says it is."""
-    return [one.item for one in ours.items if theirs.get(one.item) != (one.prompt, one.expected)]
+    return [
+        item.item for item in ours.items if theirs.get(item.item) != (item.prompt, item.expected)
+    ]
 
 
 def hold_against(checked: CheckedExam, exam: Exam, marking: Marking) -> None:
@@ -89,7 +91,7 @@ def hold_against(checked: CheckedExam, exam: Exam, marking: Marking) -> None:
             where=checked.where,
             fix="Grade the answers again on this exam.",
         )
-    shown_items = {one.item: one for one in result.items}
+    shown_items = {item.item: item for item in result.items}
     if forged := [
         item.id for item in exam.items if not _earned(item, shown_items, checked, marking)
     ]:

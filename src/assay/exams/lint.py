@@ -142,20 +142,22 @@ def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Itera
         for index, item in enumerate(file.items)
     ]
     prompts: dict[str, str] = {}
-    for one in placed:
-        yield from _own(one, marking)
-        first = prompts.setdefault(one.item.prompt, one.item.id)
-        if first != one.item.id:
-            yield one.finding("same-prompt", "prompt", f"'{one.item.id}' asks what '{first}' asks.")
+    for placed_item in placed:
+        yield from _own(placed_item, marking)
+        first = prompts.setdefault(placed_item.item.prompt, placed_item.item.id)
+        if first != placed_item.item.id:
+            yield placed_item.finding(
+                "same-prompt", "prompt", f"'{placed_item.item.id}' asks what '{first}' asks."
+            )
     verbs = grouped((one.item.verb, one) for one in placed if one.item.verb is not None)
     for verb, rows in verbs.items():
         yield from _wrong_forms(marking.normal(verb), rows)
 
 
-def _own(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
-    for path, entries, match, of_any in one.texts.values():
+def _own(case: _Placed, marking: Marking) -> Iterator[LintFinding]:
+    for path, entries, match, of_any in case.texts.values():
         if match == "exact" and len(set(entries)) > 1 and not of_any:
-            yield one.finding(
+            yield case.finding(
                 "never-met",
                 path,
                 "no answer is equal to two different texts. Use `match: word`, or keep one.",
@@ -163,59 +165,59 @@ def _own(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
         for entry in entries:
             others = [other for other in entries if other != entry]
             if any(MATCHES[match](other, entry) for other in others):
-                yield one.finding(
+                yield case.finding(
                     "redundant", path, f"'{entry}' is contained in another entry of the list."
                 )
-    yield from _in_prompt(one, marking)
+    yield from _in_prompt(case, marking)
     for tag in marking.rubric.tags:
-        if tag not in one.item.labels:
-            yield one.finding(
+        if tag not in case.item.labels:
+            yield case.finding(
                 "no-" + tag,
                 "id",
-                f"'{one.item.id}' names no {tag}, so no diagnosis can show what lost items share.",
+                f"'{case.item.id}' names no {tag}, so no diagnosis can show what lost items share.",
             )
 
 
-def _in_prompt(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
+def _in_prompt(case: _Placed, marking: Marking) -> Iterator[LintFinding]:
     """Traps of the main axis: a prompt that is its own answer, options that nobody is shown, tests
     that their own solution fails.
     """
     axis = marking.main
     rule, key = marking.rules[axis], ("expect", axis)
-    want = wanted_by(axis, rule, one.item.expectations)
-    if axis in one.texts:
-        path, entries, match, of_any = one.texts[axis]
-        found = (
-            any(holds_all(marking.normal(one.item.prompt), [entry], match) for entry in entries)
+    want = wanted_by(axis, rule, case.item.expectations)
+    if axis in case.texts:
+        path, entries, match, of_any = case.texts[axis]
+        wrong = (
+            any(holds_all(marking.normal(case.item.prompt), [entry], match) for entry in entries)
             if of_any
-            else holds_all(marking.normal(one.item.prompt), entries, match)
+            else holds_all(marking.normal(case.item.prompt), entries, match)
         )
-        if entries and match != "exact" and found:
-            yield one.finding(
+        if entries and match != "exact" and wrong:
+            yield case.finding(
                 "answer-in-prompt",
                 path,
                 "a tutor that repeats the prompt is right. Word the prompt so that it doesn't"
                 " contain the form.",
             )
-    elif any(item_faults(one.item, marking.rules, marking.setting())):
+    elif any(item_faults(case.item, marking.rules, marking.setting())):
         return  # an error says so; there is nothing to try
     elif isinstance(rule, OptionChoice):
-        prompt = one.item.prompt.lower()
-        unseen = [text for text in options_of(one.item).values() if text.lower() not in prompt]
+        prompt = case.item.prompt.lower()
+        unseen = [text for text in options_of(case.item).values() if text.lower() not in prompt]
         if unseen:
             message = f"the prompt doesn't show the option '{unseen[0]}'."
-            yield one.finding("option-not-in-prompt", "prompt", message)
+            yield case.finding("option-not-in-prompt", "prompt", message)
     elif isinstance(rule, PassesTests):
         solution = want.get("solution")
         verdict = None if solution is None else rule.run(solution, want)
         if verdict is not None and verdict.passed is not True:
             message = f"its own solution doesn't pass the tests: {verdict.reason}."
-            yield one.finding("solution-fails", key, message)
+            yield case.finding("solution-fails", key, message)
     elif rule.wants:
         setting = marking.setting()
-        check = rule.prepare(want, one.item, setting)
-        if check(rule.read(parsed(one.item.prompt))):
-            yield one.finding(
+        check = rule.prepare(want, case.item, setting)
+        if check(rule.read(parsed(case.item.prompt))):
+            yield case.finding(
                 "answer-in-prompt", key, "an answer that repeats the prompt is right."
             )
 
@@ -225,12 +227,12 @@ def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[LintFinding]:
     it.
     """
     forms_of = {
-        axis: _forms((" ".join(one.texts[axis].entries), one) for one in rows)
+        axis: _forms((" ".join(row.texts[axis].entries), row) for row in rows)
         for axis in rows[0].texts
     }
     naive = [verb + ending for ending in _ENDINGS]
-    for one in rows:
-        for axis, (key, entries, match, _) in one.texts.items():
+    for row in rows:
+        for axis, (key, entries, match, _) in row.texts.items():
             if not entries:
                 continue
             forms, own = forms_of[axis], " ".join(entries)
@@ -246,7 +248,7 @@ def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[LintFinding]:
                     f"'{form}'" + (f" (right for {forms[form]})" if form in forms else "")
                     for form in wrong[:3]
                 )
-                yield one.finding(
+                yield row.finding(
                     "contained-form",
                     key,
                     f"'{own}' is contained in {shown}, which would be accepted. Use `match: word`"
@@ -255,19 +257,21 @@ def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[LintFinding]:
 
 
 def _forms(pairs: Iterable[tuple[str, _Placed]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for form, one in pairs:
-        if form and len(found) < MAX_FORMS:
-            found.setdefault(form, one.item.id)
-    return found
+    forms: dict[str, str] = {}
+    for form, placed in pairs:
+        if form and len(forms) < MAX_FORMS:
+            forms.setdefault(form, placed.item.id)
+    return forms
 
 
 def lint_document(findings: list[LintFinding], paths: list[str]) -> dict[str, Any]:
     """What lint found, as JSON."""
-    counts = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
+    counts = {
+        level: sum(finding.level == level for finding in findings) for level in ("error", "warning")
+    }
     return {
         "files": paths,
         "clean": not findings,
         "counts": counts,
-        "findings": [one._asdict() for one in findings],
+        "findings": [finding._asdict() for finding in findings],
     }

@@ -29,10 +29,10 @@ def lost_marks(
     """The lost marks of a result, item after item in its order; at most `MAX_MARKS`."""
     items = {item.id: (item, file) for file in exam.files for item in file.items}
     settings: dict[int, Any] = {}
-    found: list[LostMark] = []
+    marks: list[LostMark] = []
     for marked in result.items:
         known = items.get(marked.item)
-        if known is None or len(found) >= MAX_MARKS:
+        if known is None or len(marks) >= MAX_MARKS:
             continue
         item, file = known
         setting = settings.setdefault(id(file), marking.setting(file.answer_schema))
@@ -46,7 +46,7 @@ def lost_marks(
             if axis in marked.lost:
                 want = wanted_by(axis, rule, item.expectations)
                 given = "" if response is None else rule.gives(response, setting)
-                found.append(
+                marks.append(
                     LostMark(
                         item=marked.item,
                         axis=axis,
@@ -54,4 +54,4 @@ def lost_marks(
                         given=given[:MAX_TEXT],
                     )
                 )
-    return found
+    return marks

@@ -215,17 +215,17 @@ class MarkedExam(NamedTuple):
     @property
     def score(self) -> Fraction:
         """The mean of the item scores, exact."""
-        return mean(sum(one.units for one in self.marked), len(self.marked))
+        return mean(sum(item.units for item in self.marked), len(self.marked))
 
     @property
     def answered(self) -> list[Marked]:
         """The items that have an answer."""
-        return [one for one in self.marked if one.item.id not in self.missing]
+        return [item for item in self.marked if item.item.id not in self.missing]
 
     def zero(self, axis: str) -> int:
         """How many items have no mark on an axis; one without an answer has none."""
         bit = self.marking.bit[axis]
-        return sum(not one.bits & bit for one in self.marked)
+        return sum(not item.bits & bit for item in self.marked)
 
     def p50_ms(self) -> Decimal | None:
         """The median latency of the answers that have one, exact; None if none has."""

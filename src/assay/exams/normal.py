@@ -112,5 +112,5 @@ def holds_all(text: str, entries: Iterable[str], match: str) -> bool:
     ... )
     (False, True, False)
     """
-    found = MATCHES[match]
-    return all(found(text, entry) for entry in entries)
+    match_one = MATCHES[match]
+    return all(match_one(text, entry) for entry in entries)

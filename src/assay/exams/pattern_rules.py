@@ -75,10 +75,10 @@ class PatternRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         """What the pattern is, in words."""
         return self.meaning or _MEANINGS[self.kind]
 
-    def advice(self, default: str, **found: str) -> str:
+    def advice(self, default: str, **evidence: str) -> str:
         """The hint with what was found in its places."""
-        text = (self.hints or {}).get(found.get("axis", "")) or self.hint or default
-        for key, value in found.items():
+        text = (self.hints or {}).get(evidence.get("axis", "")) or self.hint or default
+        for key, value in evidence.items():
             text = text.replace(f"{{{key}}}", value)
         return text
 

@@ -45,13 +45,13 @@ class _Search:
     def marks(self, rows: list[Marked], axis: str) -> int:
         """How many of these items have the mark."""
         bit = self.marking.bit[axis]
-        return sum(1 for one in rows if one.bits & bit)
+        return sum(1 for row in rows if row.bits & bit)
 
 
 def find_patterns(graded: MarkedExam, rules: ExamRules) -> list[PatternSeen]:
     """Every pattern in the items that have an answer, in the rubric's order."""
     search = _Search(graded, rules)
-    found: list[PatternSeen] = []
+    patterns: list[PatternSeen] = []
     systematic: set[str] = set()
     for pattern in graded.marking.rubric.pattern_rules:
         # what fails throughout fails in every part: one finding says so
@@ -59,9 +59,9 @@ def find_patterns(graded: MarkedExam, rules: ExamRules) -> list[PatternSeen]:
             continue
         seen = list(_FINDERS[pattern.kind](search, pattern))
         if pattern.kind == "axis_zero":
-            systematic |= {one.evidence["axis"] for one in seen}
-        found += seen
-    return found
+            systematic |= {pattern.evidence["axis"] for pattern in seen}
+        patterns += seen
+    return patterns
 
 
 def _axis_zero(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
@@ -95,8 +95,8 @@ def _tag_zero(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
             evidence = {
                 tag: value,
                 "axis": axis,
-                "items": [one.item.id for one in rows],
-                "got": [shortened(search.marking.got(one, axis)) for one in rows],
+                "items": [item.item.id for item in rows],
+                "got": [shortened(search.marking.got(item, axis)) for item in rows],
             }
             default = f"{lost} of {len(rows)} items with {tag} '{value}' have no mark for {axis}"
             yield PatternSeen(
@@ -114,8 +114,8 @@ def _trend(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
     half = n // 2
     first, second = answered[:half], answered[n - half :]
     drops = {
-        one: Fraction(search.marks(first, one) - search.marks(second, one), half)
-        for one in search.marking.axes
+        axis_name: Fraction(search.marks(first, axis_name) - search.marks(second, axis_name), half)
+        for axis_name in search.marking.axes
     }
     drop = drops.pop(axis)
     alone = all(value <= search.share(pattern, "max_other_drop") for value in drops.values())
@@ -128,7 +128,7 @@ def _trend(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
             "axis": axis,
             "first_half": shown(Fraction(before, half)),
             "second_half": shown(Fraction(after, half)),
-            "other_axes": {one: shown(-value) for one, value in drops.items()},
+            "other_axes": {axis_name: shown(-value) for axis_name, value in drops.items()},
             "chi_square": shown(chi),
         }
         default = f"{axis} alone falls from the first half of the items to the second"
@@ -156,18 +156,18 @@ def _outlier(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
         return
     wanting = [axis for axis in marking.axes if marking.rules[axis].wants]
     for axis in pattern.axes or ([pattern.axis] if pattern.axis else wanting):
-        lost = [one for one in answered if not one.bits & marking.bit[axis]]
+        lost = [item for item in answered if not item.bits & marking.bit[axis]]
         if len(lost) != 1:
             continue
-        one = lost[0]
-        expected, got = marking.expected(one.item, axis), marking.got(one, axis)
+        outlier = lost[0]
+        expected, got = marking.expected(outlier.item, axis), marking.got(outlier, axis)
         rule = marking.rules[axis]
         near = []
         if got is not None and isinstance(rule, TextRule):
-            match = rule.match_of(one.item, marking.rubric.matching)
+            match = rule.match_of(outlier.item, marking.rubric.matching)
             near = near_matches(got, expected, match, marking.normal)
         evidence = {
-            "item": one.item.id,
+            "item": outlier.item.id,
             "axis": axis,
             "expected": expected,
             "got": shortened(got),
@@ -181,7 +181,7 @@ def _outlier(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
             if isinstance(rule, TextRule)
             else "look at the item first"
         )
-        default = f"{one.item.id} alone has no mark for {axis}; {advice}"
+        default = f"{outlier.item.id} alone has no mark for {axis}; {advice}"
         yield PatternSeen(
             kind=pattern.id, evidence=evidence, hint=pattern.advice(default, axis=axis)
         )

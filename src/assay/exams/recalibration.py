@@ -90,13 +90,16 @@ def recalibration_document(
 
 def _turned(listed: list[Reweighed]) -> list[dict[str, str]]:
     """Pairs of past results of one exam that swap places."""
-    found = []
-    for (one, new), (other, other_new) in combinations(listed, 2):
-        before = one.score - other.score
-        if one.result.digests.exam == other.result.digests.exam and before * (new - other_new) < 0:
-            better, worse = (one, other) if before > 0 else (other, one)
-            found.append({"was_better": better.where, "is_better": worse.where})
-    return found
+    turned = []
+    for (result, new), (other, other_new) in combinations(listed, 2):
+        before = result.score - other.score
+        if (
+            result.result.digests.exam == other.result.digests.exam
+            and before * (new - other_new) < 0
+        ):
+            better, worse = (result, other) if before > 0 else (other, result)
+            turned.append({"was_better": better.where, "is_better": worse.where})
+    return turned
 
 
 def recalibrated(past: CheckedExam, score: Fraction, marking: Marking) -> ExamResult:

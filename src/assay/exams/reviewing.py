@@ -77,9 +77,9 @@ def hold_review(
         return None, list(cards.values())
     graded = grade_exam(due.exam, answers, marking)
     sm2 = rules.policy.sm2
-    for one in graded.marked:
-        quality = quality_of(one.bits, marking, sm2)
-        name = one.item.id
+    for item in graded.marked:
+        quality = quality_of(item.bits, marking, sm2)
+        name = item.item.id
         cards[name] = review(name, quality, sm2, on=on, before=state.get(name))
     return graded, list(cards.values())
 
@@ -98,18 +98,18 @@ def review_document(
     """A review as JSON: what was due, how each item did, and where its card moved."""
     after = {card.item: card for card in cards}
     rows = []
-    for one in graded.marked if graded is not None else ():
-        name = one.item.id
+    for item in graded.marked if graded is not None else ():
+        name = item.item.id
         before = state.get(name)
         rows.append(
             {
                 "item": name,
                 "quality": after[name].quality,
                 "passed": after[name].quality >= rules.policy.sm2.passes_from,
-                "score": shown(mean(one.units, 1)),
-                "breakdown": {axis: float(mark) for axis, mark in marking.marks(one.bits).items()},
-                "expected": marking.expected(one.item),
-                "got": marking.got(one),
+                "score": shown(mean(item.units, 1)),
+                "breakdown": {axis: float(mark) for axis, mark in marking.marks(item.bits).items()},
+                "expected": marking.expected(item.item),
+                "got": marking.got(item),
                 "due_before": before.due.isoformat() if before is not None else None,
                 "due": after[name].due.isoformat(),
             }

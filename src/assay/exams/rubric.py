@@ -157,8 +157,8 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
         """The tags that an item should have, so that patterns and groups can name it."""
         if self.is_tutor:
             return tutor.TAGS
-        named = [one.tag for one in self.pattern_rules if one.tag]
-        return tuple(dict.fromkeys([*named, *(one.tag for one in self.tag_groups or ())]))
+        named = [rule.tag for rule in self.pattern_rules if rule.tag]
+        return tuple(dict.fromkeys([*named, *(group.tag for group in self.tag_groups or ())]))
 
     @property
     def marks_digest(self) -> str:
@@ -178,15 +178,15 @@ def rules_of(
     """The rule of each axis. Faults go to `add`; a rubric that was loaded has none."""
     budget = 1 if rubric.word_budget is UNSET else rubric.word_budget
     unsaid = tutor.tutor_rules(budget) if rubric.is_tutor else {}
-    found: dict[str, MarkingRule] = {}
+    rules: dict[str, MarkingRule] = {}
     for name, axis in rubric.axes.items():
         if axis.rule is UNSET:
             rule = unsaid.get(name)
         else:
             rule = read_rule(axis.rule, ("axes", name, "rule"), add or _no_fault)
         if rule is not None:
-            found[name] = rule
-    return found
+            rules[name] = rule
+    return rules
 
 
 def _no_fault(path: Path, message: str, fix: str) -> None:

@@ -185,7 +185,7 @@ def read_state(document: Document) -> dict[str, Card]:
             where=document.file,
             fix="`assay exam export-sm2 ... -o schedule.json` writes one.",
         ) from None
-    found: dict[str, Card] = {}
+    cards: dict[str, Card] = {}
     for index, row in enumerate(rows):
         if not exact.is_amount(row.ease):
             raise InputError(
@@ -193,9 +193,9 @@ def read_state(document: Document) -> dict[str, Card]:
                 f"cards[{index}] is not a card: ease is a number of at least 0.",
                 where=document.file,
             )
-        if row.item in found:
+        if row.item in cards:
             raise InputError(
                 "EXM-016", f"the item '{row.item}' appears twice.", where=document.file
             )
-        found[row.item] = replace(row, ease=fraction(row.ease))
-    return found
+        cards[row.item] = replace(row, ease=fraction(row.ease))
+    return cards

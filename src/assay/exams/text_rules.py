@@ -41,8 +41,8 @@ class TextRule(ExpectingRule, frozen=True):
     def read(self, response: Response) -> str | None:
         """The text of the field; a field that is not text counts as nothing."""
         tree = response.tree
-        found = response.whole if tree is None or self.reads is None else tree.get(self.reads)
-        return found if type(found) is str else None
+        text = response.whole if tree is None or self.reads is None else tree.get(self.reads)
+        return text if type(text) is str else None
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """An expectation is one or more texts, and no text of it is found in every answer."""
@@ -68,9 +68,9 @@ class TextRule(ExpectingRule, frozen=True):
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Look for the normalized entries in the normalized text."""
-        found = MATCHES[self.match_of(item, setting.match)]
+        match_entry = MATCHES[self.match_of(item, setting.match)]
         entries = tuple(map(setting.form, want if type(want) is list else [want]))
-        return partial(_finds, setting.normal, found, entries, self.of == "any")
+        return partial(_finds, setting.normal, match_entry, entries, self.of == "any")
 
     def contradicts(self, got: str | None, expected: list[str], normal: Normaliser) -> bool:
         """Checked with the most lenient way of matching: the others find nothing that it
@@ -93,7 +93,7 @@ def _joined(texts: list[str], of: str) -> str:
 
 def _finds(
     normal: Callable[[str], str],
-    found: Callable[[str, str], bool],
+    match_entry: Callable[[str, str], bool],
     entries: tuple[str, ...],
     is_enough: bool,
     text: str | None,
@@ -103,7 +103,7 @@ def _finds(
         return False
     whole = normal(text)
     for entry in entries:
-        if found(whole, entry) is is_enough:
+        if match_entry(whole, entry) is is_enough:
             return is_enough
     return not is_enough
 
@@ -154,20 +154,20 @@ class Regex(ExpectingRule, frozen=True):
 
     def read(self, response: Response) -> str | None:
         """The text of the field; a field that is not text counts as nothing."""
-        found = super().read(response)
-        return found if isinstance(found, str) else None
+        text = super().read(response)
+        return text if isinstance(text, str) else None
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """Each pattern is short enough, can be compiled, and doesn't match an empty answer."""
-        found = []
+        faults = []
         for pattern in entries_of(want) or [None]:
             if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN:
-                found.append(f"must be a pattern of at most {MAX_PATTERN:,} characters.")
+                faults.append(f"must be a pattern of at most {MAX_PATTERN:,} characters.")
             elif problem := _pattern(pattern).problem:
-                found.append(f"{pattern[:60]!r} is not a usable regular expression: {problem}.")
+                faults.append(f"{pattern[:60]!r} is not a usable regular expression: {problem}.")
             elif _pattern(pattern).check("").valid:
-                found.append(f"{pattern[:60]!r} matches an empty answer.")
-        return found
+                faults.append(f"{pattern[:60]!r} matches an empty answer.")
+        return faults
 
     def shows(self, want: Any) -> list[str]:
         """The patterns between slashes."""
@@ -183,7 +183,9 @@ class Regex(ExpectingRule, frozen=True):
         enough = all if self.of == "all" else any
 
         def check(text: str | None) -> bool:
-            return text is not None and enough([one.check(text).valid is True for one in patterns])
+            return text is not None and enough(
+                [pattern.check(text).valid is True for pattern in patterns]
+            )
 
         return check
 
@@ -206,8 +208,8 @@ class Length(MarkingRule, frozen=True):
         """The text of the field, or the whole response where the rule names none."""
         if self.reads is None:
             return response.whole
-        found = None if response.tree is None else response.tree.get(self.reads)
-        return found if isinstance(found, str) else None
+        text = None if response.tree is None else response.tree.get(self.reads)
+        return text if isinstance(text, str) else None
 
     def problem(self) -> str:
         """A rule without a limit would give every answer the mark."""

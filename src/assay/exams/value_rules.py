@@ -74,13 +74,13 @@ class Quantity(ExpectingRule, frozen=True):
         """An expectation is a number, or a mapping with one."""
         if not isinstance(want, dict):
             return [] if exact.is_number(want) else ["must be a number, or a mapping with `value`."]
-        found = [f"has no key '{key}'." for key in want if key not in _EXPECTED]
+        faults = [f"has no key '{key}'." for key in want if key not in _EXPECTED]
         if not exact.is_number(want.get("value")):
-            found.append("`value` must be a number.")
+            faults.append("`value` must be a number.")
         if not isinstance(want.get("unit", ""), str):
-            found.append("`unit` must be a string.")
+            faults.append("`unit` must be a string.")
         problem = _amounts({key: want[key] for key in ("tolerance", "relative") if key in want})
-        return [*found, *([problem] if problem else [])]
+        return [*faults, *([problem] if problem else [])]
 
     def shows(self, want: Any) -> list[str]:
         """The number with its unit and tolerance."""
@@ -100,8 +100,8 @@ class Quantity(ExpectingRule, frozen=True):
         )
 
         def check(got: Any) -> bool:
-            found = self._found(got, unit)
-            return found is not None and abs(found - wanted) <= slack
+            quantity = self._found(got, unit)
+            return quantity is not None and abs(quantity - wanted) <= slack
 
         return check
 
@@ -116,10 +116,10 @@ class Quantity(ExpectingRule, frozen=True):
         if not isinstance(got, str):
             return None
         text = got[:MAX_TEXT].translate(_MINUS).strip()
-        found = list(_NUMBER.finditer(text))
-        if not found or (self.take == "whole" and (len(found) > 1 or found[0].start() > 0)):
+        numbers = list(_NUMBER.finditer(text))
+        if not numbers or (self.take == "whole" and (len(numbers) > 1 or numbers[0].start() > 0)):
             return None
-        last = found[-1]
+        last = numbers[-1]
         before, rest = text[: last.start()], text[last.end() :]
         any_unit = self.any_unit and not unit
         if any_unit and (spelt := _ANY_UNIT.match(rest.lstrip())):
@@ -311,9 +311,9 @@ class KeepsSchema(MarkingRule, frozen=True):
             return "not a JSON object"
         if beyond_json(tree) or contract is None:
             return "an object that can't be checked"
-        found = contract.check(tree)
-        broken = [f"{show_path(one.path)} {one.message}".strip() for one in found.broken]
-        return "; ".join(broken) or found.problem or "an object"
+        check = contract.check(tree)
+        broken = [f"{show_path(fault.path)} {fault.message}".strip() for fault in check.broken]
+        return "; ".join(broken) or check.problem or "an object"
 
     def _contract(self, setting: MarkingSetting) -> Contract | None:
         return setting.contract if self.schema is None else contract_of(encode(self.schema))

@@ -68,12 +68,12 @@ def drop_unfinished() -> bool:
     """Delete unfinished files before the process ends without unwinding; returns whether there
     were any.
     """
-    found = False
+    is_dropped = False
     for temporary in tuple(_unfinished):
         with suppress(OSError):
             os.unlink(temporary)
-            found = True
-    return found
+            is_dropped = True
+    return is_dropped
 
 
 _DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)

@@ -92,8 +92,8 @@ def loads(data: bytes, path: str, line: int | None = None) -> Any:
     except (ValueError, RecursionError):
         pass
     reader = _StreamReader(BytesIO(), path, _text(data, path, line), line or 1)
-    found = [value for _, value in reader.document(frozenset())]
-    return found[0]
+    values = [value for _, value in reader.document(frozenset())]
+    return values[0]
 
 
 class _StreamReader:
@@ -115,7 +115,7 @@ class _StreamReader:
         if char == "[" and place in each:
             for index in self._list("]"):
                 yield (*place, index), self._value()
-        elif char == "{" and any(_leads(place, one) for one in each):
+        elif char == "{" and any(_leads(place, pattern) for pattern in each):
             seen: set[str] = set()
             for _ in self._list("}"):
                 key = self._value()
@@ -154,9 +154,9 @@ class _StreamReader:
         while True:
             char = self._text[self._at : self._at + 1]
             if char in _BLANKS:  # or at the end of what was read
-                found = _BLANK.match(self._text, self._at)
-                assert found is not None
-                self._at = found.end()
+                blank = _BLANK.match(self._text, self._at)
+                assert blank is not None
+                self._at = blank.end()
                 char = self._text[self._at : self._at + 1]
             if char:
                 return char
@@ -219,9 +219,9 @@ class _StreamReader:
         return InputError(code, f"{lead}{words}", where=f"{self._path}:{line}", fix=fix)
 
 
-def _leads(place: Place, one: tuple[str, ...]) -> bool:
-    return len(one) > len(place) and all(
-        key in ("*", there) for key, there in zip(one, place, strict=False)
+def _leads(place: Place, pattern: tuple[str, ...]) -> bool:
+    return len(pattern) > len(place) and all(
+        key in ("*", there) for key, there in zip(pattern, place, strict=False)
     )
 
 
@@ -230,9 +230,9 @@ def _writable(value: Any) -> Any:
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_writable(one) for one in value]
+        return [_writable(item) for item in value]
     if isinstance(value, dict):
-        return {_writable(key): _writable(one) for key, one in value.items()}
+        return {_writable(key): _writable(item) for key, item in value.items()}
     return value
 
 

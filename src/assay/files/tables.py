@@ -78,9 +78,9 @@ def table_columns(start: bytes, path: str) -> list[str]:
 
 
 def _listed_columns(text: str) -> list[str]:
-    found = _COLUMNS.search(text)
+    match = _COLUMNS.search(text)
     try:
-        names = json.JSONDecoder().raw_decode(text, found.end())[0] if found else []
+        names = json.JSONDecoder().raw_decode(text, match.end())[0] if match else []
     except (ValueError, RecursionError):
         return []
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []

@@ -22,21 +22,21 @@ def find_config(start: str = "") -> str | None:
     """The configuration of a project: `assay.yaml` in the working folder or above it; None if there
     is none.
     """
-    found = find_upwards(CONFIG_FILE, *_MISSPELT, start=start)
-    if found is not None and os.path.abspath(found).endswith(_CI_JOB):
-        return find_config(os.path.dirname(os.path.dirname(os.path.abspath(found))))
-    if found is not None and (name := os.path.basename(found)) in _MISSPELT:
+    path = find_upwards(CONFIG_FILE, *_MISSPELT, start=start)
+    if path is not None and os.path.abspath(path).endswith(_CI_JOB):
+        return find_config(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+    if path is not None and (name := os.path.basename(path)) in _MISSPELT:
         # ignored, a misspelt name would drop the settings of a gate
         raise UsageError(
             "CFG-001",
             f"the configuration is named {CONFIG_FILE}, not {name}.",
-            where=found,
-            fix=f"{shlex.join(['mv', found, os.path.join(os.path.dirname(found), CONFIG_FILE)])};"
+            where=path,
+            fix=f"{shlex.join(['mv', path, os.path.join(os.path.dirname(path), CONFIG_FILE)])};"
             " or ignore it with --no-config.",
         )
-    if found is not None and not os.path.isfile(found):  # a pipe of that name would be waited for
-        raise UsageError("FIL-001", "is not a file.", where=found, fix="--no-config ignores it.")
-    return found
+    if path is not None and not os.path.isfile(path):  # a pipe of that name would be waited for
+        raise UsageError("FIL-001", "is not a file.", where=path, fix="--no-config ignores it.")
+    return path
 
 
 def find_upwards(*names: str, start: str = "") -> str | None:

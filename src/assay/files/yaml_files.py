@@ -299,7 +299,7 @@ class _AliasBuilder(_YamlBuilder):
 
     def _alias(self, anchor: str, line: int) -> None:
         value = self.anchors.get(anchor)
-        if anchor not in self.anchors or any(value is one.value for one in self.stack):
+        if anchor not in self.anchors or any(value is node.value for node in self.stack):
             raise InputError(
                 "FIL-002", f"line {line}: the alias {anchor!r} stands for nothing.", where=self.file
             )
@@ -319,7 +319,7 @@ class _AliasBuilder(_YamlBuilder):
         known = self.sizes.get(id(value))
         if known is None:
             parts = value.values() if isinstance(value, dict) else value
-            known = self.sizes[id(value)] = 1 + sum(self._size(one) for one in parts)
+            known = self.sizes[id(value)] = 1 + sum(self._size(part) for part in parts)
         return known
 
 

@@ -78,11 +78,11 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
         ...
     assay.errors.FormulaError: zero_one: the raw score is 85, above 1. Divide a percentage by 100.
     """
-    found = formula(formula_id)
-    norm = found.apply(raw, params or {})
-    if norm < exact.NORM_ONE or not found.clamps:
+    entry = formula(formula_id)
+    norm = entry.apply(raw, params or {})
+    if norm < exact.NORM_ONE or not entry.clamps:
         return norm
-    value, high = exact.ratio(raw), found.high
+    value, high = exact.ratio(raw), entry.high
     if high is not None and value.num * high.den > high.num * value.den:
         from fractions import Fraction
 

@@ -214,7 +214,7 @@ def band(score: int, bands: tuple[Band, ...]) -> str:
     return next((letter for letter, edge in bands if score >= edge), bands[-1].grade)
 
 
-def worse(one: str, other: str, bands: tuple[Band, ...]) -> str:
+def worse(letter: str, other: str, bands: tuple[Band, ...]) -> str:
     """The worse of two letters. A cap never raises."""
     letters = [item.grade for item in bands]
-    return one if letters.index(one) >= letters.index(other) else other
+    return letter if letters.index(letter) >= letters.index(other) else other

@@ -44,20 +44,20 @@ def _fits(head: Head) -> bool:
 def _results_in(keys: Iterable[str]) -> list[str]:
     """The keys that may say how a sample ended."""
     starts = (*NEEDED, "error", SCORE)
-    return [key for key in keys if any(one.startswith(starts) for one in guess([key]).mapping)]
+    return [key for key in keys if any(name.startswith(starts) for name in guess([key]).mapping)]
 
 
 def _records(path: str, tally: ImportTally) -> Iterator[dict[str, Any]]:
     """The records of a file."""
     known = set(_KEYS)
-    for one, place in table_rows(path):
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+    for record, place in table_rows(path):
+        if not isinstance(record, dict) or not isinstance(record.get("name"), str):
             raise InputError(
                 "SCO-011",
                 f"{place} is not a score of autoevals: it needs a `name` and a `score`.",
                 where=path,
             )
-        if added := one.keys() - known:
+        if added := record.keys() - known:
             if lost := _results_in(sorted(added)):
                 raise InputError(
                     "SCO-011",
@@ -67,7 +67,7 @@ def _records(path: str, tally: ImportTally) -> Iterator[dict[str, Any]]:
                     fix="Remove the key, or import the file with --from table, which reads it.",
                 )
             known |= added
-        yield one
+        yield record
     if unused := sorted(known - _KEYS):
         tally.note(f"keys that are not used: {', '.join(unused[:20])}")
 
@@ -92,8 +92,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 if record.get("error"):
                     failed.add(answer)
                 tally.read["scores"] += 1
-            names = list(dict.fromkeys(name for one in scores.values() for name in _names(one)))
-            apart = len(names) > 1 and all(len(one) == 1 for one in scores.values())
+            names = list(dict.fromkeys(name for score in scores.values() for name in _names(score)))
+            apart = len(names) > 1 and all(len(score) == 1 for score in scores.values())
             if apart:
                 tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
             named = NameVersion("autoevals", UNVERSIONED)
@@ -119,8 +119,8 @@ def _samples(
     for (content, number), record in spool:
         scored = scores.pop((content, number))
         found = dict(zip(_names(scored), (record.get("score"), *scored[2::2]), strict=True))
-        asked = {key: record[key] for key in ("input", "expected") if key in record}
-        sample_id = short_id(record.get("id", asked or None), tally.samples + 1)
+        question = {key: record[key] for key in ("input", "expected") if key in record}
+        sample_id = short_id(record.get("id", question or None), tally.samples + 1)
         if not names:
             sample_id = f"{record['name']}/{sample_id}"
         attempts[sample_id] += 1

@@ -85,15 +85,15 @@ def _origin(category: str, path: str, model: str, several: bool) -> ResultOrigin
 
 def _model(paths: Sequence[str]) -> str:
     """The model, which the first failure of a score file names."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in paths:
         for _, row in islice(_rows(path), 1, 2):
             name = row.get("model_name")
-            found |= {name} if isinstance(name, str) and name else set()
-    if len(found) > 1:
-        words = " and ".join(sorted(found)[:2])
+            names |= {name} if isinstance(name, str) and name else set()
+    if len(names) > 1:
+        words = " and ".join(sorted(names)[:2])
         raise refused(f"the files are from two models: {words}.", paths[0], "Import one at a time.")
-    return found.pop() if found else UNVERSIONED
+    return names.pop() if names else UNVERSIONED
 
 
 def _scored(
@@ -223,11 +223,13 @@ def _failure(
         kind = error.get("error_type", kind)
         error = error.get("error_message", error.get("error"))
     words = error if isinstance(error, list) else [error]
-    message = "; ".join(str(one)[:300] for one in words if one is not None)
+    message = "; ".join(
+        str(message_part)[:300] for message_part in words if message_part is not None
+    )
     answer = row.get("model_result", row.get("model_result_raw"))
     broken = str(kind).endswith("inference_error") or _is_broken(answer)
     # what only failures have can't be required of a candidate that passes
-    asked = {key: row[key] for key in ("prompt", "possible_answer") if row.get(key) is not None}
+    question = {key: row[key] for key in ("prompt", "possible_answer") if row.get(key) is not None}
     return sample_run(
         origin,
         wanted,
@@ -238,7 +240,7 @@ def _failure(
         verdict=valid,
         reason=f"{kind}: {message}" if kind is not None else message,
         outputs=None if answer is None else {"answer": answer},
-        metadata=asked,
+        metadata=question,
     )
 
 
@@ -283,8 +285,8 @@ def _category(path: str) -> str:
     >>> _category("score/m/BFCL_v4_simple_python_score.json")
     'simple_python'
     """
-    found = _FILE.fullmatch(file_stem(path))
-    return found[1] if found else TOOL
+    match = _FILE.fullmatch(file_stem(path))
+    return match[1] if match else TOOL
 
 
 IMPORTER = Importer(TOOL, "score and result files of BFCL", _fits, _read)

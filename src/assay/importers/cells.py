@@ -141,9 +141,9 @@ def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
 def _plain(value: Any) -> Any:
     """A literal as JSON has it."""
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return None if value != value or value in (1e999, -1e999) else Decimal(repr(value))
     return value if value is None or isinstance(value, str | int | Decimal) else str(value)

@@ -120,8 +120,8 @@ class ScoreScale(NamedTuple):
         Decimal('0.95')
         """
         low, span = Fraction(self.low), Fraction(self.high) - Fraction(self.low)
-        found = min(max((Fraction(value) - low) / span, Fraction(0)), Fraction(1))
-        return Decimal(round(found * 10**12)).scaleb(-12).normalize()
+        share = min(max((Fraction(value) - low) / span, Fraction(0)), Fraction(1))
+        return Decimal(round(share * 10**12)).scaleb(-12).normalize()
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"
@@ -156,7 +156,7 @@ def parse_map(texts: Iterable[str]) -> dict[str, str]:
     >>> parse_map(["id=ticket,answer=output", "score:quality=stars:1..5"])
     {'id': 'ticket', 'answer': 'output', 'score:quality': 'stars:1..5'}
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for part in (part for text in texts for part in text.split(",") if part.strip()):
         key, sign, column = (piece.strip() for piece in part.partition("="))
         if not sign:
@@ -165,11 +165,11 @@ def parse_map(texts: Iterable[str]) -> dict[str, str]:
                 f"--map has {part!r}; write it as KEY=COLUMN.",
                 fix="Write, for example, --map id=ticket,answer=output,score:faithfulness=faith.",
             )
-        if key in found:
+        if key in columns:
             raise UsageError("CLI-001", f"--map names '{key}' twice.", fix="Keep one.")
-        found[key] = column
-    check_map(found, "--map")
-    return found
+        columns[key] = column
+    check_map(columns, "--map")
+    return columns
 
 
 def check_map(mapping: Mapping[str, str], where: str) -> None:
@@ -194,10 +194,10 @@ def column_of(text: str) -> ScoreColumn:
     >>> column_of("stars:1..5")
     ScoreColumn(name='stars', scale=ScoreScale(low=Decimal('1'), high=Decimal('5')))
     """
-    found = _SCALE.fullmatch(text)
-    if found is None:
+    match = _SCALE.fullmatch(text)
+    if match is None:
         return ScoreColumn(text, None)
-    return ScoreColumn(found[1], ScoreScale(Decimal(found[2]), Decimal(found[3])))
+    return ScoreColumn(match[1], ScoreScale(Decimal(match[2]), Decimal(match[3])))
 
 
 def scales_of(mapping: Mapping[str, str]) -> dict[str, NamedScale]:
@@ -206,12 +206,12 @@ def scales_of(mapping: Mapping[str, str]) -> dict[str, NamedScale]:
     >>> scales_of({"id": "ticket", "score:calm": "anger:10..0"})["anger"].name
     'calm'
     """
-    found = {}
+    scales = {}
     for key, text in mapping.items():
         column = column_of(text)
         if key.startswith(SCORE) and column.scale is not None:
-            found[column.name] = NamedScale(key.removeprefix(SCORE), column.scale)
-    return found
+            scales[column.name] = NamedScale(key.removeprefix(SCORE), column.scale)
+    return scales
 
 
 def columns_of(mapping: Mapping[str, str]) -> list[str]:
@@ -287,9 +287,9 @@ def _id_column(
 
 def check_foreign(columns: Iterable[str], where: str) -> None:
     """Refuse a table that Assay wrote itself."""
-    found = set(columns)
+    columns_found = set(columns)
     for own, (why, fix) in _OWN_TABLES.items():
-        if own <= found:
+        if own <= columns_found:
             raise InputError("FIL-006", f"{why}.", where=where, fix=fix)
 
 

@@ -102,14 +102,14 @@ class _TestRun:
         measured = measured_in(case, self.path)
         kept = {key: case[key] for key in _KEPT if key in case}
         self.spool.add([{**kept, "actualOutput": answer_of(case)}, measured])
-        for one in measured:
-            if one.model:
-                self.judged.setdefault(one.name, set()).add(one.model)
-            if one.flaky and (one.error or one.success is False):
-                self.excused[one.name] += 1
-            if (lower := one.is_lower) is not None:
-                self._vote(one, lower)
-        self.counts.update(dict.fromkeys(one.name for one in measured).keys())
+        for metric in measured:
+            if metric.model:
+                self.judged.setdefault(metric.name, set()).add(metric.model)
+            if metric.flaky and (metric.error or metric.success is False):
+                self.excused[metric.name] += 1
+            if (lower := metric.is_lower) is not None:
+                self._vote(metric, lower)
+        self.counts.update(dict.fromkeys(metric.name for metric in measured).keys())
 
     def _vote(self, metric: CaseMetric, lower: bool) -> None:
         votes = self.votes.setdefault(metric.name, {})
@@ -226,7 +226,7 @@ def _runs(run: _TestRun, wanted: Wanted, tally: ImportTally) -> Iterator[dict[st
     attempts: Counter[str] = Counter()
     for case, measured in run.spool:
         tally.read["test_cases"] += 1
-        metrics = [CaseMetric(*one) for one in measured]
+        metrics = [CaseMetric(*fields) for fields in measured]
         yield _run(case, metrics, run, origin, attempts, wanted, tally)
 
 
@@ -241,8 +241,12 @@ def _run(
 ) -> dict[str, Any]:
     path = run.path
     success = optional(case.get("success"), bool, "`success`", path)
-    errors = [one for one in measured if one.error and not one.flaky]
-    failures = [one for one in measured if one.success is False and not (one.error or one.flaky)]
+    errors = [metric for metric in measured if metric.error and not metric.flaky]
+    failures = [
+        metric
+        for metric in measured
+        if metric.success is False and not (metric.error or metric.flaky)
+    ]
     if success and (bad := failures or errors):
         raise refused(
             f"a case has `success` true, and its {bad[0].name[:60]!r} failed.",
@@ -252,7 +256,7 @@ def _run(
     if errors and not failures:
         success = None
     tally.unchecked += bool(not measured and success)
-    reasons = [f"{one.name}: {one.reason}" for one in (*errors, *failures)]
+    reasons = [f"{error.name}: {error.reason}" for error in (*errors, *failures)]
     values = _values(run, measured)
     turns = optional(case.get("turns"), list, "`turns`", path)
     content = {key: case[key] for key in _ASKED if case.get(key) is not None}
@@ -287,10 +291,10 @@ def _run(
 def _values(run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
     """The scores of a case, each so that higher is better; of two by one name, the worse."""
     values: dict[str, Any] = {}
-    for one in measured:
-        value = run.graded(one.name, one.score)
-        before = values.get(one.name, value)
-        values[one.name] = None if value is None or before is None else min(value, before)
+    for metric in measured:
+        value = run.graded(metric.name, metric.score)
+        before = values.get(metric.name, value)
+        values[metric.name] = None if value is None or before is None else min(value, before)
     return values
 
 
@@ -311,21 +315,23 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
     if not measured:
         return named
     checks: dict[str, Any] = {}
-    for one in measured:
-        if one.flaky:  # it fails no case, so it can't replace a metric that does
+    for metric in measured:
+        if metric.flaky:  # it fails no case, so it can't replace a metric that does
             continue
-        bar = run.graded(one.name, one.threshold) if is_number(one.threshold) else 0
-        label = run.label(one.name)
+        bar = run.graded(metric.name, metric.threshold) if is_number(metric.threshold) else 0
+        label = run.label(metric.name)
         checks[label] = min(bar, checks.get(label, bar))
     times = Counter(run.label(one.name) for one in measured if not one.flaky)
     if not run.uneven:  # another version may have fewer spans
         checks |= {f"scores of {label}": n for label, n in times.items() if n > 1}
     if run.has_own:  # more metrics would make another mean
-        checks[f"mean of {len({one.name for one in measured})} metrics"] = 0
-    for one in measured:
-        if models := run.judged.get(one.name):
-            checks[f"{run.label(one.name)} by {' and '.join(sorted(models))}"] = 0
-    written = {one.name: {"score": one.score, "threshold": one.threshold} for one in measured}
+        checks[f"mean of {len({metric.name for metric in measured})} metrics"] = 0
+    for metric in measured:
+        if models := run.judged.get(metric.name):
+            checks[f"{run.label(metric.name)} by {' and '.join(sorted(models))}"] = 0
+    written = {
+        metric.name: {"score": metric.score, "threshold": metric.threshold} for metric in measured
+    }
     return {**named, "deepeval": written, CHECKS: checks}
 
 
@@ -346,8 +352,8 @@ def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
     if isinstance(passed, int) and isinstance(failed, int) and min(passed, failed) >= 0:
         tally.state("passed", int(passed))
         tally.state("samples", passed + failed + run.open)
-    for one in objects(run.header.get("metricsScores")) if only else ():
-        scores, name = one.get("scores"), one.get("metric")
+    for entry in objects(run.header.get("metricsScores")) if only else ():
+        scores, name = entry.get("scores"), entry.get("metric")
         if not isinstance(name, str) or not isinstance(scores, list) or name not in run.criteria:
             continue
         criterion = tally.metric(run.label(name))

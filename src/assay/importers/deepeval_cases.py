@@ -42,7 +42,7 @@ class CaseMetric(NamedTuple):
 
 def measured_in(case: dict[str, Any], path: str) -> list[CaseMetric]:
     """The metrics of a case, checked."""
-    return [_metric(shaped(one, dict, "a metric", path), path) for one in _entries(case, path)]
+    return [_metric(shaped(entry, dict, "a metric", path), path) for entry in _entries(case, path)]
 
 
 def is_uneven(case: dict[str, Any]) -> bool:
@@ -58,7 +58,7 @@ def answer_of(case: dict[str, Any]) -> Any:
     if answer is None:
         (trace,) = objects([case.get("trace")]) or [{}]
         roots = (span for span in _spans(case) if span.get("parentUuid") is None)
-        answer = next((one["output"] for one in (trace, *roots) if one.get("output")), None)
+        answer = next((span["output"] for span in (trace, *roots) if span.get("output")), None)
     return answer
 
 

@@ -61,7 +61,7 @@ class Head:
         """
         if not self.text.startswith(("{", "[")):
             return frozenset()
-        found: set[str] = set()
+        keys: set[str] = set()
         stack: list[str] = []
         key = ""
         for token in _TOKEN.finditer(self.text):
@@ -69,7 +69,7 @@ class Head:
             if colon:
                 key = text
                 if len(stack) <= _DEPTH:
-                    found.add(f"{stack[-1]}.{key}" if stack[-1] else key)
+                    keys.add(f"{stack[-1]}.{key}" if stack[-1] else key)
                 continue
             if text is None:
                 sign = token[0]
@@ -82,7 +82,7 @@ class Head:
                     if not stack:
                         break
             key = ""
-        return frozenset(found)
+        return frozenset(keys)
 
     @cached_property
     def columns(self) -> frozenset[str]:

@@ -103,16 +103,16 @@ def _checks(spec: Mapping[tuple[Any, ...], Any]) -> dict[str, int]:
     """What a comparison requires: the metrics and the annotators, which may ask a judge, with the
     same arguments. Others may be easier to please.
     """
-    found = {}
+    checks = {}
     for kind in ("metric", "annotator"):
         listed = spec.get(("metric_specs",) if kind == "metric" else ("annotators",))
-        for one in objects(listed):
-            given = one.get("args") or {}
+        for entry in objects(listed):
+            given = entry.get("args") or {}
             if isinstance(given, dict):  # where a metric is computed changes no score
                 given = {key: value for key, value in given.items() if key != "device"}
             suffix = f" with the arguments {digest(given)[7:19]}" if given else ""
-            found[f"{kind} {str(one.get('class_name'))[:150]}{suffix}"] = 0
-    return found
+            checks[f"{kind} {str(entry.get('class_name'))[:150]}{suffix}"] = 0
+    return checks
 
 
 def _names(spec: Mapping[tuple[Any, ...], Any], run_spec: str | None, main: str) -> tuple[str, str]:
@@ -184,8 +184,8 @@ def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
         return mean
     if not is_number(mean) or not is_number(total):
         raise refused(f"{label!r} has a mean or a sum that isn't a number.", where, "")
-    found = exact(mean, f"the mean of {label!r}", where) * min(count, 10**9)
-    if not is_near(found, exact(total, f"the sum of {label!r}", where)):
+    total_found = exact(mean, f"the mean of {label!r}", where) * min(count, 10**9)
+    if not is_near(total_found, exact(total, f"the sum of {label!r}", where)):
         words = f"{label!r} has the mean {mean}, and {count} values of sum {total}."
         raise refused(words, where, "")
     return mean
@@ -204,7 +204,9 @@ def _spool_states(path: str, spool: IO[bytes], tally: ImportTally) -> None:
         result = optional(state.get("result"), dict, "`result`", where) or {}
         request = optional(state.get("request"), dict, "`request`", where) or {}
         completions = shaped(result.get("completions") or [], list, "`completions`", where)
-        texts = [one.get("text") for one in completions if isinstance(one, dict)]
+        texts = [
+            completion.get("text") for completion in completions if isinstance(completion, dict)
+        ]
         line = {
             "sample": key,
             "id": sample_id,
@@ -275,14 +277,14 @@ def _state_means(path: str, tally: ImportTally) -> None:
     """The run's own means, where each has one split. HELM also writes the worst means over the
     perturbations of each instance, even where there are none.
     """
-    found: dict[str, list[Any]] = {}
+    means_by_label: dict[str, list[Any]] = {}
     for _, value in stream_json(path, [()]):
         name = shaped(shaped(value, dict, "a stat", path).get("name"), dict, "`name`", path)
         label = name_of(name.get("name"), "the name of a stat", path)
         if name.get("perturbation") is None:
-            found.setdefault(label, []).append(value.get("mean"))
+            means_by_label.setdefault(label, []).append(value.get("mean"))
     for metric in list(tally.metrics.values()):
-        means = found.get(metric.label, [])
+        means = means_by_label.get(metric.label, [])
         if len(means) == 1 and is_number(means[0]) and not metric.missing:
             tally.state(tally.metric(metric.label), means[0])
 

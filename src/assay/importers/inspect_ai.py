@@ -62,8 +62,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     for path in paths:
         with open_input(path) as stream:
             packed = stream.peek(4)[:2] == b"PK"
-        found = _packed(path, tally) if packed else _plain(path)
-        yield from _Log(path, wanted, tally, only=len(paths) == 1).runs(found)
+        logs = _packed(path, tally) if packed else _plain(path)
+        yield from _Log(path, wanted, tally, only=len(paths) == 1).runs(logs)
 
 
 def _plain(path: str) -> Iterator[tuple[str, Any]]:
@@ -87,8 +87,8 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
             live += 1
             if entry.filename in _HEADERS:
                 headers[entry.filename] = entry
-            elif found := _CHUNK.fullmatch(entry.filename):
-                chunks.setdefault(found[1], {})[int(found[2])] = entry
+            elif match := _CHUNK.fullmatch(entry.filename):
+                chunks.setdefault(match[1], {})[int(match[2])] = entry
         if live < archive.count:
             tally.dropped["superseded_entries"] += archive.count - live
         header_entry = next((headers[name] for name in _HEADERS if name in headers), None)
@@ -239,11 +239,11 @@ class _Log:
         edition = spec.get("task_version")
         own = spec.get("eval_id")
         ids = [own] if own else [spec.get("run_id"), spec.get("task_id")]
-        run = ".".join(one for one in ids if isinstance(one, str) and one) or task
+        run = ".".join(part for part in ids if isinstance(part, str) and part) or task
         judged = {
-            one["name"]
-            for one in objects(spec.get("scorers"))
-            if "model_graded" in str(one.get("name"))
+            entry["name"]
+            for entry in objects(spec.get("scorers"))
+            if "model_graded" in str(entry.get("name"))
         }
         status = self._header.get("status")
         if status != "success":
@@ -266,7 +266,7 @@ class _Log:
         spec, results = self._part("eval"), self._part("results")
         epochs = count_of(member(spec, "config", "epochs")) or 1
         ids = member(spec, "dataset", "sample_ids")
-        named = [short_id(one, 0) for one in ids] if isinstance(ids, list) else []
+        named = [short_id(sample_id, 0) for sample_id in ids] if isinstance(ids, list) else []
         total = count_of(results.get("total_samples"))
         if total is None and not named and member(spec, "config", "sample_id") is None:
             size = count_of(member(spec, "dataset", "samples"))
@@ -384,10 +384,10 @@ class _Log:
                 continue
             done.add(label)
             for key in _MEANS:
-                one = metrics.get(key)
-                value = one.get("value") if isinstance(one, dict) else one
+                entry = metrics.get(key)
+                value = entry.get("value") if isinstance(entry, dict) else entry
                 if value is not None and not isinstance(value, bool | str | list | dict):
-                    own = isinstance(one, dict) and (one.get("params") or one.get("options"))
+                    own = isinstance(entry, dict) and (entry.get("params") or entry.get("options"))
                     yield label, value, not own and (epochs == 1 or score.get("reducer") == "mean")
                     break
 

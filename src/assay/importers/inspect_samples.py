@@ -76,7 +76,7 @@ def checks_of(spec: dict[str, Any]) -> dict[str, int]:
         name = str(scorer.get("name"))
         options = next(iter(objects([scorer.get("options")])), {})
         grader = roles.get(options.get("model_role") or "grader") if "model" in name else None
-        settings = [one for one in (options, grader) if one]
+        settings = [part for part in (options, grader) if part]
         suffix = f"with the options {digest(settings)[7:19]}" if settings else "without options"
         checks[f"scorer {name[:100]} {suffix}"] = 0
     return checks
@@ -112,20 +112,20 @@ def unscored_in(results: dict[str, Any]) -> list[str]:
 def times_of(part: dict[str, Any], *, created: Any = None) -> dict[str, str]:
     """When a sample or a whole log ran, as it says it; else when it was created."""
     named = {"started_at": part.get("started_at"), "finished_at": part.get("completed_at")}
-    found = {name: _moment(text) or _moment(created) for name, text in named.items()}
-    return {name: moment for name, moment in found.items() if moment is not None}
+    times = {name: _moment(text) or _moment(created) for name, text in named.items()}
+    return {name: moment for name, moment in times.items() if moment is not None}
 
 
-def revision_text(found: Any) -> str:
+def revision_text(revision: Any) -> str:
     """The commit that was evaluated, as part of a version.
 
     >>> revision_text({"type": "git", "commit": "04c45e7d9af", "dirty": True}), revision_text(None)
     ('+04c45e7-dirty', '')
     """
-    commit = found.get("commit") if isinstance(found, dict) else None
+    commit = revision.get("commit") if isinstance(revision, dict) else None
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         return ""
-    return f"+{commit[:7]}{'-dirty' if found.get('dirty') is True else ''}"
+    return f"+{commit[:7]}{'-dirty' if revision.get('dirty') is True else ''}"
 
 
 def _moment(text: Any) -> str | None:
@@ -187,13 +187,13 @@ def _scores(
         labelled = (
             {name: value}
             if several is None
-            else {f"{name}/{key}": one for key, one in several.items()}
+            else {f"{name}/{key}": item for key, item in several.items()}
         )
-        for label, one in labelled.items():
-            read = number(one)
-            if read is None and one is not None:
+        for label, item in labelled.items():
+            read = number(item)
+            if read is None and item is not None:
                 tally.in_words(label, "scores_that_are_no_numbers")
-                words[label] = one
+                words[label] = item
             else:
                 made[label] = read
     return made
@@ -209,10 +209,10 @@ def number(value: Any) -> Decimal | int | bool | None:
         return value
     if not isinstance(value, str):
         return None
-    found = LETTERS.get(value, WORDS.get(value.lower()))
-    if found is None and _NUMBER.fullmatch(value.strip()):
-        found = Decimal(value.strip())
-    return found
+    value_read = LETTERS.get(value, WORDS.get(value.lower()))
+    if value_read is None and _NUMBER.fullmatch(value.strip()):
+        value_read = Decimal(value.strip())
+    return value_read
 
 
 def _answer(sample: dict[str, Any]) -> Any:
@@ -234,8 +234,10 @@ def _answer(sample: dict[str, Any]) -> Any:
 def _text(content: Any) -> Any:
     if not isinstance(content, list):
         return content
-    parts = [one for one in content if isinstance(one, dict) and isinstance(one.get("text"), str)]
-    return "\n".join(one["text"] for one in parts)
+    parts = [
+        part for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+    ]
+    return "\n".join(part["text"] for part in parts)
 
 
 def attached(sample: dict[str, Any]) -> set[str]:
@@ -249,15 +251,15 @@ def _resolved(value: Any, texts: dict[str, Any]) -> Any:
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return texts.get(value.removeprefix(_ATTACHED), value)
     if isinstance(value, list):
-        return [_resolved(one, texts) for one in value]
+        return [_resolved(item, texts) for item in value]
     if isinstance(value, dict):
-        return {key: _resolved(one, texts) for key, one in value.items()}
+        return {key: _resolved(item, texts) for key, item in value.items()}
     return value
 
 
 def _tokens(usage: Any) -> int | None:
     by_model = list(usage.values()) if isinstance(usage, dict) else []
-    counts = [count_of(one.get("total_tokens")) for one in objects(by_model)]
+    counts = [count_of(entry.get("total_tokens")) for entry in objects(by_model)]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 

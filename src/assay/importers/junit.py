@@ -165,7 +165,7 @@ class _SuiteReader:
         failed attempt as a case without an outcome, before the last one.
         """
         held, self._held = self._held, case
-        is_pytest = any(one.name in _PYTEST for one in self._suites)
+        is_pytest = any(suite.name in _PYTEST for suite in self._suites)
         if held is not None and case is not None and is_pytest and case.is_again(held):
             case.found[RERUN] = 1 + held.reruns
         elif held is not None:
@@ -267,13 +267,13 @@ class _SuiteReader:
     def _close(self) -> Iterator[dict[str, Any]]:
         """The end of a suite: what it counts and doesn't list."""
         suite = self._suites.pop()
-        found, tests = suite.own + suite.inner, suite.stated("tests")
-        listed = found["tests"]
+        counts, tests = suite.own + suite.inner, suite.stated("tests")
+        listed = counts["tests"]
         missing = 0
         if tests is not None and tests not in (suite.own["tests"], listed):
             # pytest counts a test that passed, and failed to clean up, twice
-            missing = tests - listed if tests - listed > found["error"] else 0
-            if missing and [one.name for one in self._suites] == [_PYTEST[0]]:
+            missing = tests - listed if tests - listed > counts["error"] else 0
+            if missing and [suite.name for suite in self._suites] == [_PYTEST[0]]:
                 missing = 0  # it counts what ran, not what was planned
                 self._tally.note("pytest counts subtests, and lists only those that fail.")
             self._differ(suite, "tests", tests, listed, missing)
@@ -285,11 +285,11 @@ class _SuiteReader:
             ("skipped", "skipped", "skip", "skips", "ignored"),
         ):
             stated = suite.stated(*names) or 0
-            if stated > found[outcome] + missing:
+            if stated > counts[outcome] + missing:
                 raise self._refused(
                     suite,
                     f"counts {stated:,} in its attribute `{names[0]}` and shows"
-                    f" {found[outcome]:,} such tests.",
+                    f" {counts[outcome]:,} such tests.",
                 )
         for number in range(1, missing + 1):
             yield self._sample(
@@ -298,15 +298,15 @@ class _SuiteReader:
                 reason="the suite counts this test and doesn't list it",
                 line=suite.start.line,
             )
-        found["tests"] += missing
-        outer = [one.start.name for one in self._suites]
+        counts["tests"] += missing
+        outer = [suite.start.name for suite in self._suites]
         if suite.start.name == "testsuite" and "testsuite" not in outer:
-            self._state(suite, found)
+            self._state(suite, counts)
         self._tally.read["suites"] += suite.start.name == "testsuite"
         if self._suites:
-            self._suites[-1].inner.update(found)
+            self._suites[-1].inner.update(counts)
 
-    def _state(self, suite: _Counts, found: Counter[str]) -> None:
+    def _state(self, suite: _Counts, counts: Counter[str]) -> None:
         """The totals of the attributes, where they count what the cases show."""
         tests, failures, errors = (suite.stated(name) for name in ("tests", "failures", "errors"))
         self._stated.append(None)
@@ -316,10 +316,10 @@ class _SuiteReader:
             suite.stated("disabled") or 0
         )
         passed = tests - failures - (errors or 0) - skipped
-        if tests == found["tests"] and passed == found["passed"]:
+        if tests == counts["tests"] and passed == counts["passed"]:
             self._stated[-1] = (tests, passed)
-        elif passed != found["passed"]:
-            self._differ(suite, "passed tests", passed, found["passed"], 0)
+        elif passed != counts["passed"]:
+            self._differ(suite, "passed tests", passed, counts["passed"], 0)
 
     def _differ(self, suite: _Counts, what: str, stated: int, listed: int, missing: int) -> None:
         name = f"The suite {suite.name[:80]!r}" if suite.name else "A suite"

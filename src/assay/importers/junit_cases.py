@@ -72,7 +72,7 @@ class CaseReport:
     def is_again(self, earlier: CaseReport) -> bool:
         """Whether this is another attempt at a test whose last one has no outcome."""
         names = [
-            [one.start.attributes.get(key) for key in ("classname", "name")]
-            for one in (earlier, self)
+            [case.start.attributes.get(key) for key in ("classname", "name")]
+            for case in (earlier, self)
         ]
         return names[0] == names[1] and earlier.outcome == "passed"

@@ -44,9 +44,9 @@ def fitting(head: Head, mapping: Mapping[str, str] | None = None) -> list[Import
     """The importers that recognise a file by its beginning. A table of results is taken where no
     other tool wrote it; `mapping` says what its columns are.
     """
-    found = [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]
-    if found:
-        return found
+    importers = [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]
+    if importers:
+        return importers
     from assay.importers.table import takes  # it reads tables; everybody else only lists names
 
     return [KNOWN["table"]] if takes(head, mapping or {}) else []

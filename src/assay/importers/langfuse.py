@@ -173,9 +173,9 @@ class _ExportReader:
             if kind == "traces":
                 self._flat(row, scores)
                 listed = structure_of(row.get("scores"))
-                for one in optional(listed, list, f"{place}: `scores`", path) or []:
-                    if isinstance(one, dict):  # an id where the export is without them
-                        self._score(one, trace_id, scores, place, path)
+                for score in optional(listed, list, f"{place}: `scores`", path) or []:
+                    if isinstance(score, dict):  # an id where the export is without them
+                        self._score(score, trace_id, scores, place, path)
             yield self._run(row, scores)
 
     def _score(
@@ -210,7 +210,7 @@ class _ExportReader:
             if not isinstance(values, list) or not values:
                 continue
             try:
-                scores.setdefault(column, []).extend([score_of(one) for one in values])
+                scores.setdefault(column, []).extend([score_of(value) for value in values])
             except ValueError:
                 self._tally.in_words(column, "categorical scores, which are not graded")
                 if not scores[column]:
@@ -300,7 +300,9 @@ def _is_error(row: Mapping[str, Any]) -> bool:
     """Whether an observation, or one of a trace, ended in an error, as far as the row shows."""
     inner = objects(structure_of(row.get("observations")))
     errors = amount_of(first_of(row, ("errorCount", "error_count")))
-    return bool(errors) or any(str(one.get("level")).upper() == "ERROR" for one in (row, *inner))
+    return bool(errors) or any(
+        str(entry.get("level")).upper() == "ERROR" for entry in (row, *inner)
+    )
 
 
 def _is_root(row: Mapping[str, Any]) -> bool:

@@ -190,7 +190,8 @@ def _main_metrics(labels: Mapping[str, Collection[str]], tally: ImportTally) -> 
     no task could pass by metrics that only another has.
     """
     sure = {
-        task: [one for one in given if one not in tally.doubts] for task, given in labels.items()
+        task: [metric for metric in given if metric not in tally.doubts]
+        for task, given in labels.items()
     }
     known = {task: given for task, given in sure.items() if given}
     if len({frozenset(given) for given in known.values()}) < 2:
@@ -249,11 +250,11 @@ def _sample_runs(
         where = f"{path}:{rows[0].number}"
         scores: dict[str, Any] = {}
         for number, row in rows:
-            found = _scores(row, results, task, tally, f"{path}:{number}")
+            scores_found = _scores(row, results, task, tally, f"{path}:{number}")
             for name in row.get("metrics") or () if main is None else ():
-                if (label := f"{name},{row.get('filter', 'none')}") not in found:
+                if (label := f"{name},{row.get('filter', 'none')}") not in scores_found:
                     tally.in_words(label)  # pairs of texts, say: a comparison must not lose it
-            for label, value in found.items():
+            for label, value in scores_found.items():
                 if label in scores:
                     raise refused(
                         f"the document {row.get('doc_id')} has two rows with {label!r}.",

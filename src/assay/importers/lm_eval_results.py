@@ -49,7 +49,7 @@ class Results(NamedTuple):
         """How many examples each prompt has, where the file says it."""
         own = member(self.configs, task, "num_fewshot")
         counts = (self.shots.get(task), own, self.config.get("num_fewshot"))
-        count = next((one for one in counts if one is not None), None)
+        count = next((count for count in counts if count is not None), None)
         return optional(count, int, f"the number of shots of {task!r}", self.path)
 
     def content(self, task: str, metric: str | None) -> dict[str, Any]:
@@ -70,8 +70,8 @@ class Results(NamedTuple):
     def is_mean(self, task: str, metric: str) -> bool:
         """Whether the file says that the metric is the mean of its samples."""
         return any(
-            one.get("metric") == metric and one.get("aggregation") == "mean"
-            for one in objects(member(self.configs, task, "metric_list"))
+            entry.get("metric") == metric and entry.get("aggregation") == "mean"
+            for entry in objects(member(self.configs, task, "metric_list"))
         )
 
     def checks(self, task: str) -> dict[str, int]:
@@ -82,8 +82,8 @@ class Results(NamedTuple):
         if not isinstance(config, dict):
             return {}
         metrics = [
-            {key: value for key, value in one.items() if key not in _AGGREGATED}
-            for one in objects(config.get("metric_list"))
+            {key: value for key, value in entry.items() if key not in _AGGREGATED}
+            for entry in objects(config.get("metric_list"))
         ]
         defined = [metrics, *(config.get(key) for key in _DEFINITION)]
         stated = _ADDRESS.sub("", json_line(defined).decode())
@@ -106,7 +106,7 @@ def read_results(path: str, tally: ImportTally) -> Results:
             tasks[name_of(task, "a task", path)] = shaped(value, dict, f"`results.{task}`", path)
         elif place:
             parts[str(place[0])] = value
-    found = {
+    sections = {
         key: shaped(parts.get(key) or {}, dict, f"`{key}`", path)
         for key in (
             "group_subtasks",
@@ -119,13 +119,15 @@ def read_results(path: str, tally: ImportTally) -> Results:
             "n-shot",
         )
     }
-    groups = {name for name, inner in found["group_subtasks"].items() if inner}
-    groups = (groups | set(found["groups"])) - set(found["n-samples"])  # only tasks have documents
+    groups = {name for name, inner in sections["group_subtasks"].items() if inner}
+    groups = (groups | set(sections["groups"])) - set(
+        sections["n-samples"]
+    )  # only tasks have documents
     announced = [
-        *found["n-samples"],
+        *sections["n-samples"],
         *(
             name
-            for inner in found["group_subtasks"].values()
+            for inner in sections["group_subtasks"].values()
             for name in shaped(inner, list, "`group_subtasks`", path)
             if isinstance(name, str)
         ),
@@ -139,14 +141,14 @@ def read_results(path: str, tally: ImportTally) -> Results:
     tally.read["tasks"] += len(kept)
     return Results(
         path,
-        _model(parts, found["config"], path),
+        _model(parts, sections["config"], path),
         kept,
-        found["versions"],
-        found["n-samples"],
-        found["higher_is_better"],
-        found["configs"],
-        found["n-shot"],
-        found["config"],
+        sections["versions"],
+        sections["n-samples"],
+        sections["higher_is_better"],
+        sections["configs"],
+        sections["n-shot"],
+        sections["config"],
     )
 
 

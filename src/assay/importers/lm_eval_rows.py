@@ -59,5 +59,5 @@ def task_of(path: str) -> str:
     >>> task_of("out/samples_arc_easy_2026-11-15T01-06-32.295209.jsonl")
     'arc_easy'
     """
-    found = _FILE.fullmatch(file_stem(os.path.basename(path)))
-    return found[1] if found else file_stem(path)
+    match = _FILE.fullmatch(file_stem(os.path.basename(path)))
+    return match[1] if match else file_stem(path)

@@ -146,17 +146,17 @@ class _MetricTable:
         """The values of a row's metrics, by their labels."""
         if not isinstance(row, dict):
             return {}
-        found = {
+        values = {
             label: value for column, value in row.items() if (label := _metric(column)) is not None
         }
-        for one in objects(structure_of(row.get("assessments"))):
-            if isinstance(one.get("expectation"), dict):
-                self._expected.add(_label(one))
-            elif isinstance(feedback := one.get("feedback"), dict):
-                found[_label(one)] = feedback.get("value")
-                if judge := _judge(one):
-                    self._judges.setdefault(_label(one), judge)
-        return {label: value for label, value in found.items() if label not in self._expected}
+        for assessment in objects(structure_of(row.get("assessments"))):
+            if isinstance(assessment.get("expectation"), dict):
+                self._expected.add(_label(assessment))
+            elif isinstance(feedback := assessment.get("feedback"), dict):
+                values[_label(assessment)] = feedback.get("value")
+                if judge := _judge(assessment):
+                    self._judges.setdefault(_label(assessment), judge)
+        return {label: value for label, value in values.items() if label not in self._expected}
 
     def runs(self) -> Iterator[dict[str, Any]]:
         for index, (value, place) in enumerate(table_rows(self._path), 1):
@@ -172,23 +172,27 @@ class _MetricTable:
     def _run(self, row: dict[str, Any], place: str, index: int) -> dict[str, Any]:
         expected = dict(keyed(structure_of(first_of(row, _TARGETS)), "answer") or {})
         assessments = _assessments(row, f"{place}.assessments", self._path)
-        scores = self._scores(row, {_label(one) for one in assessments})
-        held = {_label(one) for one in assessments if one.get("valid") is not False}
+        scores = self._scores(row, {_label(assessment) for assessment in assessments})
+        held = {
+            _label(assessment) for assessment in assessments if assessment.get("valid") is not False
+        }
         judges = {label: judge for label, judge in self._judges.items() if label not in held}
-        for one in assessments:
-            feedback, expectation = one.get("feedback"), one.get("expectation")
-            if isinstance(feedback, dict) and one.get("valid") is False:
+        for assessment in assessments:
+            feedback, expectation = assessment.get("feedback"), assessment.get("expectation")
+            if isinstance(feedback, dict) and assessment.get("valid") is False:
                 self._tally.dropped["assessments that others override"] += 1
             elif isinstance(feedback, dict):
-                if judge := _judge(one):
-                    self._judged.add(_label(one))
-                    judges[_label(one)] = judge
-                error = one.get("error") or feedback.get("error")
-                value, reason = feedback.get("value"), one.get("rationale")
-                scores.add(_label(one), value, reason=reason, error=error)
+                if judge := _judge(assessment):
+                    self._judged.add(_label(assessment))
+                    judges[_label(assessment)] = judge
+                error = assessment.get("error") or feedback.get("error")
+                value, reason = feedback.get("value"), assessment.get("rationale")
+                scores.add(_label(assessment), value, reason=reason, error=error)
             elif isinstance(expectation, dict):
-                expected[_label(one)] = expectation.get("value")
-        for label in {_label(one) for one in assessments if one.get("valid") is False}:
+                expected[_label(assessment)] = expectation.get("value")
+        for label in {
+            _label(assessment) for assessment in assessments if assessment.get("valid") is False
+        }:
             scores.lose(label)
         inputs, failure = _inputs(row), _failure(row)
         own_id = row.get(_OWN_ID) if self._origin.verdicts else None
@@ -251,8 +255,8 @@ def _failure(row: Mapping[str, Any]) -> str | None:
 def _assessments(row: Mapping[str, Any], what: str, path: str) -> list[dict[str, Any]]:
     listed = optional(structure_of(row.get("assessments")), list, what, path) or []
     return [
-        shaped(structure_of(one), dict, f"{what}[{index}]", path)
-        for index, one in enumerate(listed)
+        shaped(structure_of(item), dict, f"{what}[{index}]", path)
+        for index, item in enumerate(listed)
     ]
 
 

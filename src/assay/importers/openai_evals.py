@@ -61,7 +61,7 @@ def _log(
         spec, report = _ends(groups.loose, path)
         name = name_of(spec.get("eval_name"), "`spec.eval_name`", path)
         models = shaped(spec.get("completion_fns"), list, "`spec.completion_fns`", path)
-        model = ",".join(name_of(one, "a completion function", path) for one in models)
+        model = ",".join(name_of(model, "a completion function", path) for model in models)
         origin = ResultOrigin(
             TOOL,
             NameVersion(name, model or UNVERSIONED),
@@ -161,7 +161,7 @@ def _sample(
     sample_id = short_id(group[0].tree["sample_id"], group[0].number)
     errors = events.get("error", [])
     matches, metrics = events.get("match", []), events.get("metrics", [])
-    asked, answered = _asked(events)
+    inputs, answered = _asked(events)
     for index in range(max(len(matches), len(metrics), 1)):
         match = matches[index] if index < len(matches) else {}
         extra = metrics[index] if index < len(metrics) else {}
@@ -183,7 +183,7 @@ def _sample(
             scores=scores,
             verdict=verdict,
             reason=_reason(errors, match),
-            inputs=asked,
+            inputs=inputs,
             outputs={"answer": _answer(match, answered)} if origin.answers else None,
             expected=match.get("expected"),
             attempt=index + 1,

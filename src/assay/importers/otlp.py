@@ -238,13 +238,13 @@ def _document(data: bytes, file: str, line: int) -> Iterator[Span | Fault]:
             f"is longer than {MAX_LINE // 2**20} MiB.", code="FIL-004", file=file, line=line
         )
         return
-    found = parsed(data, file=file, line=line)
-    for one in found if isinstance(found, list) else [found]:
-        if is_otlp(one):
-            yield from from_json(one, file=file, line=line)
-        elif is_console(one):
+    documents = parsed(data, file=file, line=line)
+    for document in documents if isinstance(documents, list) else [documents]:
+        if is_otlp(document):
+            yield from from_json(document, file=file, line=line)
+        elif is_console(document):
             try:
-                yield from_console(one)
+                yield from_console(document)
             except ValueError as error:
                 yield Fault(str(error), file=file, line=line)
         else:

@@ -95,9 +95,9 @@ def exact(value: int | Decimal, what: str, where: str) -> Fraction:
     return Fraction(value)
 
 
-def is_near(one: Fraction, other: Fraction) -> bool:
+def is_near(value: Fraction, other: Fraction) -> bool:
     """Whether two numbers are equal apart from float rounding."""
-    return abs(one - other) <= NEAR * max(Fraction(1), abs(other))
+    return abs(value - other) <= NEAR * max(Fraction(1), abs(other))
 
 
 def refused(message: str, where: str, fix: str) -> InputError:
@@ -107,7 +107,7 @@ def refused(message: str, where: str, fix: str) -> InputError:
 
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; empty for anything but a list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def judge_checks(label: str, kind: str, metadata: Any) -> dict[str, int]:

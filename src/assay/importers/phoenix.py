@@ -130,9 +130,9 @@ class _Annotations:
         """Add the annotations that are columns."""
         named: dict[str, dict[str, Any]] = {}
         for column, value in row.items():
-            found = _FLAT.fullmatch(column) or _EVAL.fullmatch(column)
-            if found is not None:
-                named.setdefault(found[1], {})[found[2]] = value
+            match = _FLAT.fullmatch(column) or _EVAL.fullmatch(column)
+            if match is not None:
+                named.setdefault(match[1], {})[match[2]] = value
         for name, parts in named.items():
             self.add(name, parts, where)
 
@@ -187,8 +187,8 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
         annotations = _Annotations(tally, judged)
         annotations.flat(row, where)
         listed = optional(structure_of(row.get("annotations")), list, f"{place}.annotations", path)
-        for one in listed or []:
-            annotation = shaped(one, dict, f"{place}.annotations", path)
+        for item in listed or []:
+            annotation = shaped(item, dict, f"{place}.annotations", path)
             name = name_of(annotation.get("name"), f"{place}: `name`", path)
             annotations.add(name, annotation, where)
         sample_id = short_id(name_of(row.get("example_id"), f"{place}: `example_id`", path), 0)

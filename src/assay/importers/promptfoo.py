@@ -152,7 +152,7 @@ def _origin(path: str, survey: _PromptfooFile) -> ResultOrigin:
     text = survey.header.get("description")
     name = text.strip()[:120] if isinstance(text, str) and text.strip() else "promptfoo"
     only = next(iter(survey.providers)) if len(survey.providers) == 1 else ""
-    ids = [one for one in survey.ids if isinstance(one, str) and one.strip()]
+    ids = [id_text for id_text in survey.ids if isinstance(id_text, str) and id_text.strip()]
     return ResultOrigin(
         "promptfoo",
         NameVersion(name, only[:120] or UNVERSIONED),
@@ -228,7 +228,7 @@ def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> Non
     keys = ("successes", "failures", "errors")
     if counts is None and metrics:
         names = ("testPassCount", "testFailCount", "testErrorCount")
-        listed = [[one.get(name, 0) for name in names] for one in metrics]
+        listed = [[metric.get(name, 0) for name in names] for metric in metrics]
         if all(isinstance(n, int) for column in listed for n in column):
             counts = dict(zip(keys, map(sum, zip(*listed, strict=True)), strict=True))
     known = [counts.get(key, 0) for key in keys] if counts else []
@@ -240,7 +240,7 @@ def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> Non
 def _metrics(columns: Any) -> list[dict[str, Any]]:
     """What promptfoo counted for each prompt; nothing if it did not for one of them."""
     listed = columns if isinstance(columns, list) else []
-    metrics = objects([member(one, "metrics") for one in listed])
+    metrics = objects([member(prompt, "metrics") for prompt in listed])
     return metrics if len(metrics) == len(listed) else []
 
 
@@ -248,7 +248,7 @@ def _state_means(metrics: list[dict[str, Any]], tally: ImportTally) -> None:
     """The means of metrics, by the sums that promptfoo has for each prompt."""
     for name, metric in list(tally.metrics.items()):
         keys = ("score",) if metric.label == "score" else ("namedScores", metric.label)
-        sums = [member(one, *keys) for one in metrics]
+        sums = [member(metric, *keys) for metric in metrics]
         if sums and metric.n and all(is_number(value) for value in sums):
             tally.state(name, Decimal(sum(sums)) / metric.n)
 

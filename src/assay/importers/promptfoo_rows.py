@@ -96,11 +96,11 @@ def is_yaml(head: Head) -> bool:
 def _walk(tree: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """A tree in the pieces that `stream_json` would give."""
     if isinstance(tree, list) and place in _ROWS:
-        for index, one in enumerate(tree):
-            yield (*place, index), one
+        for index, item in enumerate(tree):
+            yield (*place, index), item
     elif isinstance(tree, dict) and (not place or any(row[: len(place)] == place for row in _ROWS)):
-        for key, one in tree.items():
-            yield from _walk(one, (*place, key))
+        for key, item in tree.items():
+            yield from _walk(item, (*place, key))
     else:
         yield place, tree
 
@@ -195,8 +195,8 @@ def _reason(grading: dict[str, Any], row: dict[str, Any], *, passed: bool) -> st
     test can pass with failed assertions, by its threshold or their weights.
     """
     parts = objects(grading.get("componentResults"))
-    failed = [one for one in parts if one.get("pass") is False]
-    reasons = "; ".join(str(one["reason"]) for one in failed if one.get("reason"))
+    failed = [part for part in parts if part.get("pass") is False]
+    reasons = "; ".join(str(part["reason"]) for part in failed if part.get("reason"))
     if failed and passed:
         return f"passed although an assertion failed{f': {reasons}' if reasons else ''}"
     return reasons or str(grading.get("reason") or row.get("error") or "")
@@ -205,7 +205,7 @@ def _reason(grading: dict[str, Any], row: dict[str, Any], *, passed: bool) -> st
 def _variables(value: Any, where: str) -> dict[str, Any]:
     made = optional(value, dict, "`vars`", where) or {}
     # promptfoo gives each conversation its own id
-    return {str(key): one for key, one in made.items() if key != "sessionId"}
+    return {str(key): value for key, value in made.items() if key != "sessionId"}
 
 
 def _prompt(value: Any) -> str:
@@ -229,26 +229,26 @@ _OPTIONS_BAR = ("postprocess", "factuality", *_JUDGE)
 
 def _checks(test: dict[str, Any]) -> list[Any]:
     made = [
-        [*(one.get(key) for key in ("type", "value", "metric")), *_stated(one, _BAR)]
-        for one in objects(test.get("assert"))
+        [*(assertion.get(key) for key in ("type", "value", "metric")), *_stated(assertion, _BAR)]
+        for assertion in objects(test.get("assert"))
     ]
     options = next(iter(objects([test.get("options")])), {})
     return made + _stated(test, _TEST_BAR) + _stated(options, _OPTIONS_BAR)
 
 
 def _stated(tree: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
-    found = {key: tree[key] for key in keys if tree.get(key) is not None}
-    if found.get("weight") == 1:  # as without one
-        del found["weight"]
-    return [found] if found else []
+    stated = {key: tree[key] for key in keys if tree.get(key) is not None}
+    if stated.get("weight") == 1:  # as without one
+        del stated["weight"]
+    return [stated] if stated else []
 
 
 def _declared(test: dict[str, Any]) -> list[Any]:
     """The assertions of a test in the form of results that failed; those of a set come after it."""
     return [
         {"assertion": each}
-        for one in objects(test.get("assert"))
-        for each in (one, *objects(one.get("assert")))
+        for assertion in objects(test.get("assert"))
+        for each in (assertion, *objects(assertion.get("assert")))
     ]
 
 
@@ -258,8 +258,8 @@ def _components(results: Any) -> dict[str, bool]:
     """
     made: dict[str, bool] = {}
     counts: Counter[str] = Counter()
-    for one in objects(results):
-        assertion = one.get("assertion")
+    for component in objects(results):
+        assertion = component.get("assertion")
         known = assertion if isinstance(assertion, dict) else {"type": "assert-set"}
         if known.get("weight") == 0:
             continue
@@ -267,7 +267,7 @@ def _components(results: Any) -> dict[str, bool]:
         counts[name] += 1
         name = name if counts[name] == 1 else f"{name}-{counts[name]}"
         name = name if len(made) < MAX_COMPONENTS else "other assertions"
-        made[name] = made.get(name, True) and one.get("pass") is True
+        made[name] = made.get(name, True) and component.get("pass") is True
     return made
 
 
@@ -309,10 +309,10 @@ _CELL = ("score", "namedScores", "latencyMs", "cost", "error", "failureReason")
 
 def _cell(text: Any) -> dict[str, Any]:
     """What the text of a cell says: its verdict in brackets, its score, and the answer."""
-    found = _STATED.match(text) if isinstance(text, str) else None
-    if found is None:
+    match = _STATED.match(text) if isinstance(text, str) else None
+    if match is None:
         return {"text": text}
-    verdict, score, answer = found.groups()
+    verdict, score, answer = match.groups()
     why = _REASON.search(answer)
     reason = why[1] if why else ""
     return {
@@ -354,15 +354,15 @@ def _csv(path: str, stream: Any) -> Iterator[Part]:
             )
         variables = dict(zip(names[first : starts[0]], fields[first : starts[0]], strict=True))
         for start, end in zip(starts, ends, strict=True):
-            asked = COLUMN.fullmatch(names[start])
-            assert asked is not None
+            column = COLUMN.fullmatch(names[start])
+            assert column is not None
             more = dict(zip(names[start + 1 : end], fields[start + 1 : end], strict=True))
             cell = _csv_cell(fields[start], more, where)
             made = {
                 **cell,
                 "vars": variables,
-                "provider": asked[1],
-                "prompt": asked[2],
+                "provider": column[1],
+                "prompt": column[2],
                 "response": {"output": cell.pop("text")},
                 "success": cell.pop("pass", None),
                 "testCase": {"description": fields[0]} if first else None,

@@ -262,9 +262,9 @@ class _ReportReader:
             f"{name}: {why}" if (why := assertions[name].get("reason")) else name for name in wrong
         ]
         words += [
-            f"{one.get('name')} failed: {one.get('error_message')}"
-            for one in failures
-            if isinstance(one, dict)
+            f"{failure.get('name')} failed: {failure.get('error_message')}"
+            for failure in failures
+            if isinstance(failure, dict)
         ]
         return "; ".join(words)
 
@@ -289,7 +289,7 @@ def _checks(results: dict[str, dict[str, Any]]) -> dict[str, int]:
             made[name[:100]] = 0
             continue
         settings = [source.get("arguments"), result.get("evaluator_version")]
-        stated = any(one is not None for one in settings)
+        stated = any(setting is not None for setting in settings)
         options = f"with the options {digest(settings)[7:19]}" if stated else "without options"
         made[f"{name[:100]} by {str(source.get('name'))[:100]} {options}"] = 0
     return made

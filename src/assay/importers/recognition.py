@@ -32,14 +32,14 @@ _COLUMNS = re.compile(r"[,;\t|]")
 
 def importer_named(kind: str) -> Importer:
     """The importer that `--from` names."""
-    found = KNOWN.get(kind)
-    if found is None:
+    importer = KNOWN.get(kind)
+    if importer is None:
         raise UsageError(
             "CLI-001",
             f"nothing is imported from '{kind}'.{KNOWN.near(kind)}",
             fix=f"Supported: {', '.join(sorted(KNOWN))}.",
         )
-    return found
+    return importer
 
 
 def importer_of(path: str, mapping: Mapping[str, str] | None = None) -> Importer:
@@ -50,7 +50,7 @@ def importer_of(path: str, mapping: Mapping[str, str] | None = None) -> Importer
     if not fits:
         raise unrecognised(head)
     if len(fits) > 1:
-        named = " and ".join(f"{one.name} ({one.title})" for one in fits)
+        named = " and ".join(f"{importer.name} ({importer.title})" for importer in fits)
         raise UsageError(
             "CLI-001",
             f"the file looks like one of {named}.",
@@ -69,8 +69,8 @@ def importer_of_all(
         for path in paths:
             _check_kind(head_of(path), importer)
         return importer
-    found = {path: importer_of(path, mapping) for path in paths}
-    names = {importer.name: path for path, importer in reversed(found.items())}
+    importers = {path: importer_of(path, mapping) for path in paths}
+    names = {importer.name: path for path, importer in reversed(importers.items())}
     if len(names) > 1:
         listed = ", ".join(f"{path} from {name}" for name, path in sorted(names.items()))
         raise UsageError(
@@ -78,7 +78,7 @@ def importer_of_all(
             f"the files come from several tools: {listed}.",
             fix="Import the files of one tool at a time.",
         )
-    return found[paths[0]]
+    return importers[paths[0]]
 
 
 def _check_kind(head: Head, importer: Importer) -> None:
@@ -90,7 +90,7 @@ def _check_kind(head: Head, importer: Importer) -> None:
         raise unrecognised(head)
     if importer.name == "table" or importer.fits(head):
         return
-    others = [one for one in fitting(head) if one.name != "table"]
+    others = [importer for importer in fitting(head) if importer.name != "table"]
     if others:
         raise UsageError(
             "CLI-001",
@@ -193,7 +193,7 @@ def described(head: Head) -> str:
         return f"{what} with the keys {_listed([key.removeprefix('[].') for key in top])}{end}"
     if head.text.startswith(("{", "[")):
         return "JSON without keys"
-    columns = [one.strip().strip('"') for one in _COLUMNS.split(head.first_line)]
+    columns = [name.strip().strip('"') for name in _COLUMNS.split(head.first_line)]
     if len(columns) > 1:
         return f"text with the columns {_listed(columns)}"
     return f"text that begins with {printable(head.first_line[:60])!r}"
@@ -202,7 +202,7 @@ def described(head: Head) -> str:
 def _entries(path: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
-            return _listed([os.path.normpath(one) for one in archive.namelist()[: SHOWN + 1]])
+            return _listed([os.path.normpath(name) for name in archive.namelist()[: SHOWN + 1]])
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return "unreadable: it is damaged or cut off"
 

@@ -157,14 +157,14 @@ def _outcomes(path: str | None) -> tuple[dict[str, Outcome], int]:
     for place, value in stream_json(path, [("*",)]):
         tree[str(place[0]) if place else ""] = value
     lists = report_lists(tree, where=path)
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for key in ("submitted", *(key for key, _ in _OUTCOMES)):
         outcome = dict(_OUTCOMES).get(key, _OUTCOMES[0][1])
         for name in lists.ids.get(key, ()):
             given = member(tree, "failure_reasons", name)
             words = f"{outcome.reason}: {given}" if isinstance(given, str) else outcome.reason
-            found[name_of(name, "an instance id", path)] = outcome._replace(reason=words)
-    return found, lists.total
+            outcomes[name_of(name, "an instance id", path)] = outcome._replace(reason=words)
+    return outcomes, lists.total
 
 
 def _instances(path: str) -> Iterator[tuple[str, Any]]:
@@ -215,14 +215,14 @@ def _tests(
     for ours, theirs in (("fail_to_pass", "FAIL_TO_PASS"), ("pass_to_pass", "PASS_TO_PASS")):
         part = shaped(given.get(theirs), dict, f"`{theirs}`", where)
         lists = [part.get("success"), part.get("failure")]
-        if not all(is_names(one) for one in lists):
+        if not all(is_names(names) for names in lists):
             raise _refuse(f"`{theirs}` needs lists of tests under success and failure.", where, "")
         good, bad = set(lists[0] or ()), set(lists[1] or ())
         if good & bad:
             raise _refuse(f"the test {min(good & bad)[:100]!r} both passed and failed.", where, "")
         counts[ours] = {"passed": len(good), "total": len(good | bad)}
         passed += good
-    all_green = all(one["passed"] == one["total"] for one in counts.values())
+    all_green = all(count["passed"] == count["total"] for count in counts.values())
     if all_green is not resolved:
         raise _refuse(
             f"says resolved: {str(resolved).lower()}, and its tests say {str(all_green).lower()}.",

@@ -42,8 +42,8 @@ def is_log(head: Head) -> bool:
 
 def instance_of(head: Head) -> str:
     """The instance of a log: by what it says, or else by the folder that it is in."""
-    found = _INSTANCE.search(head.text)
-    return found[1] if found else os.path.basename(os.path.dirname(os.path.abspath(head.path)))
+    match = _INSTANCE.search(head.text)
+    return match[1] if match else os.path.basename(os.path.dirname(os.path.abspath(head.path)))
 
 
 def check_log(

@@ -207,7 +207,10 @@ class _TableReader:
             attempt = max(1, self._seen[sample_id])
             self.repeats += attempt > 1
         verdict = None if not ended else row.verdict(named("passed"))
-        scores = {label: row.score(one) if ended else None for label, one in self._scores.items()}
+        scores = {
+            label: row.score(label_of_score) if ended else None
+            for label, label_of_score in self._scores.items()
+        }
         if not scores and "passed" in self._map:
             scores = {"passed": verdict}
         expected = row.text(named("expected"))
@@ -283,14 +286,14 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
 
 def _columns(path: str) -> list[str]:
     """The columns of any row. In JSON, rows may have some that the first lacks: an error, say."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     is_json = head_of(path).text.startswith(("{", "["))
     rows = table_rows(path)
     for cells, where in rows if is_json else islice(rows, 1):
-        found.update(dict.fromkeys(cells if isinstance(cells, dict) else ()))
-        if len(found) > MAX_COLUMNS:
+        names.update(dict.fromkeys(cells if isinstance(cells, dict) else ()))
+        if len(names) > MAX_COLUMNS:
             raise InputError("FIL-004", f"over {MAX_COLUMNS:,} columns.", where=f"{path}, {where}")
-    return list(found)
+    return list(names)
 
 
 def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]:

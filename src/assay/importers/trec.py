@@ -37,7 +37,7 @@ def _lines(head: Head) -> list[str]:
 
 def _is_like(head: Head, line: re.Pattern[str]) -> bool:
     lines = _lines(head)
-    return bool(lines) and all(line.fullmatch(one) for one in lines)
+    return bool(lines) and all(line.fullmatch(sample_line) for sample_line in lines)
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:

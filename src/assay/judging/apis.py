@@ -11,8 +11,8 @@ from assay.registry import Registry
 
 def needs_address(api: str) -> bool:
     """Whether a judge of this kind needs the URL of an endpoint."""
-    found = JUDGES.get(api)
-    return found is not None and found.dialect is not None
+    judge_api = JUDGES.get(api)
+    return judge_api is not None and judge_api.dialect is not None
 
 
 JUDGES: Registry[Any] = Registry(

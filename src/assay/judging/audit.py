@@ -50,30 +50,30 @@ class Looked(NamedTuple):
         """+1 where the first won, -1 where the second, 0 for a tie; None if an order has no
         verdict.
         """
-        found = [answer.verdict.place for answer in self.answers.values() if answer.verdict]
+        places = [answer.verdict.place for answer in self.answers.values() if answer.verdict]
         worth = {"first": 1, "second": -1, "tie": 0}
-        return [worth[place or "tie"] for place in found] if len(found) == 2 else None
+        return [worth[place or "tie"] for place in places] if len(places) == 2 else None
 
     def winners(self) -> list[str] | None:
         """Who won in each order; None if an order has no verdict."""
-        found = [answer.verdict.winner for answer in self.answers.values() if answer.verdict]
-        return [winner or "tie" for winner in found] if len(found) == 2 else None
+        winners = [answer.verdict.winner for answer in self.answers.values() if answer.verdict]
+        return [winner or "tie" for winner in winners] if len(winners) == 2 else None
 
     def leaning(self, favoured: str) -> float | None:
         """How far the verdicts of both orders lean to one of the texts, from -1 to 1."""
         winners = self.winners()
-        return None if winners is None else sum(_side(one, favoured) for one in winners) / 2
+        return None if winners is None else sum(_side(winner, favoured) for winner in winners) / 2
 
 
 async def look_at(client: Asker, pairs: Sequence[AnswerPair]) -> list[Looked]:
     """Every pair, once in each order."""
 
     async def look(pair: AnswerPair) -> Looked:
-        asked = [
+        answers = [
             client.ask(PairQuestion(DEFINITION, pair.task, pair.a, pair.b, order, pair.reference))
             for order in _ORDERS
         ]
-        return Looked(pair, dict(zip(_ORDERS, await asyncio.gather(*asked), strict=True)))
+        return Looked(pair, dict(zip(_ORDERS, await asyncio.gather(*answers), strict=True)))
 
     return await spread(look, pairs, width=client.width)
 
@@ -117,7 +117,7 @@ def _from_looks(
     estimate, p = _mean(values)
     sentence = _sentence(estimate, what, toward=toward, away=away)
     # lost answers are counted over all pairs, as the questions are
-    lost = _lost(one.answers.values() for one in looked)
+    lost = _lost(looked_at.answers.values() for looked_at in looked)
     return MeasuredBias(estimate, p, len(values), 2 * len(looked), lost, sentence, detail)
 
 
@@ -125,13 +125,15 @@ def position(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often the first place wins than the second, over both orders: 0 for a judge
     that ignores position, 1 for a judge that decides by position alone.
     """
-    values = [sum(places) / 2 for one in looked if (places := one.places()) is not None]
-    winners = [found for one in looked if (found := one.winners()) is not None]
-    inconsistent = sum(found[0] != found[1] for found in winners)
+    values = [sum(places) / 2 for looked_at in looked if (places := looked_at.places()) is not None]
+    winners = [
+        pair_winners for looked_at in looked if (pair_winners := looked_at.winners()) is not None
+    ]
+    inconsistent = sum(pair[0] != pair[1] for pair in winners)
     right = [
-        found.count(one.pair.label) / 2
-        for one in looked
-        if one.pair.label is not None and (found := one.winners()) is not None
+        pair_winners.count(looked_at.pair.label) / 2
+        for looked_at in looked
+        if looked_at.pair.label is not None and (pair_winners := looked_at.winners()) is not None
     ]
     return _from_looks(
         values,
@@ -144,9 +146,9 @@ def position(looked: Sequence[Looked]) -> MeasuredBias:
     )
 
 
-def _against_people(one: Looked, favoured: str) -> float | None:
+def _against_people(looked_at: Looked, favoured: str) -> float | None:
     """How much more the judge leans to a text than people did; None without a label or verdict."""
-    leaning, label = one.leaning(favoured), one.pair.label
+    leaning, label = looked_at.leaning(favoured), looked_at.pair.label
     return None if leaning is None or label is None else (leaning - _side(label, favoured)) / 2
 
 
@@ -154,12 +156,13 @@ def verbosity(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often the judge takes the longer text than people did, over labelled pairs of
     unequal length.
     """
-    unequal = [one for one in looked if len(one.pair.a) != len(one.pair.b)]
-    found = [
-        _against_people(one, "a" if len(one.pair.a) > len(one.pair.b) else "b") for one in unequal
+    unequal = [looked_at for looked_at in looked if len(looked_at.pair.a) != len(looked_at.pair.b)]
+    leanings = [
+        _against_people(looked_at, "a" if len(looked_at.pair.a) > len(looked_at.pair.b) else "b")
+        for looked_at in unequal
     ]
     return _from_looks(
-        [value for value in found if value is not None],
+        [value for value in leanings if value is not None],
         looked,
         "length",
         toward="the longer text",
@@ -189,7 +192,7 @@ def padded(pairs: Sequence[AnswerPair], paddings: Sequence[str]) -> list[AnswerP
 
 def padding(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often a text wins with padding than without: above 0, padding helps."""
-    values = [value for one in looked if (value := one.leaning("a")) is not None]
+    values = [value for looked_at in looked if (value := looked_at.leaning("a")) is not None]
     return _from_looks(
         values,
         looked,
@@ -201,12 +204,12 @@ def padding(looked: Sequence[Looked]) -> MeasuredBias:
 
 def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBias:
     """How much more often the judge takes a text from its own family than people did."""
-    found = [
-        _against_people(one, "a" if one.pair.families[0] == family else "b")
-        for one in looked
-        if family is not None and one.pair.families.count(family) == 1
+    leanings = [
+        _against_people(looked_at, "a" if looked_at.pair.families[0] == family else "b")
+        for looked_at in looked
+        if family is not None and looked_at.pair.families.count(family) == 1
     ]
-    values = [value for value in found if value is not None]
+    values = [value for value in leanings if value is not None]
     if not values:
         why = (
             "the judge's family is not given"
@@ -250,7 +253,7 @@ async def self_agreement(
             for sample in range(repeats)
         ],
     )
-    scores = [found for found in map(_scores, answers) if found is not None]
+    scores = [scores_given for scores_given in map(_scores, answers) if scores_given is not None]
     values = [
         sum(x == y for x, y in combinations(row, 2)) / (len(row) * (len(row) - 1) / 2)
         for row in scores
@@ -267,8 +270,8 @@ async def self_agreement(
         "mean_spread": sum(spreads) / len(spreads) if spreads else None,
         "largest_spread": max(spreads, default=None),
     }
-    asked, lost = repeats * len(pairs), _lost(answers)
-    return MeasuredBias(estimate, None, len(values), asked, lost, sentence, detail)
+    n_asked, lost = repeats * len(pairs), _lost(answers)
+    return MeasuredBias(estimate, None, len(values), n_asked, lost, sentence, detail)
 
 
 async def sycophancy(
@@ -293,7 +296,7 @@ async def sycophancy(
             for point in (low, high)
         ],
     )
-    scores = [found for found in map(_scores, answers) if found is not None]
+    scores = [scores_given for scores_given in map(_scores, answers) if scores_given is not None]
     estimate, p = _mean([(after - before) / (high - low) for before, after in scores])
     sentence = _sentence(
         estimate,
@@ -305,12 +308,12 @@ async def sycophancy(
 
 
 def _scores(answers: Sequence[JudgeAnswer]) -> list[int] | None:
-    found = [
+    scores = [
         answer.verdict.score
         for answer in answers
         if answer.verdict is not None and answer.verdict.score is not None
     ]
-    return found if len(found) == len(answers) else None
+    return scores if len(scores) == len(answers) else None
 
 
 async def audit(

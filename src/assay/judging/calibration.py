@@ -268,11 +268,11 @@ def _accuracy(labelled: Sequence[Label], scale: Scale, level: float) -> Interval
     return wilson(right, len(labelled), level=level)
 
 
-def _same(one: Any, other: Any, scale: Scale) -> bool:
+def _same(label: Any, other: Any, scale: Scale) -> bool:
     return (
-        scale.score(one) == scale.score(other)
+        scale.score(label) == scale.score(other)
         if scale.kind
-        else value_text(one) == value_text(other)
+        else value_text(label) == value_text(other)
     )
 
 

@@ -61,16 +61,16 @@ def context_of(run: Run) -> str:
     return "\n\n".join(f"[{passage.id}] {passage.text}" for _, passage in passages if passage.text)
 
 
-async def judge_parts(client: Asker, asked: Sequence[AskedPart]) -> list[JudgeAnswer]:
+async def judge_parts(client: Asker, parts: Sequence[AskedPart]) -> list[JudgeAnswer]:
     """Ask about every part, even about a claim without any context: nothing supports it, which the
     judge should find.
     """
-    return await spread(lambda part: client.ask(part.question), asked, width=client.width)
+    return await spread(lambda part: client.ask(part.question), parts, width=client.width)
 
 
 def judged_runs(
     items: Sequence[JudgedItem],
-    asked: Sequence[AskedPart],
+    parts: Sequence[AskedPart],
     answers: Sequence[JudgeAnswer],
     *,
     model: str,
@@ -79,7 +79,7 @@ def judged_runs(
     """The runs with the judge's verdicts on their parts."""
     by_run = grouped(
         (one.run, (one, None if answer.verdict is None else bool(answer.verdict.score)))
-        for one, answer in zip(asked, answers, strict=True)
+        for one, answer in zip(parts, answers, strict=True)
     )
     runs = []
     for item in items:
@@ -91,9 +91,9 @@ def judged_runs(
             elif one.what == "passage":
                 tree["retrieval"][one.place]["relevant"] = verdict
         statements = [
-            {"text": one.question.texts[0], "supported": verdict}
-            for one, verdict in judged
-            if one.what == "statement"
+            {"text": part.question.texts[0], "supported": verdict}
+            for part, verdict in judged
+            if part.what == "statement"
         ]
         if statements:
             tree["expected_claims"] = statements

@@ -145,12 +145,12 @@ class Client:
 
     def has(self, question: Question, *, sample: int = 0) -> bool:
         """Whether the journal has a reply to a question."""
-        asked = put(question, self.journal.salt)
-        return self.journal.get(self.key(asked, sample=sample)) is not None
+        prompt = put(question, self.journal.salt)
+        return self.journal.get(self.key(prompt, sample=sample)) is not None
 
     async def _answer(self, question: Question, sample: int, *, fresh: bool = False) -> JudgeAnswer:
-        asked = put(question, self.journal.salt)
-        key = self.key(asked, sample=sample)
+        prompt = put(question, self.journal.salt)
+        key = self.key(prompt, sample=sample)
         longest = max(map(len, question.texts), default=0)
         if longest > self.spec.limits.max_candidate_chars:
             why = (
@@ -162,30 +162,30 @@ class Client:
         try:
             version = question.prompt_version
             reply, cached = await self.reply(
-                key, version, asked.messages, asked.schema, sample=sample, fresh=fresh
+                key, version, prompt.messages, prompt.schema, sample=sample, fresh=fresh
             )
-            read = read_verdict(reply, question, asked.schema)
+            read = read_verdict(reply, question, prompt.schema)
             repaired = read.fault is not None and read.repairable
             if repaired:
                 self._repairs += 1
                 text, fault = reply.text or "", read.fault or ""
                 again = digest({"mends": key, "reply": text, "fault": fault})
-                messages = repair(asked.messages, text, fault)
+                messages = repair(prompt.messages, text, fault)
                 reply, also_cached = await self.reply(
-                    again, version, messages, asked.schema, sample=sample, fresh=fresh
+                    again, version, messages, prompt.schema, sample=sample, fresh=fresh
                 )
                 cached = cached and also_cached
-                read = read_verdict(reply, question, asked.schema)
+                read = read_verdict(reply, question, prompt.schema)
         except Errored as error:
             return JudgeAnswer("errored", None, str(error), key, False, False, None)
         reason = read.fault or read.reason
         return JudgeAnswer(read.outcome, read.verdict, reason, key, cached, repaired, reply.model)
 
-    def key(self, asked: Asked, *, sample: int = 0) -> str:
+    def key(self, prompt: Asked, *, sample: int = 0) -> str:
         """The digest of everything that decides the answer to a question: the judge, the wording,
         the shape of the reply, and the draw.
         """
-        return "sha256:" + sha256(f"{self._judge} {asked.digest} {sample}".encode()).hexdigest()
+        return "sha256:" + sha256(f"{self._judge} {prompt.digest} {sample}".encode()).hexdigest()
 
     def _fail(self, error: Errored) -> None:
         self._errors_in_a_row += not isinstance(error, Unaffordable)
@@ -223,8 +223,8 @@ class Client:
         elif pending is not None:
             reply, cached = await asyncio.shield(pending), True
         else:
-            asked = {"judge": self._identity, "prompt_version": prompt_version, "sample": sample}
-            reply, cached = await self._ask_once(key, asked, messages, schema, sample), False
+            request = {"judge": self._identity, "prompt_version": prompt_version, "sample": sample}
+            reply, cached = await self._ask_once(key, request, messages, schema, sample), False
         if reply.model is not None:
             self.answered[reply.model] += 1
         return reply, cached
@@ -232,7 +232,7 @@ class Client:
     async def _ask_once(
         self,
         key: str,
-        asked: dict[str, Any],
+        request: dict[str, Any],
         messages: list[dict[str, str]],
         schema: dict[str, Any] | None,
         sample: int,
@@ -251,7 +251,7 @@ class Client:
             at = time_text(datetime.now(UTC))
             self._answer_times.add(at)
             kept = {**reply._asdict(), **latency}
-            self.journal.put(Entry(key, {**asked, "body": body}, kept, at))
+            self.journal.put(Entry(key, {**request, "body": body}, kept, at))
             future.set_result(reply)
             return reply
         except BaseException as error:

@@ -74,7 +74,7 @@ def compare_cards(
     left_out: list[dict[str, Any]] = []
     comparable: list[CalibratedCard] = []
     stale = ""
-    for then in sorted(map(_calibrated, past), key=lambda one: moment_of(one.answered)):
+    for then in sorted(map(_calibrated, past), key=lambda card: moment_of(card.answered)):
         reason = _unlike(then, now)
         if not reason:
             reason = _stale(then, now)
@@ -85,19 +85,21 @@ def compare_cards(
             comparable.append(then)
     ends = [comparable[-1], comparable[0]] if len(comparable) > 1 else comparable
     comparisons = [_compare(then, now, chosen) for then in ends]
-    enough = [found for found in comparisons if found["enough"]]
+    enough = [comparison for comparison in comparisons if comparison["enough"]]
     adjusted = holm(
         {
             f"{place}.{test['id']}": test["p"]
-            for place, found in enumerate(enough)
-            for test in found["tests"]
+            for place, comparison in enumerate(enough)
+            for test in comparison["tests"]
         }
     )
-    for place, found in enumerate(enough):
-        for test in found["tests"]:
+    for place, comparison in enumerate(enough):
+        for test in comparison["tests"]:
             test["p_holm"] = adjusted[f"{place}.{test['id']}"]
             test["alarm"] = test["p_holm"] is not None and test["p_holm"] <= chosen.alpha
-    alarms = [(found, test) for found in enough for test in found["tests"] if test["alarm"]]
+    alarms = [
+        (comparison, test) for comparison in enough for test in comparison["tests"] if test["alarm"]
+    ]
     return {
         "schema": DRIFT_SCHEMA,
         "alarm": bool(alarms) if alarms or (enough and not stale) else None,
@@ -198,7 +200,11 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
         )
         return comparison
     before, after = list(map(read_text, pair.before)), list(map(read_text, pair.now))
-    flips = [name for name, one, other in zip(pair.ids, before, after, strict=True) if one != other]
+    flips = [
+        name
+        for name, earlier, other in zip(pair.ids, before, after, strict=True)
+        if earlier != other
+    ]
     comparison["flipped"] = wilson(len(flips), n, level=limits.level).shown()
     comparison["flipped_items"] = flips[:20]
     comparison["unparsable"] = {"before": before.count(UNREAD), "now": after.count(UNREAD)}
@@ -214,8 +220,8 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
             f" {limits.max_flipped:.0%} is allowed",
         )
     changed = list(zip(before, after, strict=True))
-    lost = sum(one != UNREAD == other for one, other in changed)
-    gained = sum(other != UNREAD == one for one, other in changed)
+    lost = sum(earlier != UNREAD == other for earlier, other in changed)
+    gained = sum(other != UNREAD == earlier for earlier, other in changed)
     if lost + gained:
         _add(
             comparison,
@@ -261,9 +267,9 @@ def _direction(comparison: dict[str, Any], pair: _Pair, limits: DriftLimits) -> 
     before = [pair.scale.score(value) for value in pair.before]
     now = [pair.scale.score(value) for value in pair.now]
     moves = [
-        other - one
-        for one, other in zip(before, now, strict=True)
-        if one is not None and other is not None
+        other - earlier
+        for earlier, other in zip(before, now, strict=True)
+        if earlier is not None and other is not None
     ]
     up, down = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
     assert pair.scale.kind is not None
@@ -287,15 +293,15 @@ def _correctness(
 ) -> None:
     """Whether it agrees with people more or less than it did."""
     labelled = [
-        (value_text(pair.labels[name]), one, other)
-        for name, one, other in zip(pair.ids, before, now, strict=True)
+        (value_text(pair.labels[name]), earlier, other)
+        for name, earlier, other in zip(pair.ids, before, now, strict=True)
         if pair.labels.get(name) is not None
     ]
     truth, then, later = ([row[place] for row in labelled] for place in range(3))
-    right_then = [float(one == label) for label, one, _ in labelled]
+    right_then = [float(earlier == label) for label, earlier, _ in labelled]
     right_now = [float(other == label) for label, _, other in labelled]
-    worse = sum(one > other for one, other in zip(right_then, right_now, strict=True))
-    better = sum(one < other for one, other in zip(right_then, right_now, strict=True))
+    worse = sum(earlier > other for earlier, other in zip(right_then, right_now, strict=True))
+    better = sum(earlier < other for earlier, other in zip(right_then, right_now, strict=True))
     change = mean_difference(right_then, right_now, kind="rate", level=limits.level)
     comparison["accuracy_change"] = change.shown()
     comparison["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
@@ -319,8 +325,8 @@ def _reason(
 ) -> str:
     if alarms:
         return "; ".join(
-            f"since {found['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)"
-            for found, test in alarms
+            f"since {comparison['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)"
+            for comparison, test in alarms
         )
     if stale:
         return f"not enough evidence: {stale}"

@@ -57,9 +57,9 @@ class Pending(NamedTuple):
         return {"custom_id": self.id, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
 
-def question_id(asked: Asked, sample: int) -> str:
+def question_id(prompt: Asked, sample: int) -> str:
     """The name of a question in a file; at most 64 characters, the limit of OpenAI's batches."""
-    return f"q-{asked.digest.removeprefix('sha256:')[:48]}-s{sample}"
+    return f"q-{prompt.digest.removeprefix('sha256:')[:48]}-s{sample}"
 
 
 class Replay:
@@ -78,17 +78,19 @@ class Replay:
         """The answer in the file. A reply that cannot be used is `unparsable`: it can't be sent
         back to be repaired.
         """
-        asked = put(question, self._salt)
-        name = question_id(asked, sample)
+        prompt = put(question, self._salt)
+        name = question_id(prompt, sample)
         reply = self.answers.get(name)
         if reply is None:
-            self.pending[name] = Pending(name, asked, question.prompt_version, sample)
+            self.pending[name] = Pending(name, prompt, question.prompt_version, sample)
             reason = "there is no answer to this question in the file"
             return JudgeAnswer("errored", None, reason, name, False, False, None)
         self.used.add(name)
-        found = read_verdict(reply, question, asked.schema)
-        reason = found.fault or found.reason
-        return JudgeAnswer(found.outcome, found.verdict, reason, name, True, False, reply.model)
+        verdict_read = read_verdict(reply, question, prompt.schema)
+        reason = verdict_read.fault or verdict_read.reason
+        return JudgeAnswer(
+            verdict_read.outcome, verdict_read.verdict, reason, name, True, False, reply.model
+        )
 
     def check_all_used(self) -> None:
         """Refuse answers to questions that were not asked: they belong to other texts, another

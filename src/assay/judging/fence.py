@@ -42,8 +42,8 @@ def neutralise(text: str) -> str:
             char if char.isprintable() or char in _KEPT else _written(char) for char in text
         )
     if not text.isascii():
-        text = _HIDDEN.sub(lambda found: _written(found[0]), text)
-    return _TURNS.sub(lambda found: f"{found[0]}·", text)
+        text = _HIDDEN.sub(lambda match: _written(match[0]), text)
+    return _TURNS.sub(lambda match: f"{match[0]}·", text)
 
 
 _HIDDEN = re.compile(
@@ -110,6 +110,6 @@ def occurs(quote: str, text: str) -> bool:
     plain = " ".join(part for part in wanted.split(" ") if part != MARK.strip())
     shown = neutralise(text)
     return any(
-        wanted in found or (bool(plain) and plain in found)
-        for found in (" ".join(text.split()), " ".join(shown.split()))
+        wanted in text_in or (bool(plain) and plain in text_in)
+        for text_in in (" ".join(text.split()), " ".join(shown.split()))
     )

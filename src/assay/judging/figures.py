@@ -44,11 +44,11 @@ def impossible(document: Mapping[str, Any]) -> str | None:
         for name, value in document.items()
         if name not in ("verdicts", "admission", "identity")
     }
-    found: str | None = next(_walk(body, ""), None)
+    impossible_number: str | None = next(_walk(body, ""), None)
     calibration = document.get("calibration")
     return (
-        found
-        if found is not None
+        impossible_number
+        if impossible_number is not None
         else _counts(calibration if isinstance(calibration, Mapping) else document)
     )
 

@@ -82,7 +82,7 @@ def answering(models: Iterable[str]) -> str | None:
     return " and ".join(sorted(models)) or None
 
 
-def is_same_model(asked: str, answered: str) -> bool:
+def is_same_model(wanted: str, answered: str) -> bool:
     """Whether the model that answered is the one that was asked, or a dated snapshot of it.
 
     >>> (
@@ -92,17 +92,17 @@ def is_same_model(asked: str, answered: str) -> bool:
     ... )
     (True, False, True)
     """
-    short = asked.rpartition("/")[2]
+    short = wanted.rpartition("/")[2]
     return any(
         answered == name
         or (answered.startswith(name) and _SNAPSHOT.fullmatch(answered[len(name) :]))
-        for name in (asked, short)
+        for name in (wanted, short)
     )
 
 
-def others_answered(asked: str, answered: Mapping[str, int]) -> list[str]:
+def others_answered(wanted: str, answered: Mapping[str, int]) -> list[str]:
     """The models that answered instead of the requested one."""
-    return sorted(name for name in answered if not is_same_model(asked, name))
+    return sorted(name for name in answered if not is_same_model(wanted, name))
 
 
 def warnings_of(

@@ -67,12 +67,12 @@ async def injection(
         carried = f"{text}\n\n{attack.aimed('0123456789abcdef' * 2)}"
         if attack.wants in ("first", "tie"):
             better = pair.b if pair.label == "b" else pair.a
-            asked: list[Question] = [
+            questions: list[Question] = [
                 PairQuestion(DEFINITION, pair.task, each, better, "ab") for each in (text, carried)
             ]
         else:
-            asked = [RubricQuestion(criterion, pair.task, each) for each in (text, carried)]
-        before, after = await asyncio.gather(*map(client.ask, asked))
+            questions = [RubricQuestion(criterion, pair.task, each) for each in (text, carried)]
+        before, after = await asyncio.gather(*map(client.ask, questions))
         lost = sum(answer.verdict is None for answer in (before, after))
         return attack, obeyed(attack.wants, before, after), lost
 

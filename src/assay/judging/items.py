@@ -163,8 +163,8 @@ def pair_up(first: list[JudgedItem], second: list[JudgedItem]) -> list[AnswerPai
     """
     left = {_sample(item): item for item in first}
     right = {_sample(item): item for item in second}
-    for side, items, found in (("first", first, left), ("second", second, right)):
-        if len(found) != len(items):
+    for side, items, ids_left in (("first", first, left), ("second", second, right)):
+        if len(ids_left) != len(items):
             raise InputError(
                 "JDG-005",
                 f"a sample appears twice in the {side} file.",

@@ -209,9 +209,9 @@ def check_one_verdict(judgements: Mapping[str, Any], *, where: str) -> None:
     """Refuse judgements with two verdicts on one item: the labels could choose between them."""
     seen: dict[tuple[str | None, str], tuple[int, str]] = {}
     faults = []
-    for place, one in enumerate(judgements["items"]):
-        name, text = str(one.get("id")), _verdict_text(_verdict_of(one))
-        first, before = seen.setdefault((one.get("criterion"), name), (place, text))
+    for place, judgement in enumerate(judgements["items"]):
+        name, text = str(judgement.get("id")), _verdict_text(_verdict_of(judgement))
+        first, before = seen.setdefault((judgement.get("criterion"), name), (place, text))
         if text != before:
             faults.append(
                 Fault(
@@ -234,9 +234,11 @@ def match_verdicts(
     is not calibrated by the verdicts of another, and one criterion not by those on another.
     """
     given: dict[str | None, dict[str, dict[str, Any]]] = {}
-    for one in judgements["items"]:
-        verdict = _verdict_of(one)
-        of_item = given.setdefault(one.get("criterion"), {}).setdefault(str(one.get("id")), {})
+    for judgement in judgements["items"]:
+        verdict = _verdict_of(judgement)
+        of_item = given.setdefault(judgement.get("criterion"), {}).setdefault(
+            str(judgement.get("id")), {}
+        )
         of_item[_verdict_text(verdict)] = verdict
     matching = [
         name
@@ -296,9 +298,9 @@ def distinct_labels(
     """
     [name] = criteria.get("criteria", [None])
     questions = {
-        str(one.get("id")): frozenset(_question_keys(one))
-        for one in (judgements["items"] if judgements else ())
-        if one.get("criterion") == name
+        str(judgement.get("id")): frozenset(_question_keys(judgement))
+        for judgement in (judgements["items"] if judgements else ())
+        if judgement.get("criterion") == name
     }
     kept: dict[Any, str] = {}
     for row in sorted(rows, key=lambda row: (row.human is None, row.id)):

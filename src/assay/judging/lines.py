@@ -50,12 +50,12 @@ def take_all(
         try:
             taken.append(take(document))
         except InputError as error:
-            found = error.faults or [Fault(error.message, code=error.code, fix=error.fix)]
-            for fault in found:
+            line_faults = error.faults or [Fault(error.message, code=error.code, fix=error.fix)]
+            for fault in line_faults:
                 fault.file = fault.file or document.file
                 fault.line = fault.line or document.line
                 fault.path = f"{document.at}.{fault.path}".strip(".")
-            faults += found
+            faults += line_faults
     refuse(faults, where=where)
     return taken
 

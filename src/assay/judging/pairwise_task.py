@@ -157,7 +157,7 @@ async def compare_pair(client: Asker, pair: AnswerPair, *, seed: int, definition
 
 def tally(compared: Sequence[Compared]) -> dict[str, int]:
     """Wins, losses and ties of candidate a after re-runs, and the pairs without a verdict."""
-    winners = [one.winner for one in compared]
+    winners = [pair.winner for pair in compared]
     return {
         "wins": winners.count("a"),
         "losses": winners.count("b"),
@@ -180,7 +180,7 @@ def comparisons_document(
     pair; `score` is ready to be put into a run.
     """
     counted = tally(compared)
-    looked = [one.consistent for one in compared if one.consistent is not None]
+    looked = [pair.consistent for pair in compared if pair.consistent is not None]
     inconsistent = looked.count(False)
     rate = wilson(inconsistent, len(looked))
     is_above = rate.value is not None and rate.value > limit
@@ -231,7 +231,7 @@ def comparisons_document(
         "win_rate": win_rate,
         "inconsistency_rate": rate.shown(),
         "inconsistency_warning": is_above,
-        "items": [one.shown() for one in compared],
+        "items": [pair.shown() for pair in compared],
         "counts": {name: counts[name] for name in OUTCOMES},
         "usage": usage,
         "sentences": sentences,

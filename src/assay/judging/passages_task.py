@@ -93,14 +93,14 @@ def statements_of(run: Run) -> list[str]:
 
 def weighed_runs(
     items: Sequence[JudgedItem],
-    asked: Sequence[AskedPart],
+    parts: Sequence[AskedPart],
     answers: Sequence[JudgeAnswer],
     *,
     model: str,
     version: str | None,
 ) -> list[dict[str, Any]]:
     """The runs with the judge's verdicts on their passages and expected answers."""
-    runs = judged_runs(items, asked, answers, model=model, version=version)
+    runs = judged_runs(items, parts, answers, model=model, version=version)
     for item, tree in zip(items, runs, strict=True):
         if item.run is not None and item.run.retrieval == [] and not _names_relevant(item.run):
             # nothing was retrieved, so no statement is supported, without asking

@@ -82,8 +82,8 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
 
 def unfenced(text: str) -> str:
     """A reply without the one code block that models like to put around JSON."""
-    found = _FENCED.match(text)
-    return found[1] if found else text
+    match = _FENCED.match(text)
+    return match[1] if match else text
 
 
 def _unusable(fault: str) -> Read:

@@ -136,7 +136,7 @@ def questions_of(
             fix=f"It has {', '.join(item.name for item in rubric.criteria)}.",
         )
     shots = examples or {}
-    judged = {(one.task, one.candidate) for some in shots.values() for one in some}
+    judged = {(example.task, example.candidate) for some in shots.values() for example in some}
     known = next((item.id for item in items if (item.task, item.candidate) in judged), None)
     if known is not None:  # a judge that repeats what it was shown would look well calibrated
         raise InputError(
@@ -234,8 +234,8 @@ def exact_mean(scores: Sequence[Any]) -> Any:
 
 def counts_of(answers: Iterable[JudgeAnswer]) -> dict[str, int]:
     """How many answers had each outcome; every outcome is listed, even with a count of 0."""
-    found = Counter(answer.outcome for answer in answers)
-    return {name: found[name] for name in OUTCOMES}  # type: ignore[index]
+    counts = Counter(answer.outcome for answer in answers)
+    return {name: counts[name] for name in OUTCOMES}  # type: ignore[index]
 
 
 def scored_runs(
@@ -294,7 +294,11 @@ def scored_runs(
             }
             if one.disagreement is not None and one.raw is not None:
                 scores[one.criterion]["disagreement"] = one.disagreement
-        reasons = {one.criterion: one.reason for one in by_item.get(item.id, ()) if one.reason}
+        reasons = {
+            judgement.criterion: judgement.reason
+            for judgement in by_item.get(item.id, ())
+            if judgement.reason
+        }
         if reasons:
             metadata = tree.setdefault("metadata", {})
             before = metadata.get("judge_reasons")

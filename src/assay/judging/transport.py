@@ -179,12 +179,16 @@ class Transport:
         )
         self.requests += 1
         try:
-            found = await asyncio.wait_for(self._api.answer(request), timeout_s)
+            answered = await asyncio.wait_for(self._api.answer(request), timeout_s)
         except TimeoutError:
             raise
         except (Exception, SystemExit) as error:  # a plugin must not end the process
             raise OSError(f"{spec.api}: {type(error).__name__}: {error}") from error
-        reply = found if isinstance(found, Reply) else Reply(found, None, None, None, None, None)
+        reply = (
+            answered
+            if isinstance(answered, Reply)
+            else Reply(answered, None, None, None, None, None)
+        )
         body = {
             "model": reply.model or spec.model,
             "choices": [

@@ -83,7 +83,7 @@ def hold(*folders: str, files: Sequence[str] = ()) -> HeldLibrary:
     shelf = Shelf(*folders)
     locks = [
         os.path.join(root, LOCK)
-        for root in (*shelf.roots, *(root for one in files for root in _roots_of(one)))
+        for root in (*shelf.roots, *(root for file in files for root in _roots_of(file)))
     ]
     return read_now(
         shelf.roots,

@@ -109,7 +109,10 @@ def modules() -> dict[str, tuple[str, str]]:
     for prefix in owners:
         for name in (prefix, *_inside(prefix)):
             owned[name] = owners[
-                max((one for one in owners if name == one or name.startswith(f"{one}.")), key=len)
+                max(
+                    (owner for owner in owners if name == owner or name.startswith(f"{owner}.")),
+                    key=len,
+                )
             ]
     return owned
 

@@ -215,7 +215,9 @@ def decide_batches(
             views, (candidate, baseline), ("candidate", "baseline"), strict=True
         )
     ]
-    lacks = [any(one.missing for one in sums.summary.criteria.values()) for sums in summed]
+    lacks = [
+        any(criterion.missing for criterion in sums.summary.criteria.values()) for sums in summed
+    ]
     if any(lacks):
         query = paired(unscored=True)
     query.materialise(engine)
@@ -258,7 +260,7 @@ def decide_batches(
         members = slice_pairs(engine, query, rules)
         extra["slices"] = compare_slices(members, rules, slices, looks=looks)
         promotion = with_slices(promotion, extra["slices"], rules)
-    if any(one.distrusted and one.floor is not None for one in plan.criteria):
+    if any(criterion.distrusted and criterion.floor is not None for criterion in plan.criteria):
         promotion = with_finding(
             promotion,
             f"rows don't show which judge gave a score, so under {plan.policy} none reaches its"

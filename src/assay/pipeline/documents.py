@@ -38,8 +38,8 @@ class DocumentKind(NamedTuple):
         name, _, key = name.rstrip("]").partition("[")
         value: Any = getattr(import_module(module), name)
         value = value() if callable(value) else value
-        found: dict[str, Any] = value[key] if key else value
-        return found
+        schema: dict[str, Any] = value[key] if key else value
+        return schema
 
 
 def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:

@@ -53,7 +53,7 @@ class ImportedRuns(NamedTuple):
             return None
         where = ", ".join(self.files)
         reasons = reasons_not_to_grade(self.importer.name, self.tally, where=where)
-        if not any(one.n and name not in reasons for name, one in self.tally.metrics.items()):
+        if not any(metric.n and name not in reasons for name, metric in self.tally.metrics.items()):
             self.score_verdicts()
         return make_profile(self.importer.name, self.tally, where=where)
 
@@ -115,7 +115,7 @@ def import_runs(
         )
     _compare(tally, importer.name, where)
     if importer.name != "table":
-        used = [tally.scale_of(one.label) for one in tally.metrics.values()]
+        used = [tally.scale_of(metric.label) for metric in tally.metrics.values()]
         tally.mapping = {
             f"{SCORE}{given.name}": f"{label}:{given.scale}"
             for label, given in tally.scales.items()

@@ -105,7 +105,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> Profile:
             fix += f" If the column isn't about errors, leave it out with `--map {key}=`."
         message = f"{tally.errors:,} of {tally.samples:,} samples errored{why}."
         raise NotEnoughEvidence("SCO-010", message, where=where, fix=fix)
-    if not any(tally.metrics[one.id].n for one in criteria):
+    if not any(tally.metrics[criterion.id].n for criterion in criteria):
         lacking = f" {notes[0]}." if notes else " Its samples have no scores."
         option = map_option(tally, reasons)
         way = f"Set its scale with {option}, or pass" if option else "Pass"

@@ -56,7 +56,7 @@ def _words(
     label = "" if kind == "profile" else f"{kind} "
     if name is None:
         return f"no {kind}"
-    then, today = (_graded_by(one, kind) for one in (before, now))
+    then, today = (_graded_by(rules, kind) for rules in (before, now))
     if then[:2] == today[:2]:
         return f"{label}{name} ({system})"
     if then[0] == today[0]:

@@ -108,29 +108,29 @@ def _failed(group: str, name: str, error: BaseException) -> AssayError:
     return broken(group, name, f"failed: {printable(f'{type(error).__name__}: {error}')[:300]}")
 
 
-def _is_result(found: Any) -> bool:
+def _is_result(value: Any) -> bool:
     return (
-        isinstance(found, GateResult)
-        and (found.passed is None or isinstance(found.passed, bool))
-        and isinstance(found.reason, str)
+        isinstance(value, GateResult)
+        and (value.passed is None or isinstance(value.passed, bool))
+        and isinstance(value.reason, str)
     )
 
 
 def _is_a(kind: str) -> Callable[[Any], bool]:
-    return lambda found: isinstance(found, home_value(TYPES[kind]))
+    return lambda value: isinstance(value, home_value(TYPES[kind]))
 
 
-def _is_bytes(found: Any) -> bool:
-    return isinstance(found, bytes)
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value, bytes)
 
 
-def _is_norm(found: Any) -> bool:
-    return type(found) is int and 0 <= found <= exact.NORM_ONE
+def _is_norm(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= exact.NORM_ONE
 
 
-def _is_raw(found: Any) -> bool:
-    values = list(found.values()) if isinstance(found, dict) else [found]
-    return found is None or all(map(exact.is_number, values))
+def _is_raw(value: Any) -> bool:
+    values = list(value.values()) if isinstance(value, dict) else [value]
+    return value is None or all(map(exact.is_number, values))
 
 
 def _marked(group: str, name: str, read: Callable[..., Any]) -> Callable[..., Iterator[Any]]:

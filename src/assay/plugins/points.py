@@ -103,7 +103,7 @@ def broken(group: str, name: str, what: str) -> ShelfError:
     """The error for a plugin that can't be used."""
     from importlib.metadata import entry_points
 
-    origins = sorted({str(origin_of(one)) for one in entry_points(group=group, name=name)})
+    origins = sorted({str(origin_of(point)) for point in entry_points(group=group, name=name)})
     return ShelfError(
         "LIB-007",
         f"the plugin '{printable(name)}' ({group}) {what}.",
@@ -133,9 +133,9 @@ def _files(module: str) -> Iterator[tuple[str, str]]:
     distributions share counts as far as the module's own folder.
     """
     top = import_module(module.partition(".")[0])
-    found = top if getattr(top, "__file__", None) else import_module(module)
-    origin = Path(found.__file__ or "")
-    whole = hasattr(found, "__path__") or found is not top
+    package = top if getattr(top, "__file__", None) else import_module(module)
+    origin = Path(package.__file__ or "")
+    whole = hasattr(package, "__path__") or package is not top
     for path in sorted(origin.parent.rglob("*")) if whole else [origin]:
         name = path.relative_to(origin.parent).as_posix()
         passing = path.suffix == ".pyc" or any(part[0] == "." for part in name.split("/"))

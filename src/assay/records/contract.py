@@ -243,7 +243,9 @@ class _Processes(threading.local):
         if dropped is not None:
             dropped.end()
         with _lock:  # also the workers of threads that are gone
-            for worker in [one for one in _started if one is dropped or not one.is_usable()]:
+            for worker in [
+                process for process in _started if process is dropped or not process.is_usable()
+            ]:
                 worker.end()
                 _started.discard(worker)
 

@@ -145,7 +145,7 @@ class Grade(Struct, frozen=True, kw_only=True):
         """What a failed `assert assay.grade(run)` shows: the verdict, and each rule that fired."""
         verdict = "passed" if self.passed else "not passed"
         head = f"{self.run_id}: {self.grade}, {self.weighted_score:.2f}, {verdict}"
-        fired = (one.text for one in self.findings if one.fired)
+        fired = (finding.text for finding in self.findings if finding.fired)
         return printable(f"<Grade {'; '.join([head, *fired])}>")
 
     @property

@@ -160,8 +160,8 @@ def _longer(name: str, known: Iterable[str]) -> str:
     """A question with the keys that have this name as a word, such as `critical_floor` for
     `floor`.
     """
-    found = [f"'{key}'" for key in known if name in key.split("_")]
-    return f" Did you mean {' or '.join(found)}?" if found else ""
+    keys = [f"'{key}'" for key in known if name in key.split("_")]
+    return f" Did you mean {' or '.join(keys)}?" if keys else ""
 
 
 def _home(kind: type, path: Path, name: str) -> str:

@@ -90,9 +90,9 @@ def statement(
         )
     if now.tzinfo is None:
         raise InputError(CODE, "the time has no time zone.", fix="Pass an aware datetime.")
-    if len({one.name for one in subjects}) != len(subjects):
+    if len({subject.name for subject in subjects}) != len(subjects):
         raise InputError(CODE, "two of the judged files have the same name.")
-    if empty := next((one.name for one in subjects if one.sha256 == EMPTY), None):
+    if empty := next((subject.name for subject in subjects if subject.sha256 == EMPTY), None):
         raise InputError(
             CODE,
             "is empty, so there is nothing to attest.",
@@ -124,10 +124,10 @@ def stated(document: Mapping[str, Any]) -> dict[str, Any]:
         clean = not document.get("faults") and not source.get("faults")
         outcome = (
             "passed"
-            if results and clean and all(one.get("passed") is True for one in results)
+            if results and clean and all(result.get("passed") is True for result in results)
             else "failed"
         )
-        policies = {(one.get("digests") or {}).get("policy") for one in results}
+        policies = {(result.get("digests") or {}).get("policy") for result in results}
         if len(policies) > 1:
             raise InputError(
                 "REL-008",
@@ -157,8 +157,8 @@ def stated(document: Mapping[str, Any]) -> dict[str, Any]:
             "digest": {"sha256": digests["policy"]},
         },
         "inputAttestations": [
-            {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": found}}
-            for name, found in sorted(digests.items())
+            {"uri": f"assay:digest/{quote(name, safe='._-')}", "digest": {"sha256": digest_text}}
+            for name, digest_text in sorted(digests.items())
             if name != "policy"
         ],
         "verificationResult": result,
@@ -174,8 +174,8 @@ def stated(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _resource(one: Subject) -> dict[str, Any]:
-    return {"name": one.name, "digest": {"sha256": one.sha256}}
+def _resource(subject: Subject) -> dict[str, Any]:
+    return {"name": subject.name, "digest": {"sha256": subject.sha256}}
 
 
 def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def _digests(tree: Any, name: str = "") -> list[tuple[str, str]]:
             for key, value in tree.items()
             for pair in _digests(value, f"{name}.{key}" if name else str(key))
         ]
-    found = _DIGEST.fullmatch(tree) if isinstance(tree, str) else None
-    return [(name, found[1])] if found else []
+    match = _DIGEST.fullmatch(tree) if isinstance(tree, str) else None
+    return [(name, match[1])] if match else []
 
 
 def envelope(statement: Mapping[str, Any], *, key: str | None) -> dict[str, Any]:

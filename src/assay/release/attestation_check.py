@@ -116,7 +116,7 @@ def verify(
             faults=[Fault(f"the payload: {fault.message}", code=CODE, file=path)],
         ) from None
     statement = read_record(Document(tree, path), Statement, CODE)
-    names = [one.name for one in statement.subject]
+    names = [subject.name for subject in statement.subject]
     if len(set(names)) != len(names) or "" in names:
         raise InputError(CODE, "a subject appears twice, or has no name.", where=path)
     if not all(isinstance(names, list) for names in statement.predicate.graded_by.values()):
@@ -155,8 +155,8 @@ def _evidence_checks(paths: Sequence[str], statement: Statement) -> list[Check]:
     """Whether these files are the candidate, by their bytes: each of its files, once, and no
     other.
     """
-    due = [(one.digest.sha256, one.name) for one in statement.subject]
-    compared = {one.digest.sha256: one.name for one in statement.predicate.baseline}
+    due = [(subject.digest.sha256, subject.name) for subject in statement.subject]
+    compared = {subject.digest.sha256: subject.name for subject in statement.predicate.baseline}
     checks = (
         []
         if paths
@@ -170,7 +170,7 @@ def _evidence_checks(paths: Sequence[str], statement: Statement) -> list[Check]:
     )
     for path in paths:
         own = file_digest(path)
-        match = next((one for one in due if one[0] == own and own != EMPTY), None)
+        match = next((evidence for evidence in due if evidence[0] == own and own != EMPTY), None)
         if match is not None:
             due.remove(match)
             checks.append(
@@ -187,7 +187,7 @@ def _evidence_checks(paths: Sequence[str], statement: Statement) -> list[Check]:
                 f"{path} is the baseline {compared[own]}, with which the candidate was compared; it"
                 " is not the candidate"
             )
-        elif any(one.digest.sha256 == own for one in statement.subject):
+        elif any(subject.digest.sha256 == own for subject in statement.subject):
             why = f"{path} was given twice"
         checks.append(Check(f"evidence {path}", False, why))
     if paths and due:

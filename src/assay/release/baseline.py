@@ -85,7 +85,7 @@ def store(
     it is given.
     """
     check_name(name)
-    version = max([found for other, found in _versions(folder) if other == name], default=0) + 1
+    version = max([number for other, number in _versions(folder) if other == name], default=0) + 1
     while True:
         label = f"{name}@{version}"
         evidence = f"{label}.{'jsonl' if kind == 'runs' else 'exam.json'}"

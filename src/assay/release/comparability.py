@@ -65,8 +65,8 @@ def same_evidence(candidate: Side, baseline: Side) -> list[str]:
     """The samples with exactly the same evidence on both sides."""
     return sorted(
         sample
-        for sample, found in candidate.contents.items()
-        if baseline.contents.get(sample) == found
+        for sample, contents in candidate.contents.items()
+        if baseline.contents.get(sample) == contents
     )
 
 
@@ -189,19 +189,21 @@ def check_kept_rules(
     fields = fingerprint.get("fields") if isinstance(fingerprint, dict) else None
     kept = fields if isinstance(fields, dict) else {}
     changed = {kind: _changed_rule(kind, kept, side.fingerprint) for kind in RULES}
-    refused = [one for kind, one in changed.items() if one is not None and kind not in given]
+    refused = [
+        change for kind, change in changed.items() if change is not None and kind not in given
+    ]
     if refused:
         raise InputError(
             "REL-002",
-            f"the baseline {name} was stored under {', '.join(one.before for one in refused)}, and"
-            f" this comparison would grade it by {', '.join(one.now for one in refused)}.",
+            f"the baseline {name} was stored under {', '.join(old.before for old in refused)}, and"
+            f" this comparison would grade it by {', '.join(new.now for new in refused)}.",
             fix=fix,
         )
-    chosen = [one for one in changed.values() if one is not None]
+    chosen = [change for change in changed.values() if change is not None]
     if not chosen:
         return None
     return ChangedRules(
-        ", ".join(one.before for one in chosen), ", ".join(one.now for one in chosen)
+        ", ".join(change.before for change in chosen), ", ".join(change.now for change in chosen)
     )
 
 
@@ -225,5 +227,5 @@ def _changed_rule(
         return ChangedRules(*(f"profile {_listed(names[0])} ({_listed(each)})" for each in systems))
     if names[0] != names[1]:
         return ChangedRules(*(f"{kind} {_listed(each)}" for each in names))
-    short = [[one.removeprefix("sha256:")[:12] for one in each] for each in digests]
+    short = [[digest.removeprefix("sha256:")[:12] for digest in each] for each in digests]
     return ChangedRules(*(f"{kind} {_listed(names[0])} ({_listed(each)})" for each in short))

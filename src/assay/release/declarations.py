@@ -67,7 +67,7 @@ def declared_by(run: Run) -> Declarations:
         (
             None
             if run.handoff_rules is None
-            else frozenset((str(one), str(other)) for one, other in run.handoff_rules)
+            else frozenset((str(agent), str(other)) for agent, other in run.handoff_rules)
         ),
         _output_schema(run),
         None if run.expected is None else digest(run.expected),
@@ -93,17 +93,19 @@ def _output_schema(run: Run) -> str | None:
 def _expected_handoffs(run: Run) -> frozenset[tuple[str, str]]:
     """As `handoff_accuracy` reads them: those of `expected`, else the label of each handoff."""
     if not isinstance(run.expected, dict) or "handoffs" not in run.expected:
-        labels = ((one.source, one.expected) for one in run.handoffs or ())
+        labels = ((handoff.source, handoff.expected) for handoff in run.handoffs or ())
         return frozenset((source, to) for source, to in labels if to is not None)
     listed = run.expected["handoffs"]
     edges = [
-        [one.get("from"), one.get("to")] if isinstance(one, dict) else one
-        for one in (listed if isinstance(listed, list) else ())
+        [edge.get("from"), edge.get("to")] if isinstance(edge, dict) else edge
+        for edge in (listed if isinstance(listed, list) else ())
     ]
     return frozenset(
         (edge[0], edge[1])
         for edge in edges
-        if isinstance(edge, list) and len(edge) == 2 and all(isinstance(one, str) for one in edge)
+        if isinstance(edge, list)
+        and len(edge) == 2
+        and all(isinstance(agent, str) for agent in edge)
     )
 
 
@@ -131,30 +133,30 @@ def _importers(stated: object) -> dict[str, int]:
     }
 
 
-def weakest(one: Declarations | None, other: Declarations | None) -> Declarations | None:
+def weakest(mine: Declarations | None, other: Declarations | None) -> Declarations | None:
     """What two repeats both declare."""
-    if one is None or other is None or one == other:
-        return None if one is None or other is None else one
+    if mine is None or other is None or mine == other:
+        return None if mine is None or other is None else mine
     return Declarations(
-        one.required_outputs & other.required_outputs,
-        one.required_inputs & other.required_inputs,
-        one.forbidden_tools & other.forbidden_tools,
-        one.critical_steps & other.critical_steps,
-        one.other_steps | other.other_steps,
-        one.step_failed or other.step_failed,
-        None if one.handoffs is None or other.handoffs is None else one.handoffs | other.handoffs,
-        one.output_schema if one.output_schema == other.output_schema else None,
-        one.expected if one.expected == other.expected else None,
-        (min(one.tests[0], other.tests[0]), min(one.tests[1], other.tests[1])),
-        (max(one.failing[0], other.failing[0]), max(one.failing[1], other.failing[1])),
+        mine.required_outputs & other.required_outputs,
+        mine.required_inputs & other.required_inputs,
+        mine.forbidden_tools & other.forbidden_tools,
+        mine.critical_steps & other.critical_steps,
+        mine.other_steps | other.other_steps,
+        mine.step_failed or other.step_failed,
+        None if mine.handoffs is None or other.handoffs is None else mine.handoffs | other.handoffs,
+        mine.output_schema if mine.output_schema == other.output_schema else None,
+        mine.expected if mine.expected == other.expected else None,
+        (min(mine.tests[0], other.tests[0]), min(mine.tests[1], other.tests[1])),
+        (max(mine.failing[0], other.failing[0]), max(mine.failing[1], other.failing[1])),
         {
             name: min(least, other.checks[name])
-            for name, least in one.checks.items()
+            for name, least in mine.checks.items()
             if name in other.checks
         },
-        one.tools if one.tools == other.tools else None,
-        one.testing if one.testing == other.testing else None,
-        one.expected_handoffs & other.expected_handoffs,
+        mine.tools if mine.tools == other.tools else None,
+        mine.testing if mine.testing == other.testing else None,
+        mine.expected_handoffs & other.expected_handoffs,
     )
 
 
@@ -185,15 +187,15 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         lost += (
             ["handoff rules"]
             if ours.handoffs is None
-            else [f"limit on handoffs from {one} to {other}" for one, other in widened]
+            else [f"limit on handoffs from {source} to {other}" for source, other in widened]
         )
     if theirs.output_schema is not None and ours.output_schema != theirs.output_schema:
         lost.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
         lost.append("expected value of the baseline")
     lost += [
-        f"expected handoff from {one} to {other}"
-        for one, other in theirs.expected_handoffs - ours.expected_handoffs
+        f"expected handoff from {source} to {other}"
+        for source, other in theirs.expected_handoffs - ours.expected_handoffs
     ]
     if theirs.testing is not None and ours.testing != theirs.testing:
         lost.append("test setup of the baseline")

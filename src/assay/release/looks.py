@@ -245,7 +245,9 @@ def with_slices(promotion: Promotion, slices: SliceComparisons, rules: ReleaseRu
         )
         return with_finding(promotion, reason, {"slices_open": slices.open}, rules, violated=False)
     names = [item.slice for item in slices.slices]
-    empty = [kind for kind in slices.kinds if not any(one.startswith(f"{kind}: ") for one in names)]
+    empty = [
+        kind for kind in slices.kinds if not any(name.startswith(f"{kind}: ") for name in names)
+    ]
     if empty:
         reason = f"no sample of the baseline has a {empty[0]}, so slices by it show nothing"
         return with_finding(promotion, reason, {"slices_empty": empty}, rules, violated=False)

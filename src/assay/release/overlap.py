@@ -135,8 +135,8 @@ def other_inputs(aligned: Aligned) -> str | None:
         name
         for name in sorted(shared)
         if not all(
-            _is_row_of(one, before)
-            for one in sides[0].samples.get(name, ())
+            _is_row_of(content, before)
+            for content in sides[0].samples.get(name, ())
             for before in sides[1].samples.get(name, ())
         )
     ]
@@ -152,10 +152,10 @@ def with_equal_inputs(candidate: Side, baseline: Side) -> int:
     """How many samples of the candidate have the inputs of one of the baseline's, under whichever
     id.
     """
-    known = {one.inputs for found in baseline.samples.values() for one in found}
+    known = {content.inputs for contents in baseline.samples.values() for content in contents}
     return sum(
-        any(one.inputs and one.inputs in known for one in found)
-        for found in candidate.samples.values()
+        any(content.inputs and content.inputs in known for content in contents)
+        for contents in candidate.samples.values()
     )
 
 
@@ -165,7 +165,7 @@ def _is_equal(ours: frozenset[SampleContent], theirs: frozenset[SampleContent]) 
     """
     rows = [{content.row for content in side} for side in (ours, theirs)]
     if None not in rows[0] and rows[0] == rows[1] and len(rows[0]) == 1:
-        return all(_is_row_of(one, other) for one in ours for other in theirs)
+        return all(_is_row_of(mine, other) for mine in ours for other in theirs)
     contents = [{content[:3] for content in side} for side in (ours, theirs)]
     return contents[0] == contents[1] and len(contents[0]) == 1
 
@@ -194,17 +194,17 @@ def _is_kept(ours: frozenset[SampleContent] | None, theirs: frozenset[SampleCont
     if all(content.row is not None for content in ours):
         return _is_equal(ours, theirs)
     return all(
-        (other.inputs is None or one.inputs == other.inputs)
-        and (other.expected is None or one.expected == other.expected)
-        and (one.assertions is None or other.assertions in (None, one.assertions))
-        for one in ours
+        (other.inputs is None or mine.inputs == other.inputs)
+        and (other.expected is None or mine.expected == other.expected)
+        and (mine.assertions is None or other.assertions in (None, mine.assertions))
+        for mine in ours
         for other in theirs
     )
 
 
 def _has_row(side: Side, name: str) -> bool:
     """Whether our own runner recorded the row of a sample, in all of its repeats."""
-    return name in side.samples and all(one.row is not None for one in side.samples[name])
+    return name in side.samples and all(sample.row is not None for sample in side.samples[name])
 
 
 def _without(side: Side, names: Collection[str]) -> Side:

@@ -120,8 +120,8 @@ def samples_needed(rate: Fraction, bar: PassBar) -> int | None:
         return None
 
     def reaches(n: int) -> bool:
-        found = wilson(int(rate * n), n, level=bar.confidence or 0.5)
-        return found.low is not None and found.low >= bar.least
+        interval = wilson(int(rate * n), n, level=bar.confidence or 0.5)
+        return interval.low is not None and interval.low >= bar.least
 
     return smallest(reaches, start=1, most=MOST_SAMPLES)
 
@@ -138,9 +138,9 @@ def percent(value: Fraction | float) -> str:
 
 def _share(name: str, value: Any) -> Fraction:
     try:
-        found = Fraction(str(value))
+        share = Fraction(str(value))
     except (ValueError, ZeroDivisionError):
-        found = Fraction(-1)
-    if found < 0 or isinstance(value, bool):
+        share = Fraction(-1)
+    if share < 0 or isinstance(value, bool):
         raise UsageError("CLI-001", f"--{name} is {value!r}; it must be a share, such as 0.95.")
-    return found
+    return share

@@ -122,8 +122,8 @@ def needed_samples(
     if not sd:
         return least
     if looks > 1:
-        found = _for_looks(rules, effect=effect, power=power, sd=sd)
-        return None if found is None else max(least, found)
+        needed = _for_looks(rules, effect=effect, power=power, sd=sd)
+        return None if needed is None else max(least, needed)
     number = samples_for_mean(
         effect=effect, sd=sd, margin=rules.margin, power=power, level=rules.level
     )
@@ -187,8 +187,8 @@ def _rise_from_nothing(n: int, power: float, level: float) -> float | None:
         (
             share
             for share in shares
-            if (found := detectable_rate(n, discordant=share, power=power, level=level)) is not None
-            and found <= share
+            if (rate := detectable_rate(n, discordant=share, power=power, level=level)) is not None
+            and rate <= share
         ),
         None,
     )

@@ -174,7 +174,7 @@ def overridden(policy: ReleasePolicy, bars: Bars) -> tuple[ReleasePolicy, list[P
         )
     if not overrides:
         return policy, []
-    changed = {one.field: one.used for one in overrides}
+    changed = {override.field: override.used for override in overrides}
     changed_policy = policy
     if "margin" in changed:
         changed_policy = replace(

@@ -265,10 +265,10 @@ def adjusted_difference(compared: ComparedSides, shrinkage: exact.Pull) -> float
     for stratum, (ours, theirs, n) in compared.strata.items():
         weight_sum = sum(stratum.weights)
         for weight, our, their in zip(stratum.weights, ours, theirs, strict=True):
-            one, other = (
+            mine, other = (
                 exact.shrink(_rounded(Fraction(total, n)), n, shrinkage) for total in (our, their)
             )
-            difference += Fraction(weight * (one - other) * n, weight_sum * compared.n)
+            difference += Fraction(weight * (mine - other) * n, weight_sum * compared.n)
     return float(difference * 100 / NORM_ONE)
 
 

@@ -67,8 +67,8 @@ def _add_lost(evidence: Evidence, lost: LostThings | None) -> str:
 
 def pass_rate(passed: int, n: int, bar: PassBar) -> RuleResult:
     """Enough of the candidate's samples must pass; one that it lost did not."""
-    found = check_pass_rate(passed, n, bar)
-    return rule(BAR_RULE, found.holds, found.reason, found.evidence)
+    checked = check_pass_rate(passed, n, bar)
+    return rule(BAR_RULE, checked.holds, checked.reason, checked.evidence)
 
 
 # --- paired

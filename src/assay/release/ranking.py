@@ -66,10 +66,10 @@ def _role(grade: Grade, role: str) -> int | None:
     """The norm of a role; the lowest where several criteria have it, a missing one counting as 0.
     Unknown where none of them was scored.
     """
-    found = [item for item in grade.criteria if item.criterion.role == role]
+    items = [item for item in grade.criteria if item.criterion.role == role]
     return (
-        min(item.norm_units for item in found)
-        if any(item.criterion.raw_score is not None for item in found)
+        min(item.norm_units for item in items)
+        if any(item.criterion.raw_score is not None for item in items)
         else None
     )
 
@@ -124,9 +124,16 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
     tie.
     """
     pool = list(contenders)
-    known = (value for one in pool for value in (one.latency, one.cost) if value is not None)
+    known = (
+        value
+        for contender in pool
+        for value in (contender.latency, contender.cost)
+        if value is not None
+    )
     common = lcm(*(value.den for value in known))
-    listed = sorted(pool, key=lambda one: (one.gate_failures > 0, -one.score, one.id))
+    listed = sorted(
+        pool, key=lambda contender: (contender.gate_failures > 0, -contender.score, contender.id)
+    )
     places: list[Place] = []
     group: list[Contender] = []
     number = 0
@@ -134,24 +141,27 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
     def close() -> None:
         nonlocal group
         previous: Contender | None = places[-1].contender if places else None
-        for one in sorted(group, key=lambda member: _inside(member, common)):
+        for contender in sorted(group, key=lambda member: _inside(member, common)):
             places.append(
                 Place(
-                    len(places) + 1, one, number, _decided_by(previous, one, common, number, places)
+                    len(places) + 1,
+                    contender,
+                    number,
+                    _decided_by(previous, contender, common, number, places),
                 )
             )
-            previous = one
+            previous = contender
         group = []
 
-    for one in listed:
+    for contender in listed:
         if group and (
-            (one.gate_failures > 0) != (group[0].gate_failures > 0)
-            or group[0].score - one.score >= tie_window
+            (contender.gate_failures > 0) != (group[0].gate_failures > 0)
+            or group[0].score - contender.score >= tie_window
         ):
             close()
         if not group:
             number += 1
-        group.append(one)
+        group.append(contender)
     close()
     return places
 

@@ -43,11 +43,11 @@ def closest(stratum: Stratum, others: Iterable[Stratum]) -> Stratum:
     """The way of scoring that is most like this one: this one itself where the others have it."""
     return min(
         others,
-        key=lambda one: (
-            one != stratum,
-            one.profile != stratum.profile,
-            -len(set(one.criteria) & set(stratum.criteria)),
-            one,
+        key=lambda near: (
+            near != stratum,
+            near.profile != stratum.profile,
+            -len(set(near.criteria) & set(stratum.criteria)),
+            near,
         ),
     )
 
@@ -138,15 +138,15 @@ def _threshold(units: int) -> Lost:
 
 
 def _everything(rows: Iterable[Row]) -> set[Lost]:
-    found: set[Lost] = set()
+    lost: set[Lost] = set()
     for row in rows:
-        found |= {Lost("gate", f"gate {name}") for name in row.gates}
-        found |= {Lost("criterion", f"criterion {name}") for name in row.stratum.criteria}
-        found |= {Lost("role", f"role {role} of {name}") for name, role in row.roles.items()}
-        found |= {Lost("floor", f"floor of {name}") for name in row.floors}
+        lost |= {Lost("gate", f"gate {name}") for name in row.gates}
+        lost |= {Lost("criterion", f"criterion {name}") for name in row.stratum.criteria}
+        lost |= {Lost("role", f"role {role} of {name}") for name, role in row.roles.items()}
+        lost |= {Lost("floor", f"floor of {name}") for name in row.floors}
         if row.declared is not None:  # what a workflow declares; the rest goes with the sample
-            found |= {Lost("declaration", one) for one in row.declared.of_workflow()}
-    return found
+            lost |= {Lost("declaration", declaration) for declaration in row.declared.of_workflow()}
+    return lost
 
 
 def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
@@ -191,7 +191,7 @@ def check_judges(ours: Iterable[Row], before: Iterable[Row]) -> None:
     for row in ours:
         for name, judge in row.judges.items():
             if judge not in known.get(name, {judge}):
-                theirs = " or ".join(sorted(one or "no judge" for one in known[name]))
+                theirs = " or ".join(sorted(judge or "no judge" for judge in known[name]))
                 raise InputError(
                     "REL-002",
                     f"the sample {row.sample!r} cannot be compared: {name} was scored by"

@@ -312,7 +312,7 @@ class SideBuilder:
             for sample, attempts in self._rows.items()
             if None not in attempts
         }
-        contents = {sample: tuple(sorted(found)) for sample, found in self._contents.items()}
+        contents = {sample: tuple(sorted(contents)) for sample, contents in self._contents.items()}
         return Side(
             self.name,
             rows,
@@ -320,13 +320,13 @@ class SideBuilder:
             summary,
             {"evidence": digest(sorted(self._ids))},
             self._runs,
-            {name: frozenset(found) for name, found in self._versions.items()},
+            {name: frozenset(names) for name, names in self._versions.items()},
             repeats,
             contents,
             {
-                name: frozenset(one for one in found if one is not None)
-                for name, found in self._samples.items()
-                if None not in found
+                name: frozenset(one for one in digests_of_sample if one is not None)
+                for name, digests_of_sample in self._samples.items()
+                if None not in digests_of_sample
             },
             self._imported,
         )

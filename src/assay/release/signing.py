@@ -60,7 +60,7 @@ def check_signatures(
     Without a key nothing is checked; the reason then lists the key ids that the file claims.
     """
     if key is None:
-        claimed = ", ".join(one.keyid[:80] or "without a key id" for one in signatures)
+        claimed = ", ".join(signature.keyid[:80] or "without a key id" for signature in signatures)
         state = f"it claims to be signed by {claimed}" if claimed else _UNSIGNED
         return None, f"signature not checked: {state}"
     public = _public_key(key)
@@ -70,9 +70,9 @@ def check_signatures(
 
     own = _key_id(public)
     valid = False
-    for one in signatures:
+    for signature in signatures:
         try:
-            public.verify(decoded(one.sig, "signature", where), signed_bytes(payload))
+            public.verify(decoded(signature.sig, "signature", where), signed_bytes(payload))
             valid = True
         except InvalidSignature:
             continue

@@ -68,9 +68,9 @@ class _Values:
     def distribution(self, intervals: Intervals) -> Distribution:
         """Mean with interval, standard deviation and quantiles."""
         sd = self.counts.sd()
-        found = self._interval(intervals, sd)
+        interval = self._interval(intervals, sd)
         return Distribution(
-            mean=value_interval(on_scale(found, self.range)),
+            mean=value_interval(on_scale(interval, self.range)),
             sd=sd,
             quantiles=self.counts.quantiles(),
         )
@@ -85,11 +85,11 @@ class _Values:
         few = shared and clusters < MINIMUM  # then no interval over groups reaches its level
         shared = shared and not few
         if not shared and intervals.method == "t":
-            found = student(self.counts.mean(), sd or 0.0, self.counts.n)
+            interval = student(self.counts.mean(), sd or 0.0, self.counts.n)
             return (
-                found._replace(method=f"{found.method}, too few groups to count as clusters")
+                interval._replace(method=f"{interval.method}, too few groups to count as clusters")
                 if few
-                else found
+                else interval
             )
         values, groups = self._spread_out()
         if intervals.method == "bca" and intervals.seed is not None:
@@ -238,7 +238,7 @@ class Summary:
                 name: counts.summary(intervals) for name, counts in sorted(self.criteria.items())
             },
             slices={
-                kind: {name: found.summary(intervals) for name, found in sorted(slices.items())}
+                kind: {name: tally.summary(intervals) for name, tally in sorted(slices.items())}
                 for kind, slices in self.slices.items()
             },
             grades={letter: self.letters[letter] for letter in LETTERS},

@@ -143,7 +143,7 @@ class ScoreTally(NamedTuple):
         members = dict(self.members)
         for cluster in {pair.cluster for pair, _ in moved} & members.keys():
             members[cluster] = _moved(
-                members[cluster], [one for one in moved if one[0].cluster == cluster]
+                members[cluster], [pair for pair in moved if pair[0].cluster == cluster]
             )
         if groups is not None and members:
             groups = groups.with_others(Groups.of(filter(None, members.values()), {}))

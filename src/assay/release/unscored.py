@@ -69,7 +69,7 @@ def hold_unscored(
     assert promotion.tally is not None
     tally = promotion.tally
     gates, severe = tally.gates, tally.severe
-    found = unscored_baseline(
+    reasons = unscored_baseline(
         candidate,
         baseline,
         unscored,
@@ -82,7 +82,7 @@ def hold_unscored(
         sizes=(gates.n, gates.n),
         new_misses=tally.floors.new.total,
     )
-    for rule, reason in found.items():
+    for rule, reason in reasons.items():
         promotion = with_finding(
             promotion, reason, {}, rules, violated=False, id=rule, names_lost=True
         )
@@ -115,7 +115,7 @@ def unscored_baseline(
         and ours.missing < ours.n
     }
     of_severe = {name: lacks for name, lacks in unscored.items() if name in severe_criteria}
-    found = {
+    reasons = {
         SCORE_RULE: _scores(unscored, baseline, low, strata, rules),
         FLOOR_RULE: _floors(
             unscored, candidate, baseline, rules.new_floor_failures, new_misses=new_misses
@@ -125,7 +125,7 @@ def unscored_baseline(
         or _severe(severe, sum(lacks.runs for lacks in of_severe.values()), sizes, rules),
     }
     return {
-        **{rule: f"{reason}. {AGAIN}" for rule, reason in found.items() if reason},
+        **{rule: f"{reason}. {AGAIN}" for rule, reason in reasons.items() if reason},
         **_nowhere(candidate.summary, baseline.summary),
     }
 
@@ -194,7 +194,9 @@ def _floors(
     """
     for name, (times, missed) in unscored.items():
         ours, theirs = (side.summary.criteria[name] for side in (candidate, baseline))
-        misses, before = (max(0, one.floor_failures - one.missing) for one in (ours, theirs))
+        misses, before = (
+            max(0, summary.floor_failures - summary.missing) for summary in (ours, theirs)
+        )
         if misses - before > allowed:
             return (
                 f"{count(misses, 'score')} of the candidate for {name}"
@@ -223,7 +225,7 @@ def _gates(candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
         unknown = min(theirs.undetermined, baseline.summary.coverage["inconclusive"])
         if ours is None or not unknown:
             continue
-        failures, before = (one.failed - one.undetermined for one in (ours, theirs))
+        failures, before = (tally.failed - tally.undetermined for tally in (ours, theirs))
         # runs that only the candidate has must not dilute its failures
         n = min(ours.n, theirs.n)
         if Fraction(failures, n) - Fraction(before, theirs.n) > allowed:

@@ -80,8 +80,10 @@ def _contains(assertion: Assertion, value: Any) -> tuple[bool | None, str]:
     texts = _texts(value)
     if not texts:
         return None, f"got {short(value)}, which has no text"
-    found = [any(part in text for text in texts) for part in parts]  # type: ignore[operator]
-    return any(found) if assertion.negated else all(found), ""  # negated: none of them may be there
+    matches = [any(part in text for text in texts) for part in parts]  # type: ignore[operator]
+    return any(matches) if assertion.negated else all(
+        matches
+    ), ""  # negated: none of them may be there
 
 
 def _regex(assertion: Assertion, value: Any) -> tuple[bool | None, str]:

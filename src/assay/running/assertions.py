@@ -78,9 +78,9 @@ def read_assertions(
     for index, tree in enumerate(listed):
         at = f"{FIELD}[{index}]"
         try:
-            one = read_record(Document(tree, where), Assertion, "RUN-002")
-            problem = _problem(one, outputs)
-            assertions.append(one)
+            assertion = read_record(Document(tree, where), Assertion, "RUN-002")
+            problem = _problem(assertion, outputs)
+            assertions.append(assertion)
         except EvidenceError as error:
             problem = "; ".join(_words(fault) for fault in error.faults)
         if problem:
@@ -183,7 +183,7 @@ def _schema_problem(schema: dict[str, Any]) -> str:
 
 
 def check_assertion(
-    one: Assertion, outputs: Mapping[str, Any], *, declared: Sequence[str] = ()
+    assertion: Assertion, outputs: Mapping[str, Any], *, declared: Sequence[str] = ()
 ) -> AssertionResult:
     """Whether an assertion holds for these outputs of a workflow that declares some.
 
@@ -194,12 +194,12 @@ def check_assertion(
     >>> check_assertion(Assertion(number=5, negated=True), {"answer": "five"})
     AssertionResult(holds=None, reason="not number 5: got 'five', which is not a number")
     """
-    found = _held(one, outputs, declared)
-    if one.negated:
-        found = AssertionResult(
-            None if found.holds is None else not found.holds, f"not {found.reason}"
+    result = _held(assertion, outputs, declared)
+    if assertion.negated:
+        result = AssertionResult(
+            None if result.holds is None else not result.holds, f"not {result.reason}"
         )
-    return found
+    return result
 
 
 def _held(
@@ -269,10 +269,10 @@ def outcome(
     if outputs is None:
         why = f"the run has no outputs (status {status})"
         return [AssertionResult(None, why) for _ in assertions], why
-    results = [check_assertion(one, outputs, declared=declared) for one in assertions]
-    held = sum(one.holds is True for one in results)
+    results = [check_assertion(assertion, outputs, declared=declared) for assertion in assertions]
+    held = sum(result.holds is True for result in results)
     words = f"{held} of {len(results)} assertions hold"
     for name, holds in (("failed", False), ("undetermined", None)):
-        if reasons := [one.reason for one in results if one.holds is holds]:
+        if reasons := [result.reason for result in results if result.holds is holds]:
             words += f"; {name}: {'; '.join(reasons[:3])}"
     return results, words

@@ -239,12 +239,12 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
     workflow = read_workflow(order["workflow"])
     dataset = _dataset(order["dataset"])
     scorers = [
-        PlacedScorer(convert(one["scorer"], Scorer), Path(one["folder"]), one["where"])
-        for one in order["scorers"]
+        PlacedScorer(convert(placed["scorer"], Scorer), Path(placed["folder"]), placed["where"])
+        for placed in order["scorers"]
     ]
     code = code_of(workflow, scorers)
-    found = {"workflow": workflow.digest, "dataset": dataset.digest, "code": code}
-    for what, digest in found.items():
+    digests = {"workflow": workflow.digest, "dataset": dataset.digest, "code": code}
+    for what, digest in digests.items():
         accepted = order[f"{what}_digest"]
         if digest != accepted:
             raise InputError(

@@ -31,7 +31,7 @@ def expected_outputs(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[s
     if dataset.spec.expected is not None:
         return []
     taken = {*workflow.inputs, *dataset.spec.inputs.values()}
-    taken |= {one.source for one in workflow.inputs.values() if one.source is not None}
+    taken |= {source.source for source in workflow.inputs.values() if source.source is not None}
     return [name for name in workflow.outputs if name not in taken]
 
 
@@ -125,7 +125,7 @@ def is_misspelt_assert(column: str, value: Any) -> bool:
         is_alike = value.lstrip().startswith(("[{", "{"))
     else:
         listed = value if isinstance(value, list) else [value]
-        is_alike = any(isinstance(one, dict) for one in listed)
+        is_alike = any(isinstance(item, dict) for item in listed)
     return (
         is_alike
         and column != FIELD
@@ -145,9 +145,9 @@ def unread_expected(
     """
     counts: dict[str, int] = {}
     total = 0
-    for one in expected:
+    for item in expected:
         total += 1
-        for name in one if isinstance(one, dict) else ():
+        for name in item if isinstance(item, dict) else ():
             counts[name] = counts.get(name, 0) + 1
     repository = workflow.spec.repository
     tests = [] if repository is None else repository.test_fields
@@ -182,7 +182,8 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[tuple[
         for name in sample.row:
             columns.setdefault(name, sample.row)
     inputs = {
-        spec.inputs.get(name) or one.source or name: name for name, one in workflow.inputs.items()
+        spec.inputs.get(name) or field.source or name: name
+        for name, field in workflow.inputs.items()
     }
     outputs = expected_outputs(workflow, dataset)
     groups = {spec.group or "group": "group"}
@@ -195,9 +196,9 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[tuple[
         *inputs,
         *workflow.outputs,
         "expected",
-        *(f"expected_{one}" for one in workflow.outputs),
+        *(f"expected_{output}" for output in workflow.outputs),
     ]
-    names = [one for one in (*names, *groups, *tags, FIELD) if one not in columns]
+    names = [name for name in (*names, *groups, *tags, FIELD) if name not in columns]
     uses = [("id", "made from the content of each row")] if dataset.made_ids else []
     for column, row in columns.items():
         match = _EXPECTED.fullmatch(column)

@@ -144,7 +144,9 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
     if any(asserted):
         if workflow.spec.assertions != "gate" and not all(asserted):
             without = [
-                sample.sample_id for sample, one in zip(ready, asserted, strict=True) if not one
+                sample.sample_id
+                for sample, sample_assertions in zip(ready, asserted, strict=True)
+                if not sample_assertions
             ]
             raise InputError(
                 "RUN-002",
@@ -154,7 +156,8 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
                 fix="Give every sample an `assert`, or make them a gate with `assertions: gate`.",
             )
         return [
-            sample._replace(assertions=one) for sample, one in zip(ready, asserted, strict=True)
+            sample._replace(assertions=sample_assertions)
+            for sample, sample_assertions in zip(ready, asserted, strict=True)
         ]
     return ready
 

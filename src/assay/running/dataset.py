@@ -211,7 +211,7 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         if spec.split is not None and lookup(row, spec.split_field)[1] != spec.split:
             continue
         name = next((name for name in (_id(row, field) for field in fields) if name), None)
-        if name is None and spec.sample_id is None and not any(one in row for one in fields):
+        if name is None and spec.sample_id is None and not any(field in row for field in fields):
             unnamed.append(Sample("", row, place))
         elif name is None:
             refuse_unnamed(place)

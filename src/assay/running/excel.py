@@ -86,11 +86,11 @@ def _check_archive(stream: Any, path: str) -> None:
 
 
 def _chosen(book: Any, sheet: str | None, path: str) -> Any:
-    names = [one.title for one in book.worksheets]
+    names = [worksheet.title for worksheet in book.worksheets]
     if not names:
         raise InputError("FIL-005", "the workbook has no sheet with cells.", where=path)
     if sheet is None:
-        visible = (one for one in book.worksheets if one.sheet_state == "visible")
+        visible = (worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible")
         return next(visible, book.worksheets[0])
     if sheet not in names:
         raise InputError(
@@ -103,8 +103,8 @@ def _chosen(book: Any, sheet: str | None, path: str) -> Any:
 
 
 def _rows(sheet: Any, formulas: Any, path: str) -> Iterator[tuple[Any, str]]:
-    for one in (sheet, formulas):
-        one.reset_dimensions()  # the size that a file states may be wrong
+    for worksheet in (sheet, formulas):
+        worksheet.reset_dimensions()  # the size that a file states may be wrong
     header = next(sheet.iter_rows(max_row=1, values_only=True), ())
     names = [None if name is None else str(name).strip() for name in header]
     while names and not names[-1]:
@@ -118,7 +118,7 @@ def _rows(sheet: Any, formulas: Any, path: str) -> Iterator[tuple[Any, str]]:
             raise InputError("RUN-002", f"column {number} has no name in row 1.", where=path)
     if len(set(names)) != len(names):
         raise InputError("RUN-002", "two columns have the same name.", where=path)
-    body, written = (one.iter_rows(min_row=2) for one in (sheet, formulas))
+    body, written = (worksheet.iter_rows(min_row=2) for worksheet in (sheet, formulas))
     for number, (cells, sources) in enumerate(zip(body, written, strict=True), 2):
         for name, cell, source in zip(names, cells, sources, strict=False):
             # a text that a formula leaves empty was saved as text

@@ -137,11 +137,11 @@ def guarded_paths(
         folder, _, name = path.rpartition("/")
         if _is_setting(path) or name.casefold() in recipes:
             return True
-        if (any_command or any(is_within(path, one) for one in folders)) and _LIKE_TESTS.search(
-            path
-        ):
+        if (
+            any_command or any(is_within(path, folder) for folder in folders)
+        ) and _LIKE_TESTS.search(path):
             return True
-        if any(is_within(path, one) or is_within(one, path) for one in kept):
+        if any(is_within(path, place_kept) or is_within(place_kept, path) for place_kept in kept):
             return True
         # a new package above the tests would give them other names
         if name == "__init__.py" and folder in above and path not in there:
@@ -154,7 +154,9 @@ def guarded_paths(
         """
         first, slash, _ = path[len(root) + 1 if root else 0 :].partition("/")
         place = f"{root}/{first}" if root else first
-        if place in there or (slash and any(is_within(one, place) for one in there)):
+        if place in there or (
+            slash and any(is_within(place_there, place) for place_there in there)
+        ):
             return False
         stem = first.partition(".")[0].casefold()
         return (
@@ -246,7 +248,7 @@ def installed_names(readable: tuple[str, ...]) -> frozenset[str]:
     ours = [os.listdir(folder) for folder in sys.path if os.path.isdir(folder)]
     listings += [names for names in ours if any(name.endswith(_METADATA) for name in names)]
     # an editable install can be outside of these folders, or have no file with its name
-    tops = [found.read_text("top_level.txt") or "" for found in distributions()]
+    tops = [distribution.read_text("top_level.txt") or "" for distribution in distributions()]
     return frozenset(
         {
             "pytest",

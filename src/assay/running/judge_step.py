@@ -92,14 +92,14 @@ def estimate(
 ) -> JudgeEstimate:
     """The estimate for this many runs on samples like these."""
     criteria = [] if task.rubric is None else task.rubric.criteria
-    criteria_asked = [one for one in criteria if one.name in task.criteria]
+    criteria_asked = [criterion for criterion in criteria if criterion.name in task.criteria]
     seen = inputs[:: max(1, len(inputs) // LOOKED_AT)][:LOOKED_AT]
     tokens = sum(
         (
-            tokens_of(RubricQuestion(one, shown(dict(values)), "").messages("0" * 32))
+            tokens_of(RubricQuestion(criterion, shown(dict(values)), "").messages("0" * 32))
             + ANSWER_TOKENS
             for values in seen
-            for one in criteria_asked
+            for criterion in criteria_asked
         ),
         Decimal(0),
     )
@@ -165,21 +165,21 @@ class JudgeStep:
 
     async def _decided(self, run: dict[str, Any]) -> dict[str, Any]:
         item = item_of(read_run(Document(run, run["run_id"])))
-        asked = claims_of([item]) if self.task.claims else []
-        if not asked:
+        parts = claims_of([item]) if self.task.claims else []
+        if not parts:
             return run
-        answers = await judge_parts(self, asked)
+        answers = await judge_parts(self, parts)
         spec = self.client.spec
-        return judged_runs([item], asked, answers, model=spec.model, version=spec.whole_version)[0]
+        return judged_runs([item], parts, answers, model=spec.model, version=spec.whole_version)[0]
 
     async def _weighed(self, run: dict[str, Any]) -> dict[str, Any]:
         if not self.task.passages:
             return run
         item = item_of(read_run(Document(run, run["run_id"])))
-        asked = passages_of([item])
-        answers = await judge_parts(self, asked)
+        parts = passages_of([item])
+        answers = await judge_parts(self, parts)
         spec = self.client.spec
-        return weighed_runs([item], asked, answers, model=spec.model, version=spec.whole_version)[0]
+        return weighed_runs([item], parts, answers, model=spec.model, version=spec.whole_version)[0]
 
     async def _scored(self, run: dict[str, Any]) -> dict[str, Any]:
         rubric = self.task.rubric
@@ -192,14 +192,14 @@ class JudgeStep:
         scored = scored_runs(
             [item], judged, rubric, scorer=self._scorer(rubric, judged), replace=True
         )[0]
-        faults = {one.criterion: one.why for one in judged if one.why is not None}
+        faults = {item.criterion: item.why for item in judged if item.why is not None}
         if faults:
             scored["metadata"] = {**scored.get("metadata", {}), "judge_errors": faults}
         return scored
 
     def _scorer(self, rubric: Rubric, judged: Sequence[Judged]) -> dict[str, Any]:
         models = Counter(
-            answer.model for one in judged for answer in one.answers if answer.model is not None
+            answer.model for item in judged for answer in item.answers if answer.model is not None
         )
         return scorer_of(
             self.client.spec,

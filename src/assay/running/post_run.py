@@ -56,11 +56,13 @@ def all_scorers(
     workflow: LoadedWorkflow, scorers: Iterable[PlacedScorer] = ()
 ) -> list[PlacedScorer]:
     """The scorers of a workflow file and of the configuration; one that both declare is one."""
-    own = [PlacedScorer(one, workflow.folder, workflow.where) for one in workflow.spec.scorers]
+    own = [
+        PlacedScorer(scorer, workflow.folder, workflow.where) for scorer in workflow.spec.scorers
+    ]
     return own + [
-        one
-        for one in scorers
-        if not any((known.scorer, known.folder) == (one.scorer, one.folder) for known in own)
+        scorer
+        for scorer in scorers
+        if not any((known.scorer, known.folder) == (scorer.scorer, scorer.folder) for known in own)
     ]
 
 
@@ -134,11 +136,11 @@ def idle_scorers(
     """
     measured = {item.id: item.measure is not None for item in profile.criteria}
     idle = {
-        one.name or one.target: one.target
-        for one, *_ in scorers
-        if one.weight is None and not one.gates and measured.get(one.id, True)
+        scorer.name or scorer.target: scorer.target
+        for scorer, *_ in scorers
+        if scorer.weight is None and not scorer.gates and measured.get(scorer.id, True)
     }
-    added = {one.id for one, *_ in scorers if one.weight is not None}
+    added = {scorer.id for scorer, *_ in scorers if scorer.weight is not None}
     is_certain = all(measured[name] for name in measured if name not in added)
     if is_certain is not (runs is None):
         return []
@@ -170,9 +172,9 @@ def scorer_warnings(
     )
     sentences = []
     for target, reasons in counts.items():
-        named = [one for one, *_ in scorers if one.target == target]
-        gates = any(one.gates for one in named)
-        scores = any(one.weight is not None or not one.gates for one in named) or not named
+        named = [scorer for scorer, *_ in scorers if scorer.target == target]
+        gates = any(scorer.gates for scorer in named)
+        scores = any(scorer.weight is not None or not scorer.gates for scorer in named) or not named
         lost = "its score is missing and counts as 0" if scores else ""
         if gates:
             undetermined = "its gate is undetermined, so those runs don't pass"
@@ -239,8 +241,10 @@ def _assertions(workflow: LoadedWorkflow) -> PostRun:
             reason = "not applicable: the sample asserts nothing"
             return {"gates": {**run.get("gates", {}), GATE: {"passed": True, "reason": reason}}}
         outputs = run.get("outputs")
-        found, words = outcome(sample.assertions, outputs, status=run["status"], declared=declared)
-        holds = [one.holds for one in found]
+        results, words = outcome(
+            sample.assertions, outputs, status=run["status"], declared=declared
+        )
+        holds = [result.holds for result in results]
         if terms == "gate":
             passed = False if False in holds else None if None in holds else True
             verdict = {"passed": passed, "reason": words[:MAX_REASON]}

@@ -174,7 +174,7 @@ class _Verification:
         job = self._job(sample, patch)
         fields = (lookup(sample.row, field)[1] for field in self._spec.test_fields)
         lists = (text for text in fields if isinstance(text, str))
-        secrets = {*job.tests, *(text for text in lists if any(one in text for one in job.tests))}
+        secrets = {*job.tests, *(text for text in lists if any(test in text for test in job.tests))}
         leaked = _leaked(sample.inputs, secrets, job.hidden.strip())
         if leaked is not None:
             return _not_run(

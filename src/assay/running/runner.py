@@ -326,9 +326,9 @@ def keep_forbidden(run: dict[str, Any], earlier: Sequence[Mapping[str, Any]]) ->
             if rules is not None and [handoff["from"], handoff["to"]] not in map(list, rules)
         ],
     }
-    for name, found in kept.items():
-        if found:
-            run[name] = [*found, *run.get(name, ())]
+    for name, calls in kept.items():
+        if calls:
+            run[name] = [*calls, *run.get(name, ())]
 
 
 def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:

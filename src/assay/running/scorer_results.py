@@ -99,7 +99,7 @@ def results_of(
         raise InputError("RUN-006", "it returned no score and no verdict")
     scores = {name: {**score, "source": dict(source)} for name, score in results.scores.items()}
     tree: dict[str, Any] = parse_json(canonical({"scores": scores, "gates": results.gates}))
-    scales = {name: (one.formula, one.params) for name, one in criteria.items()}
+    scales = {name: (criterion.formula, criterion.params) for name, criterion in criteria.items()}
     if spec.weight is not None:
         scales[spec.id] = (spec.formula or "zero_one", {})
     for name, score in tree["scores"].items():
@@ -114,7 +114,7 @@ def results_of(
 def _plain(value: Any) -> Any:
     """The value with Python's own numbers for the scalars of NumPy and tensors."""
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if type(value) is tuple:
         return tuple(map(_plain, value))
     item = getattr(value, "item", None)

@@ -58,8 +58,8 @@ def placed_scorers(
     scorers: Iterable[Scorer], gates: Iterable[Scorer], *, folder: Path, where: str
 ) -> list[PlacedScorer]:
     """The scorers of a configuration; each scorer under `gates` fills a gate."""
-    required = [replace(one, gate=one.gate or True) for one in gates]
-    return [PlacedScorer(one, folder, where) for one in (*scorers, *required)]
+    required = [replace(scorer, gate=scorer.gate or True) for scorer in gates]
+    return [PlacedScorer(scorer, folder, where) for scorer in (*scorers, *required)]
 
 
 def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
@@ -115,8 +115,8 @@ def scorer_measures(
     fill. Raises `InputError` for one that cannot be called, before anything runs.
     """
     check_scorers(scorers)
-    known = {one.id: one for one in criteria}
-    return [_Measure(one, known).measure for one in scorers]
+    known = {criterion.id: criterion for criterion in criteria}
+    return [_Measure(scorer, known).measure for scorer in scorers]
 
 
 class _Measure:
@@ -214,20 +214,27 @@ def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[
     except (TypeError, ValueError):
         return function
     positional = [
-        one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     needed = [
-        one
-        for one in parameters
-        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
-    unknown = [one.name for one in needed if one.name != "run" and one.name not in PARAMETERS]
-    if not unknown and all(one.kind is not one.POSITIONAL_ONLY for one in needed):
+    unknown = [
+        parameter.name
+        for parameter in needed
+        if parameter.name != "run" and parameter.name not in PARAMETERS
+    ]
+    if not unknown and all(parameter.kind is not parameter.POSITIONAL_ONLY for parameter in needed):
         names = [
-            one.name
-            for one in parameters
-            if (one.name == "run" or one.name in PARAMETERS)
-            and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+            parameter.name
+            for parameter in parameters
+            if (parameter.name == "run" or parameter.name in PARAMETERS)
+            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         ]
         if names:
             return lambda run: function(
@@ -235,7 +242,7 @@ def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[
             )
     if len(needed) == 1 and needed[0] in positional:
         return function
-    if len(needed) == 3 and all(one in positional for one in needed):
+    if len(needed) == 3 and all(parameter in positional for parameter in needed):
         return lambda run: function(run.inputs, run.outputs, run.expected)
     known = ["run", *PARAMETERS]
     if not needed:

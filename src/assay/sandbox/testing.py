@@ -96,7 +96,7 @@ def read_record(
     try:
         record = json.loads(body)
         collected: list[str] = record["collected"]
-        ours = [one for one in collected if kind == "unittest" or _is_within(one, test)]
+        ours = [test_id for test_id in collected if kind == "unittest" or _is_within(test_id, test)]
         return ReportFindings(_fault(record, ours, kind, expected), tuple(ours))
     except (ValueError, TypeError, KeyError, RecursionError):
         return ReportFindings("the report is forged: it is not a record of the test runner")
@@ -118,10 +118,10 @@ def _fault(record: dict[str, Any], ours: list[str], kind: Kind, expected: Sequen
     name, count = Counter(ours).most_common(1)[0]
     if count > 1:
         return f"collected twice: {name}"
-    gone = next((one for one in expected if one not in ours), None)
+    gone = next((test_id for test_id in expected if test_id not in ours), None)
     if gone is not None:
         return f"never collected: {gone} was there without the patch"
-    steps: dict[str, list[tuple[str, str]]] = {one: [] for one in ours}
+    steps: dict[str, list[tuple[str, str]]] = {test_id: [] for test_id in ours}
     for name, phase, outcome in record["steps"]:
         if name not in record["must_fail"]:
             steps.setdefault(name, []).append((phase, outcome))

@@ -90,10 +90,10 @@ def marked(profile: Profile) -> Profile:
     return structs.replace(profile, version=version)
 
 
-def _is_same(one: ProfileCriterion, other: ProfileCriterion) -> bool:
+def _is_same(mine: ProfileCriterion, other: ProfileCriterion) -> bool:
     """Whether two criteria are equal; their weights compare as numbers."""
-    return structs.replace(one, weight=0) == structs.replace(other, weight=0) and (
-        exact.ratio(one.weight) == exact.ratio(other.weight)
+    return structs.replace(mine, weight=0) == structs.replace(other, weight=0) and (
+        exact.ratio(mine.weight) == exact.ratio(other.weight)
     )
 
 

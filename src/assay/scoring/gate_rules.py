@@ -333,8 +333,8 @@ def _could_be(name: str, other: str) -> bool:
     """
     if _is_plain(name) and _is_plain(other):
         return False  # they were compared as they are
-    one, two = _folded(name)[:200], _folded(other)[:200]
-    return _may_look_like(one, two) or _may_look_like(two, one)
+    first, two = _folded(name)[:200], _folded(other)[:200]
+    return _may_look_like(first, two) or _may_look_like(two, first)
 
 
 def _may_look_like(name: str, other: str) -> bool:

@@ -224,7 +224,9 @@ async def admit(request: Request, scope: str) -> Principal:
     if scope not in principal.scopes:
         # a token that posts results must not also change what they are judged by
         others = principal.scopes if scope in ("read", "write") else ("read",)
-        scopes = " ".join(f"--scope {one}" for one in SCOPES if one in {*others, scope})
+        scopes = " ".join(
+            f"--scope {scope_named}" for scope_named in SCOPES if scope_named in {*others, scope}
+        )
         raise Problem(
             403,
             f"this token lacks the scope '{scope}'.",

@@ -206,7 +206,7 @@ def reply(
         wanted = header(request, "if-none-match")
         if wanted is not None and (
             wanted.strip() == "*"
-            or etag in [one.strip().removeprefix("W/") for one in wanted.split(",")]
+            or etag in [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
         ):
             return Response(None, 304, headers=more)
     if len(body) >= GZIP_FROM and takes_gzip(header(request, "accept-encoding") or ""):
@@ -221,8 +221,8 @@ def takes_gzip(accepted: str) -> bool:
     >>> takes_gzip("br, gzip;q=0.5"), takes_gzip("gzip;q=0"), takes_gzip("")
     (True, False, False)
     """
-    for one in accepted.split(","):
-        name, _, weight = one.partition(";")
+    for coding in accepted.split(","):
+        name, _, weight = coding.partition(";")
         if name.strip().lower() == "gzip":
             return weight.strip().replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False

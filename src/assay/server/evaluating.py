@@ -218,7 +218,7 @@ async def take_up(services: Services, owner: str, *, since_ms: int = 0) -> int:
         claimed.append(key)
 
     async def of_project(project: str) -> None:
-        for _, key in (one for one in claimed if one[0] == project):
+        for _, key in (claim for claim in claimed if claim[0] == project):
             if services.stopping:
                 return
             try:

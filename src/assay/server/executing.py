@@ -212,7 +212,7 @@ class ExecutionWork:
         suspects: dict[str, str] = {}
         idle = 0
         while not self._is_stopped():
-            left = {one.run_id for one in await self._runs.in_states(QUEUED, EXECUTING)}
+            left = {run.run_id for run in await self._runs.in_states(QUEUED, EXECUTING)}
             if not left:
                 return None
             alone = sorted(left & suspects.keys())
@@ -269,8 +269,8 @@ class ExecutionWork:
             "workflow_digest": workflow["digest"],
             "criteria": grader.plan_for(subject).criteria,
             "scorers": [
-                {"scorer": one.scorer, "folder": str(one.folder), "where": one.where}
-                for one in self._services.settings.release.placed_scorers
+                {"scorer": scorer.scorer, "folder": str(scorer.folder), "where": scorer.where}
+                for scorer in self._services.settings.release.placed_scorers
             ],
             "dataset": source,
             "dataset_digest": dataset["digest"],
@@ -294,12 +294,14 @@ def _evaluation_draft(services: Services, job: Job, placed: Sequence[Placed]) ->
     """The evaluation of the runs of an execution; None if one of them left no evidence, because the
     totals would be better than they should be.
     """
-    digests = [one.digest for one in placed if one.digest is not None]
+    digests = [run.digest for run in placed if run.digest is not None]
     if not digests or len(digests) < len(placed):
         return None
     ledger, accepted = services.ledger, job.request()
     listed = grades_of(ledger.database, job.project, digests)
-    newest = {name: found[-1].digest for name, found in listed.items() if found}
+    newest = {
+        name: grades_found[-1].digest for name, grades_found in listed.items() if grades_found
+    }
     items = ledger.get_many({*digests, *newest.values()}, project=job.project)
     runs = [items[name] for name in digests if name in items and items[name].body is not None]
     if len(runs) < len(digests):

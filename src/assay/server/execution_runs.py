@@ -64,11 +64,11 @@ class ExecutionRuns:
         """Record what the workflow's process reported, and grade the runs that have ended."""
         updates = await asyncio.to_thread(_updates, messages)
         counts = await self._record(updates)
-        sizes = {one.key: len(one.head or b"") for one in updates}
-        for one in messages:
-            key = index_key(one["run_id"])
-            if one["kind"] == "workflow_end" and key in counts:
-                await self._ended.put(EndedRun(key, one["run"], counts[key], sizes[key]))
+        sizes = {update.key: len(update.head or b"") for update in updates}
+        for message in messages:
+            key = index_key(message["run_id"])
+            if message["kind"] == "workflow_end" and key in counts:
+                await self._ended.put(EndedRun(key, message["run"], counts[key], sizes[key]))
 
     async def in_states(self, *states: str) -> list[Placed]:
         """The runs in one of these states, in order."""
@@ -77,8 +77,8 @@ class ExecutionRuns:
     async def tried_calls(self) -> dict[str, list[Any]]:
         """The tool calls that runs reported before their process or server ended, by the run."""
         return {
-            one.run_id: await asyncio.to_thread(self._calls, one.key)
-            for one in await self.in_states(EXECUTING)
+            run.run_id: await asyncio.to_thread(self._calls, run.key)
+            for run in await self.in_states(EXECUTING)
         }
 
     def _calls(self, key: str) -> list[Any]:
@@ -86,7 +86,7 @@ class ExecutionRuns:
         position = 0
         while page := stored_events.after(self._database, self._job.project, key, position):
             position = page[-1].position
-            ended = (one.body for one in page if one.kind == "step_end")
+            ended = (event.body for event in page if event.kind == "step_end")
             calls += [call for body in ended for call in parse_json(body)["tool_calls"]]
         return calls
 
@@ -109,8 +109,8 @@ class ExecutionRuns:
         """End the runs in these states without evidence."""
         await self._record(
             [
-                RunUpdate(one.key, problem_events(one.run_id, fault), of, state)
-                for one in await self.in_states(*of)
+                RunUpdate(run.key, problem_events(run.run_id, fault), of, state)
+                for run in await self.in_states(*of)
             ]
         )
 
@@ -120,7 +120,9 @@ class ExecutionRuns:
         """Grade runs as they end, in batches of whatever has arrived, until cancelled."""
         while True:
             batch = [await self._ended.get()]
-            while not self._ended.empty() and sum(one.size for one in batch) < TOGETHER:
+            while (
+                not self._ended.empty() and sum(graded_run.size for graded_run in batch) < TOGETHER
+            ):
                 batch.append(self._ended.get_nowait())
             try:
                 await self._grade(batch)
@@ -129,8 +131,8 @@ class ExecutionRuns:
             except Exception as error:
                 # one at a time, so that a run that can't be graded doesn't affect the others
                 self._warn(message=str(error))
-                for one in batch:
-                    await self._evaluate(one.key)
+                for ended_run in batch:
+                    await self._evaluate(ended_run.key)
             finally:
                 for _ in batch:
                     self._ended.task_done()
@@ -150,8 +152,8 @@ class ExecutionRuns:
                 "evaluation_complete": events.evaluation_fields(payload, kept.grade.digest),
             }
             pair = [
-                (kind, events.event(kind, payload["run_id"], now_text(), found))
-                for kind, found in fields.items()
+                (kind, events.event(kind, payload["run_id"], now_text(), fields_found))
+                for kind, fields_found in fields.items()
             ]
             updates.append(
                 RunUpdate(ended.key, pair, (EVALUATING,), DONE, digest=digest, after=ended.events)
@@ -160,7 +162,10 @@ class ExecutionRuns:
 
     def _made(self, batch: Sequence[EndedRun]) -> list[DraftedGrade]:
         grader = grader_of(self._services, self._job.project)
-        return [make(Document(one.run, "run"), grader, author=self._job.author) for one in batch]
+        return [
+            make(Document(graded_run.run, "run"), grader, author=self._job.author)
+            for graded_run in batch
+        ]
 
     async def _evaluate(self, key: str) -> None:
         """Grade one run. If that fails, notify its watchers or try again at the end."""
@@ -179,8 +184,8 @@ class ExecutionRuns:
         fails, so no watcher waits forever.
         """
         for _ in range(3):
-            for one in await self.in_states(EVALUATING):
-                await self._evaluate(one.key)
+            for run in await self.in_states(EVALUATING):
+                await self._evaluate(run.key)
             if not await self.in_states(EVALUATING):
                 return
             await asyncio.sleep(RETRY_S)
@@ -210,7 +215,7 @@ class ExecutionRuns:
 
     async def cancel(self) -> None:
         """Record the runs that had begun as cancelled; the others are only counted."""
-        begun = [one.run_id for one in await self.in_states(EXECUTING)]
+        begun = [run.run_id for run in await self.in_states(EXECUTING)]
         await self.record_unfinished(begun, "cancelled", "the execution was cancelled")
         fault = InputError(
             "RUN-003",

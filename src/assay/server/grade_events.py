@@ -134,7 +134,7 @@ class GradeExporter:
             if self._until is not None and time.monotonic() > self._until:
                 return None
             batch = [self._queue.popleft() for _ in range(min(TOGETHER, len(self._queue)))]
-            self._bytes -= sum(one.size for one in batch)
+            self._bytes -= sum(event.size for event in batch)
             return batch
 
     # --- the thread

@@ -69,9 +69,9 @@ def library_digest(services: Services, named: Mapping[str, str | None]) -> str:
     return digest({"library": services.library, **loaded})
 
 
-def check_rules(asked: Mapping[str, Any], rules: str, what: str) -> None:
+def check_rules(accepted: Mapping[str, Any], rules: str, what: str) -> None:
     """Refuse to continue something under other rules than those it was accepted with."""
-    if rules != asked.get("rules", rules):
+    if rules != accepted.get("rules", rules):
         raise InputError(
             "RUN-005",
             f"the profile, rubric or policy is not the one that this {what} was accepted with: its"

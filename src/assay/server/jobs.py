@@ -196,7 +196,7 @@ class JobWorker:
                     fault = _fault(item.digest, internal_error(error))
                     progress["faults"] = [*progress["faults"], fault]
                 continue
-            if any(one.digest == graded.grade.name for one in known):
+            if any(grade.digest == graded.grade.name for grade in known):
                 progress["unchanged"] += 1
                 own = behind.get(item.digest, item).digest
                 again += on_top(ledger, own, graded.grade.name, known, project=job.project)
@@ -213,8 +213,8 @@ class JobWorker:
         digests = runs_behind(
             ledger.database, project, [item.digest for item in items if item.kind == "scorecard"]
         )
-        found = {card: ledger.get(run, project=project) for card, run in digests.items()}
-        return {card: run for card, run in found.items() if run is not None}
+        runs_by_card = {card: ledger.get(run, project=project) for card, run in digests.items()}
+        return {card: run for card, run in runs_by_card.items() if run is not None}
 
 
 def _fault(where: str, error: AssayError | Problem) -> dict[str, str]:

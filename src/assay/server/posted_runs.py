@@ -113,7 +113,7 @@ async def post_list(
             faults=listed,
         )
     results = [kept.result() for kept in await services.store(principal.project, graded)]
-    new = sum(found["new"] for found in results)
+    new = sum(result["new"] for result in results)
     counts = {"received": len(trees), "stored": len(results), "new": new, "faults": 0}
     return bodies.answer(
         request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
@@ -188,7 +188,7 @@ async def post_lines(
         await take(rest)
     if block:
         await flush()
-    new = sum(found["new"] for found in results)
+    new = sum(result["new"] for result in results)
     counts = {
         "received": len(results) + len({fault.get("line") for fault in faults}),
         "stored": len(results),

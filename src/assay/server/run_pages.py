@@ -100,7 +100,7 @@ def run_page(
                 and _fits(run, run_only, span)
             ):
                 grades = graded.get(run.digest, [])
-                own = next((one for one in grades if one.digest == item.digest), None)
+                own = next((grade for grade in grades if grade.digest == item.digest), None)
                 if own is not None and own[2:] == grades[-1][2:]:
                     fitting_runs[run.digest] = run
                     newest[run.digest] = grades

@@ -171,7 +171,7 @@ class Services:
             self.metrics.letter(grade.payload["grade"])
             if kept[-1].grade.new:
                 self.exporter.graded(grade)
-        known = [one for one in kept if not one.grade.new]
+        known = [stored_run for stored_run in kept if not stored_run.grade.new]
         if known and (links := await asyncio.to_thread(self._on_top, project, known)):
             author, now = known[0].made.grade.author, datetime.now(UTC).isoformat()
             await self.writer.put(project, [links_draft(links, author=author, posted=now)])
@@ -179,15 +179,17 @@ class Services:
 
     def _on_top(self, project: str, stored: Sequence[StoredGrade]) -> list[Link]:
         """What puts grades that were stored before on top of newer ones, as a job would."""
-        before = grades_of(self.ledger.database, project, [one.evidence.digest for one in stored])
+        before = grades_of(
+            self.ledger.database, project, [stored_run.evidence.digest for stored_run in stored]
+        )
         return [
             link
-            for one in stored
+            for stored_run in stored
             for link in on_top(
                 self.ledger,
-                one.evidence.digest,
-                one.grade.digest,
-                before.get(one.evidence.digest, []),
+                stored_run.evidence.digest,
+                stored_run.grade.digest,
+                before.get(stored_run.evidence.digest, []),
                 project=project,
             )
         ]

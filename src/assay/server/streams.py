@@ -212,7 +212,7 @@ class LiveStream(Response):
                         await send(
                             {
                                 "type": "http.response.body",
-                                "body": b"".join([frame(*one) for one in events]),
+                                "body": b"".join([frame(*event) for event in events]),
                                 "more_body": True,
                             }
                         )

@@ -33,8 +33,8 @@ def agreement(items: Iterable[Sequence[Hashable]], *, confidence: float = 0.95) 
     0.5
     """
     counts = Counter(len(set(ratings)) == 1 for ratings in items if None not in ratings)
-    found = wilson(counts[True], counts.total(), level=confidence)
-    return found if counts else found._replace(reason=INCOMPLETE)
+    interval = wilson(counts[True], counts.total(), level=confidence)
+    return interval if counts else interval._replace(reason=INCOMPLETE)
 
 
 def krippendorff_alpha(
@@ -105,12 +105,12 @@ def _ratio(
         return Interval.unknown(None, confidence, METHOD, SAME)
     place = {category: index for index, category in enumerate(categories)}
     units = [
-        _Unit(tuple([place[one] for one in pattern]), times, len(pattern))
+        _Unit(tuple([place[category] for category in pattern]), times, len(pattern))
         for pattern, times in patterns.items()
     ]
     ratings = sum(len(pattern) * times for pattern, times in patterns.items())
     scale = (
-        stretch([float(one) for one in categories])
+        stretch([float(category) for category in categories])
         if metric == "interval"
         else [0.0] * len(categories)
     )
@@ -148,8 +148,10 @@ def _ratio(
 def _imagined(seen: _Disagreement, weight: float, *, ordered: bool) -> list[_Unit]:
     half = IMAGINED / 2
     points = thin(seen.margin, ordered=ordered)
-    chance = [_Unit((i, j), half * one * other, weight) for i, one in points for j, other in points]
-    return [*chance, *(_Unit((i, i), half * one, weight) for i, one in points)]
+    chance = [
+        _Unit((i, j), half * point * other, weight) for i, point in points for j, other in points
+    ]
+    return [*chance, *(_Unit((i, i), half * point, weight) for i, point in points)]
 
 
 class _Disagreement:

@@ -116,11 +116,11 @@ def _ratios(np: Any, random: Any, sums: Any, sizes: Any, resamples: int) -> Any:
 def _counted(np: Any, random: Any, n: int, chances: Any, columns: Any, resamples: int) -> Any:
     """Weighted sums of the columns by the counts of each resample."""
     rows = max(1, _BLOCK // len(chances))
-    found = [
+    parts = [
         random.multinomial(n, chances, size=min(rows, resamples - start)) @ columns
         for start in range(0, resamples, rows)
     ]
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def _drawn(np: Any, random: Any, columns: list[Any], resamples: int) -> list[Any]:
@@ -168,8 +168,8 @@ def _corrected(
         pulls = np.mean(left_out) - left_out
     squares = float(np.sum(pulls**2))
     acceleration = float(np.sum(pulls**3)) / (6 * squares**1.5)
-    found = []
+    ends = []
     for share in shares:
         z = bias + normal.inv_cdf(share)
-        found.append(normal.cdf(bias + z / (1 - acceleration * z)))
-    return found
+        ends.append(normal.cdf(bias + z / (1 - acceleration * z)))
+    return ends

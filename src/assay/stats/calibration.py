@@ -266,17 +266,17 @@ def _stratified(
         (verdict, truth) for truth, verdict in zip(human, judge, strict=True) if truth is not None
     )
     total = len(judge)
-    everyone = [truth for found in labels.values() for truth in found]
+    everyone = [truth for truths in labels.values() for truth in truths]
     overall = fsum(everyone) / len(everyone)
     centre, below, above, moved = 0.0, 0.0, 0.0, 0.0
     means: list[tuple[float, float]] = []
     for verdict, size in sizes.items():
         share = size / total
-        found = labels.get(verdict, [])
-        mean = fsum(found) / len(found) if found else overall
-        if found:
+        truths = labels.get(verdict, [])
+        mean = fsum(truths) / len(truths) if truths else overall
+        if truths:
             low, high = _share_limits(
-                mean, _variance(found), len(found) / cluster.effect, cluster.z
+                mean, _variance(truths), len(truths) / cluster.effect, cluster.z
             )
         else:
             low, high = 0.0, 1.0  # no row with this verdict has a label, so anything is possible
@@ -299,10 +299,10 @@ def _influence(
     """How much each row moves the estimate, for the design effect of groups."""
     total, n = len(filled), len(labelled)
     everyone = fsum(filled) / total
-    found = [slope * (score - everyone) / total for score in filled]
+    influence = [slope * (score - everyone) / total for score in filled]
     for row in labelled:
-        found[row.at] += (row.human - mean - slope * (row.judge - seen)) / n
-    return found
+        influence[row.at] += (row.human - mean - slope * (row.judge - seen)) / n
+    return influence
 
 
 # --- what the methods share

@@ -52,7 +52,7 @@ def kappa_change(
         return Interval.unknown(
             whole, level, method, f"{count(n, 'item')}; at least {LEAST_ITEMS} are needed"
         )
-    changed = sum(one != other for one, other in zip(before, now, strict=True))
+    changed = sum(earlier != other for earlier, other in zip(before, now, strict=True))
     if changed < LEAST_CHANGED:
         return Interval.unknown(
             whole,

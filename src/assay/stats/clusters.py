@@ -65,9 +65,9 @@ class Groups(NamedTuple):
         return cls.in_order(rows)
 
     @classmethod
-    def in_order(cls, found: Iterable[tuple[int, float, float, int]]) -> Groups:
+    def in_order(cls, sums: Iterable[tuple[int, float, float, int]]) -> Groups:
         """Groups sorted by size and sums, so that results do not depend on the order of input."""
-        columns = [list(column) for column in zip(*sorted(found), strict=True)]
+        columns = [list(column) for column in zip(*sorted(sums), strict=True)]
         return cls(*columns) if columns else cls([], [], [], [])
 
     @property
@@ -104,10 +104,10 @@ def estimate_clustered_mean(
     >>> found.interval.method, found.df, found.clusters
     ('cluster-robust t', 4.0, 5)
     """
-    found = checked(values, range)
+    values_checked = checked(values, range)
     return estimate_grouped_mean(
-        Counter(found),
-        gather(found, groups),
+        Counter(values_checked),
+        gather(values_checked, groups),
         range=range,
         level=level,
         guaranteed=guaranteed,
@@ -215,7 +215,7 @@ def _freedom(
         return float(sum(counts) - 1)
     squared = sum(size * size * count for size, count in zip(sizes, counts, strict=True))
     flat, tilt = (1 - alikeness) / n - alikeness * squared / n**2, alikeness / n
-    trace = diagonal = zero = one = two = 0.0
+    trace = diagonal = zero = linear = two = 0.0
     # added one by one, so that counted groups give the same result as listed ones
     for size in chain.from_iterable(map(repeat, sizes, counts)):
         scale = 1 / (n * n * (1 - size / n))
@@ -225,7 +225,7 @@ def _freedom(
         trace += entry - shared
         diagonal += entry * (entry - 2 * shared)
         zero += weight
-        one += weight * size
+        linear += weight * size
         two += weight * size * size
     return (
         trace
@@ -233,7 +233,7 @@ def _freedom(
         / (
             diagonal
             + flat * flat * zero * zero
-            + 2 * tilt * tilt * (two * zero + one * one)
-            + 4 * flat * tilt * one * zero
+            + 2 * tilt * tilt * (two * zero + linear * linear)
+            + 4 * flat * tilt * linear * zero
         )
     )

@@ -168,13 +168,13 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'b': 0.06, 'c': 0.06}
     """
-    found: dict[str, float | None] = dict.fromkeys(p_values)
+    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
     highest, left = 0.0, len(p_values)
     for p, name in sorted((p, name) for name, p in p_values.items() if p is not None):
         highest = max(highest, min(1.0, left * p))
-        found[name] = highest
+        adjusted[name] = highest
         left -= 1
-    return found
+    return adjusted
 
 
 def _comparison(

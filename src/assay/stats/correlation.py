@@ -29,11 +29,11 @@ def _paired(
 ) -> tuple[list[Number], list[Number], str]:
     """The items that both rated, and why they have no correlation; empty if they have one."""
     both = [
-        (one, other)
-        for one, other in zip(first, second, strict=True)
-        if one is not None and other is not None
+        (x, other)
+        for x, other in zip(first, second, strict=True)
+        if x is not None and other is not None
     ]
-    xs, ys = [one for one, _ in both], [other for _, other in both]
+    xs, ys = [x for x, _ in both], [other for _, other in both]
     reason = _NONE if not both else _CONSTANT if len(set(xs)) < 2 or len(set(ys)) < 2 else ""
     return xs, ys, reason
 

@@ -97,12 +97,12 @@ class Moments(NamedTuple):
     """How many independent samples or clusters there are."""
 
 
-def on_scale(found: Interval, range: Range) -> Interval:
+def on_scale(interval: Interval, range: Range) -> Interval:
     """The interval of a mean, cut at the ends of the scale, which Student's t may exceed."""
-    if found.low is None or found.high is None:
-        return found
-    low, high = max(found.low, range.lowest), min(found.high, range.highest)
-    return found._replace(low=low, high=high)
+    if interval.low is None or interval.high is None:
+        return interval
+    low, high = max(interval.low, range.lowest), min(interval.high, range.highest)
+    return interval._replace(low=low, high=high)
 
 
 def hides_spread(counts: Sequence[int]) -> bool:

@@ -26,9 +26,9 @@ def find_flaky(repeats: Mapping[str, Sequence[bool]], *, level: float = 0.95) ->
     >>> [item.name for item in find_flaky({"a": [True, True], "b": [True, False], "c": [True]})]
     ['b']
     """
-    found = []
+    flaky_items = []
     for name, verdicts in sorted(repeats.items()):
         n, passed = len(verdicts), sum(verdicts)
         if 0 < passed < n:
-            found.append(FlakyItem(name, n, passed, wilson(passed, n, level=level)))
-    return found
+            flaky_items.append(FlakyItem(name, n, passed, wilson(passed, n, level=level)))
+    return flaky_items

@@ -32,10 +32,10 @@ class Interval(NamedTuple):
 
     def shown(self) -> dict[str, Any]:
         """The interval as it appears in a JSON document."""
-        found = self._asdict()
+        shown = self._asdict()
         if self.reason is None:
-            del found["reason"]
-        return found
+            del shown["reason"]
+        return shown
 
 
 def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:

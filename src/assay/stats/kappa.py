@@ -31,9 +31,11 @@ def in_order(categories: Iterable[Any]) -> list[Any]:
     [9.5, 10, 'a', 'b']
     """
     kinds: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-    for one in categories:
-        kinds[0 if isinstance(one, bool) else 2 if isinstance(one, str) else 1].append(one)
-    return [one for kind in kinds for one in sorted(kind)]
+    for category in categories:
+        kinds[0 if isinstance(category, bool) else 2 if isinstance(category, str) else 1].append(
+            category
+        )
+    return [category for kind in kinds for category in sorted(kind)]
 
 
 def stretch(values: Sequence[float]) -> list[float]:
@@ -71,7 +73,10 @@ def count_pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> Rating
     place = {category: index for index, category in enumerate(categories)}
     return RatingPairs(
         categories,
-        {(place[one], place[other]): times for (one, other), times in kept.items()},
+        {
+            (place[first_rating], place[other]): times
+            for (first_rating, other), times in kept.items()
+        },
         sum(kept.values()),
     )
 
@@ -111,7 +116,7 @@ def weighted_kappa(
     Source: Cohen, 1968; the standard error as for `cohen_kappa`.
     """
     places: Sequence[float] = (
-        stretch([float(one) for one in pairs.categories])
+        stretch([float(category) for category in pairs.categories])
         if by_value and pairs.n
         else range(len(pairs.categories))
     )
@@ -204,8 +209,8 @@ def _with_imagined(
 ) -> _Cells:
     half = IMAGINED / 2
     rows, columns = thin(first, ordered=ordered), thin(second, ordered=ordered)
-    chance = [(i, j, half * one * other / (n * n)) for i, one in rows for j, other in columns]
-    both = [one + other for one, other in zip(first, second, strict=True)]
+    chance = [(i, j, half * row * other / (n * n)) for i, row in rows for j, other in columns]
+    both = [mine + other for mine, other in zip(first, second, strict=True)]
     added = [*chance, *((i, i, half * mass / (2 * n)) for i, mass in thin(both, ordered=ordered))]
     return _Cells(
         cells.rows + [i for i, _, _ in added],
@@ -225,13 +230,16 @@ def _spread(
     from_second = [away / total for away in distances(second, weights, places)]
     from_first = [away / total for away in distances(first, weights, places)]
     apart = cells.apart(weights, places)
-    observed = fsum(weight * one for weight, one in zip(cells.weights, apart, strict=True)) / total
+    observed = (
+        fsum(weight * distance for weight, distance in zip(cells.weights, apart, strict=True))
+        / total
+    )
     expected = fsum(mass * away for mass, away in zip(first, from_second, strict=True)) / total
     ratio = observed / expected
     level = 2 * ratio * expected - observed
     squares = fsum(
-        weight * (one + level - ratio * (from_second[i] + from_first[j])) ** 2
-        for i, j, weight, one in zip(*cells, apart, strict=True)
+        weight * (distance + level - ratio * (from_second[i] + from_first[j])) ** 2
+        for i, j, weight, distance in zip(*cells, apart, strict=True)
     )
     return 1 - ratio, sqrt(squares / total / max(1, n - 1)) / expected
 
@@ -265,6 +273,9 @@ def classify(pairs: RatingPairs) -> Classification | None:
         fsum(hit / all_given for hit, all_given in zip(right, given, strict=True) if all_given)
         / size,
         fsum(hit / all_true for hit, all_true in zip(right, true, strict=True) if all_true) / size,
-        fsum(2 * hit / (one + other) for hit, one, other in zip(right, true, given, strict=True))
+        fsum(
+            2 * hit / (actual + other)
+            for hit, actual, other in zip(right, true, given, strict=True)
+        )
         / size,
     )

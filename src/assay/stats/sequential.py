@@ -84,4 +84,4 @@ def _capital(pairs: list[tuple[float, int]], supposed: float) -> float:
         rest, slope = 1 - share, share / supposed
         grown.append(fsum([count * log(rest + slope * value) for value, count in pairs]))
     most = max(grown)
-    return most + log(fsum(exp(one - most) for one in grown) / len(grown))
+    return most + log(fsum(exp(capital - most) for capital in grown) / len(grown))

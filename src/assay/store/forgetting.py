@@ -71,8 +71,8 @@ def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone 
         if other != digest:
             others[other] = None
     standing = [
-        digest_text(one)
-        for one, known in sorted(lookup(connection, project, others).items())
+        digest_text(digest)
+        for digest, known in sorted(lookup(connection, project, others).items())
         if not known.forgotten
     ]
     return Tombstone(digest_text(digest), *row, tuple(standing))

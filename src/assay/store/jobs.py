@@ -67,7 +67,7 @@ def _job(row: Row[Any]) -> Job:
 
 
 def new(
-    kind: str, project: str, asked: bytes, *, author: str | None, name: str | None = None
+    kind: str, project: str, request: bytes, *, author: str | None, name: str | None = None
 ) -> Job:
     """A job that has not begun."""
     progress = (
@@ -76,7 +76,7 @@ def new(
         else {"faults": []}
     )
     return Job(
-        name or secrets.token_hex(8), project, kind, QUEUED, asked, progress, now_text(), author
+        name or secrets.token_hex(8), project, kind, QUEUED, request, progress, now_text(), author
     )
 
 

@@ -163,7 +163,7 @@ class Ledger:
         """
         left = iter(digests)
         while part := list(islice(left, at_once)):
-            wanted = [one for one in part if one is not None and DIGEST.fullmatch(one)]
+            wanted = [digest for digest in part if digest is not None and DIGEST.fullmatch(digest)]
             items = self.get_many(wanted, project=project)
             yield from (items.get(digest or "") for digest in part)
 

@@ -112,8 +112,8 @@ def grades_of(
     )
     made.update((seq, last) for seq, last in newest)
     return {
-        digest: sorted(found.values(), key=lambda one: made[one.seq])
-        for digest, found in grades.items()
+        digest: sorted(by_run.values(), key=lambda grade: made[grade.seq])
+        for digest, by_run in grades.items()
     }
 
 

@@ -45,10 +45,10 @@ def claim(
     c = table.c
     at = now_ms() if at_ms is None else at_ms
     owners = select(c.owner).where(or_(waiting, held)).distinct()
-    found = database.read(lambda connection: list(connection.execute(owners).scalars()))
-    if not found:
+    owner_names = database.read(lambda connection: list(connection.execute(owners).scalars()))
+    if not owner_names:
         return None  # the usual case: a server looks for work several times a second
-    gone = [name for name in found if name is not None and is_dead(name)]
+    gone = [name for name in owner_names if name is not None and is_dead(name)]
     is_stale = or_(c.beat_ms < max(at - stale_ms, since_ms), c.owner.in_(gone))
     free = or_(waiting, and_(held, is_stale))
     keys = list(table.primary_key.columns)

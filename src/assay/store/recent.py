@@ -207,7 +207,7 @@ def containing(
     search = database.read(work)
     if after is not None:
         return search
-    exact = [one for one in _named(database, project, text, limit) if one not in search.digests]
+    exact = [item for item in _named(database, project, text, limit) if item not in search.digests]
     return RunSearch((*exact, *search.digests), search.next_cursor)
 
 
@@ -220,7 +220,7 @@ def _named(database: Database, project: str, run_id: str, limit: int) -> tuple[s
     )
     return database.read(
         lambda connection: tuple(
-            digest_text(bytes(one)) for one in connection.execute(query).scalars()
+            digest_text(bytes(digest)) for digest in connection.execute(query).scalars()
         ),
     )
 

@@ -283,10 +283,10 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
         .limit(at_once)
     )
     gone = 0
-    while found := database.read(lambda connection: connection.execute(query).all()):
+    while rows := database.read(lambda connection: connection.execute(query).all()):
         here = [
             and_(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id)
-            for project, trace_id in found
+            for project, trace_id in rows
         ]
         gone += database.write(partial(_delete, or_(*here)))
     return gone

@@ -180,7 +180,7 @@ def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes,
         for edge in edges
         if edge.source == grade.digest and edge.relation == "graded_from"
     ]
-    if not any(found.kind in EVIDENCE and not found.forgotten for found in rests):
+    if not any(evidence.kind in EVIDENCE and not evidence.forgotten for evidence in rests):
         raise InputError(
             "STO-011",
             "a grade is stored only together with its evidence.",

@@ -65,7 +65,7 @@ def stale_answers(
     answers: Sequence[GradedAnswer], now: datetime, *, dimensions: Mapping[str, str]
 ) -> list[str]:
     """The answers that are stale by now. Their days are shown, not their ages, which change."""
-    found = []
+    warnings = []
     for answer, as_of_now in zip(
         answers, age_answers(answers, now, dimensions=dimensions)[0], strict=True
     ):
@@ -73,10 +73,10 @@ def stale_answers(
         if as_of_now.score == "stale" and answer.score != "stale":
             limit = LIMITS[str(dimensions.get(question) or dimension_of(question))]
             day = answer.timestamp[:10]
-            found.append(f"{question} is stale: answered on {day}, limit {limit} days")
+            warnings.append(f"{question} is stale: answered on {day}, limit {limit} days")
         elif answer.score == "stale":
-            found.append(f"{question} is stale")
-    return found
+            warnings.append(f"{question} is stale")
+    return warnings
 
 
 def age_answers(
@@ -107,12 +107,12 @@ def age_answers(
                 fix="Correct the clock, or pass --now.",
             )
         days = (now - moment) / timedelta(days=1)
-        asked = (dimensions or {}).get(question) or dimension_of(question)
-        score, warning = age_score(asked if answer.score != "n/a" else None, days, answer.score)
+        limit_of = (dimensions or {}).get(question) or dimension_of(question)
+        score, warning = age_score(limit_of if answer.score != "n/a" else None, days, answer.score)
         if score != answer.score:
             notes.append(
                 f"{question}: {answer.score} is stale, answered {days:.0f} days ago (limit"
-                f" {LIMITS[str(asked)]})"
+                f" {LIMITS[str(limit_of)]})"
             )
             answer = replace(answer, score=score)
         if warning:

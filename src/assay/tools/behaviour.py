@@ -68,7 +68,7 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
     if probe["kind"] == "report":
         verdict = grade_scores(probe["scores"], rules, validation_passed=probe["validation"])
         return [verdict.grade, verdict.raw_grade, shown(verdict.score)]
-    found = aggregate(
+    graded = aggregate(
         list(zip(probe["scores"], probe["weights"], strict=True)),
         probe["tier"],
         rules,
@@ -77,12 +77,12 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
         cap=probe["cap"],
     )
     return [
-        found.grade,
-        found.raw_grade,
-        shown(found.mean),
-        found.status,
-        found.max_attainable,
-        status.letter_status(found.grade) if found.grade else None,
+        graded.grade,
+        graded.raw_grade,
+        shown(graded.mean),
+        graded.status,
+        graded.max_attainable,
+        status.letter_status(graded.grade) if graded.grade else None,
     ]
 
 

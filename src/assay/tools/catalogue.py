@@ -60,10 +60,10 @@ def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
         ) from None
 
 
-def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def stated(questions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What a catalogue states about each question; a bare text is its dimension."""
     made = {}
-    for question, known in found.items():
+    for question, known in questions.items():
         if isinstance(known, str):
             known = {"dimension": known}
         if not isinstance(known, dict):
@@ -88,18 +88,18 @@ def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return made
 
 
-def given_catalogue(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def given_catalogue(questions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What a catalogue states that somebody gives now: a misspelt key, area or dimension is
     refused, because the catalogue would ask for less than it says.
     """
-    for question, known in found.items():
+    for question, known in questions.items():
         fields = known if isinstance(known, dict) else {"dimension": known}
         refuse_slips(fields, FIELDS, question, cutoff=0.8)
         if fields.get("area") is not None:
             area_of(fields["area"])
         if isinstance(fields.get("dimension"), str):
             refuse_slips([fields["dimension"]], DIMENSIONS, f"the dimension of {question}")
-    return stated(found)
+    return stated(questions)
 
 
 def refuse_slips(
@@ -156,8 +156,8 @@ def questions_of(catalogue: Catalogue, area: str) -> list[str]:
 
 def dimension(question: str, catalogue: Catalogue) -> str | None:
     """What a question asks about, by the catalogue or by its id."""
-    found = catalogue.get(question, {}).get("dimension")
-    return str(found) if found is not None else dimension_of(question)
+    dimension_stated = catalogue.get(question, {}).get("dimension")
+    return str(dimension_stated) if dimension_stated is not None else dimension_of(question)
 
 
 def answer_faults(
@@ -192,17 +192,17 @@ def answer_faults(
             faults.append(
                 f"{question} weighs {answer.weight}, and the catalogue says {known['weight']}."
             )
-    asked = questions_of(catalogue, area)
-    if asked and mode == FULL:
+    required = questions_of(catalogue, area)
+    if required and mode == FULL:
         given = {answer.question_id for answer in answers}
         faults += [
             f"{question} is not answered, and the catalogue asks it of {area}."
-            for question in asked
+            for question in required
             if question not in given
         ]
         faults += [
             f"{question} is not a question that the catalogue asks of {area}."
-            for question in sorted(given - {*asked})
+            for question in sorted(given - {*required})
         ]
     return faults
 
@@ -244,7 +244,7 @@ def shortfall(
     if faults:
         return faults[0]
     before: dict[tuple[str, str], Any] = {}
-    for answer in (answer for one in older for answer in one.gradings):
+    for answer in (answer for entry in older for answer in entry.gradings):
         if answer.score not in EXCLUDED:
             key = (answer.question_id, answer.timestamp)
             both = (answer.score, before.get(key, answer.score))

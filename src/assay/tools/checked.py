@@ -98,7 +98,9 @@ def tool_check(
             for tool in score.tools[:MAX_TOOLS]
         ],
         findings=list(findings[:MAX_FINDINGS]),
-        checks=[VetoOutcome(id=one.id, outcome=one.outcome, reason=one.reason) for one in checks],
+        checks=[
+            VetoOutcome(id=check.id, outcome=check.outcome, reason=check.reason) for check in checks
+        ],
     )
 
 
@@ -174,7 +176,7 @@ def _type(schema: Mapping[str, Any], depth: int = 0) -> str:
     values = schema.get("enum")
     if isinstance(values, list) and values:
         more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
-        return f"one of {', '.join(_text(one, 60) for one in values[:MAX_VALUES])}{more}"
+        return f"one of {', '.join(_text(value, 60) for value in values[:MAX_VALUES])}{more}"
     if "const" in schema:
         return f"always {_text(schema['const'], 60)}"
     kinds = schema.get("type")
@@ -182,14 +184,14 @@ def _type(schema: Mapping[str, Any], depth: int = 0) -> str:
         inner = _type(schema["items"], depth + 1)
         return f"list of {inner}" if inner else "list"
     if isinstance(kinds, list):
-        return " or ".join(_text(one, 20) for one in kinds[:MAX_VALUES])
+        return " or ".join(_text(kind, 20) for kind in kinds[:MAX_VALUES])
     if isinstance(kinds, str):
         return _text(kinds, 20)
     for key in ("anyOf", "oneOf"):
         parts = schema.get(key)
         if isinstance(parts, list) and depth < MAX_DEPTH:
             inner_types = [
-                _type(one, depth + 1) for one in parts[:MAX_VALUES] if isinstance(one, Mapping)
+                _type(part, depth + 1) for part in parts[:MAX_VALUES] if isinstance(part, Mapping)
             ]
             return " or ".join(dict.fromkeys(filter(None, inner_types)))
     return _text(schema.get("$ref"), 100)

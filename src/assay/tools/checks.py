@@ -94,12 +94,12 @@ def _folded(name: str) -> str:
 _EXACT = re.compile(r"[v=]*(\d+(?:\.\d+)*(?:-[\w.-]+)?)(?:\+[\w.-]+)?")
 
 
-def _may_be_same(one: str | None, other: str | None) -> bool:
+def _may_be_same(mine: str | None, other: str | None) -> bool:
     """Whether two versions may be the same one. No version, a range (`^3.3.0`) and a word
     (`latest`) may be any; `3` may be every version that begins with it.
     """
     exact = [
-        f"{known[1]}." for version in (one, other) if (known := _EXACT.fullmatch(version or ""))
+        f"{known[1]}." for version in (mine, other) if (known := _EXACT.fullmatch(version or ""))
     ]
     return len(exact) < 2 or exact[0].startswith(exact[1]) or exact[1].startswith(exact[0])
 
@@ -230,18 +230,18 @@ def check_key_domain(
 
     `aliases` maps a brand, as `brand_of` gives it, to the registrable domains of the same company.
     """
-    asked = schema.main.get("requiredServerParams")
+    params = schema.main.get("requiredServerParams")
     hosts, odd = hosts_of(schema.main)
-    if asked is None or asked == []:
+    if params is None or params == []:
         return VetoCheck(
             _KEYS, CLEAN, "the schema asks for no key", {"params": [], "domains": hosts}
         )
-    if not isinstance(asked, list) or not all(isinstance(name, str) for name in asked):
+    if not isinstance(params, list) or not all(isinstance(name, str) for name in params):
         return VetoCheck(
             _KEYS,
             UNDETERMINED,
             "requiredServerParams is not a list of names",
-            {"params": asked, "domains": hosts},
+            {"params": params, "domains": hosts},
         )
     try:
         domains = sorted(
@@ -249,9 +249,12 @@ def check_key_domain(
         )
     except InputError as error:
         return VetoCheck(
-            _KEYS, UNDETERMINED, f"{error.message} {error.fix}", {"params": asked, "domains": hosts}
+            _KEYS,
+            UNDETERMINED,
+            f"{error.message} {error.fix}",
+            {"params": params, "domains": hosts},
         )
-    evidence: dict[str, Any] = {"params": asked, "domains": domains}
+    evidence: dict[str, Any] = {"params": params, "domains": domains}
     if odd or not domains or any(registrable_domain(host) is None for host in hosts):
         why = (
             f"{odd[0]!r} does not name one host"
@@ -260,13 +263,13 @@ def check_key_domain(
         )
         return VetoCheck(_KEYS, UNDETERMINED, why, evidence)
     foreign, unclear = {}, {}
-    for name in asked:
-        found = [owner_verdict(name, host, aliases or {}) for host in hosts]
-        outcomes = {outcome for outcome, _ in found}
+    for name in params:
+        verdicts = [owner_verdict(name, host, aliases or {}) for host in hosts]
+        outcomes = {outcome for outcome, _ in verdicts}
         why = next(
             (
                 f"{name}: {reason}"
-                for outcome, reason in found
+                for outcome, reason in verdicts
                 if outcome == (VETO if VETO in outcomes else UNDETERMINED)
             ),
             "",

@@ -58,28 +58,28 @@ TRIGGERS = ("user-report", "scheduled", "scoring-system-bump", "grading-system-b
 
 def semantic_faults(entry: GradingEntry) -> list[str]:
     """What the form allows but the rules don't: five gaps in the published schema."""
-    found = []
+    faults = []
     grade, veto, area = entry.aggregate_grade, entry.categorical_veto, AREAS[entry.area]
     if (grade == REJECTED) != (veto is not None):
-        found.append(
+        faults.append(
             f"aggregateGrade is {grade} and there is {'no' if veto is None else 'a'} veto: a grade"
             " is REJECTED exactly when there is one."
         )
     if grade == "A" and entry.grading_tier == AUTONOMOUS:
-        found.append("aggregateGrade is A on the tier autonomous, whose best is B.")
+        faults.append("aggregateGrade is A on the tier autonomous, whose best is B.")
     if entry.grading_tier != area.tier:
-        found.append(f"the area {area.name} is of the tier {area.tier}, not {entry.grading_tier}.")
+        faults.append(f"the area {area.name} is of the tier {area.tier}, not {entry.grading_tier}.")
     seen: dict[tuple[Any, ...], int] = {}
     for index, answer in enumerate(entry.gradings):
         if answer.na_reason is not None and answer.score != "n/a":
-            found.append(f"gradings[{index}]: a reason for n/a with the score {answer.score}.")
+            faults.append(f"gradings[{index}]: a reason for n/a with the score {answer.score}.")
         first = seen.setdefault((answer.question_id, answer.grader_identity), index)
         if first != index:
-            found.append(
+            faults.append(
                 f"gradings[{index}]: {answer.question_id} was answered by the same grader in"
                 f" gradings[{first}]."
             )
-    return found
+    return faults
 
 
 def recomputed(entry: GradingEntry, rules: SchemaRules) -> Aggregate | None:
@@ -102,23 +102,23 @@ def consistency_faults(
     denies, and the grade that its answers give (`again`). This detects an entry that was edited by
     hand.
     """
-    found = []
+    faults = []
     if not entry.grading_id.startswith(f"{entry.schema_hash}--"):
-        found.append(
+        faults.append(
             f"gradingId is {entry.grading_id} and does not begin with the schemaHash"
             f" {entry.schema_hash}."
         )
     if id_moment(entry.grading_id) is None:
-        found.append(f"gradingId is {entry.grading_id} and does not end with a time.")
+        faults.append(f"gradingId is {entry.grading_id} and does not end with a time.")
     if (
         entry.grading_system != rules.systems.grading
         and entry.grading_system.partition("+")[0] not in KNOWN_GRADING
     ):
-        found.append(f"it was graded under {entry.grading_system}, an unknown grading system.")
+        faults.append(f"it was graded under {entry.grading_system}, an unknown grading system.")
     if entry.scoring_system == SCORING_SYSTEM:
-        found += filter(None, map(http_fault, entry.gradings))
+        faults += filter(None, map(http_fault, entry.gradings))
     if any(map(lacks_disclaimer, entry.gradings)):
-        found.append(f'an opinion on terms lacks "{LEGAL_DISCLAIMER}".')
+        faults.append(f'an opinion on terms lacks "{LEGAL_DISCLAIMER}".')
     if again is not None:
         stored = entry.aggregate_grade
         lower = (
@@ -127,11 +127,11 @@ def consistency_faults(
             and entry.grading_tier == GROUP_BOUND
         )  # a small selection is capped further
         if again.grade != stored and not lower:
-            found.append(
+            faults.append(
                 f"aggregateGrade is {stored}, but the answers give {again.grade or 'no grade'}: it"
                 " was changed after it was written, or made by other rules."
             )
-    return found
+    return faults
 
 
 def _sound(entry: GradingEntry) -> GradingEntry:

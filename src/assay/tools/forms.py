@@ -137,13 +137,13 @@ def schema_faults(entry: Any) -> list[str]:
 
 def faults_by(name: str, document: Any, whole: str) -> list[str]:
     """What breaks the schema of that name, place by place."""
-    found = []
+    faults = []
     for error in _validator(name).iter_errors(document):
         path = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
         ).lstrip(".")
-        found.append(f"{path or whole}: {error.message}")
-    return found
+        faults.append(f"{path or whole}: {error.message}")
+    return faults
 
 
 def _form(entry: object) -> str:
@@ -194,7 +194,7 @@ def _is_older(entry: Mapping[str, Any]) -> bool:
     """Whether an entry has keys that only the reference program writes, and names no form."""
     answers = entry.get("gradings")
     listed = answers if isinstance(answers, list) else []
-    parts = [entry, *(one for one in listed if isinstance(one, dict))]
+    parts = [entry, *(item for item in listed if isinstance(item, dict))]
     return "form" not in entry and any(not _OLDER_KEYS.isdisjoint(part) for part in parts)
 
 

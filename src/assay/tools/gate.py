@@ -81,7 +81,7 @@ def decide(names: Sequence[str], evidence: GateEvidence, rules: SchemaRules) -> 
     """
     results = []
     for name in names:
-        namespace, _, asked = name.partition(".")
+        namespace, _, tool_name = name.partition(".")
         index = evidence.indexes[namespace]
         for schema in schemas_named(name, index):
             subject, node = f"{namespace}.{schema}", index.schemas.get(schema)
@@ -99,7 +99,7 @@ def decide(names: Sequence[str], evidence: GateEvidence, rules: SchemaRules) -> 
                     untested=untested,
                 )
             )
-        if not asked:
+        if not tool_name:
             stale = _stale_below("namespaceAggregate", evidence.stale.get(namespace, {}))
             results.append(namespace_gate(namespace, index, rules, stale=stale))
             if not index.schemas:  # without members nothing shows what its grading was about
@@ -127,14 +127,14 @@ def _removed(index: NamespaceIndex, schema: str, tools: Collection[str] | None) 
     """The graded tools in the index that the schema no longer has: one of them may have another
     name now. A vetoed one is marked.
     """
-    found: dict[str, str] = {}
+    removed: dict[str, str] = {}
     entries = index.summary.get(ENTRIES) or {}
     for key, entry in sorted(entries.items()):
         parts = key.split("/")
         if tools is not None and parts[:2] == [schema, "tools"] and parts[2] not in tools:
             veto = f" (veto {entry['veto']})" if entry.get("veto") else ""
-            found[parts[2]] = found.get(parts[2]) or veto
-    return [printable(f"{name}{veto}") for name, veto in found.items()]
+            removed[parts[2]] = removed.get(parts[2]) or veto
+    return [printable(f"{name}{veto}") for name, veto in removed.items()]
 
 
 def _result(subject: str, rules: tuple[GateRule, ...]) -> ToolGateResult:
@@ -166,13 +166,13 @@ def _inspect(
     if node.snapshot is None or own != node.snapshot.hash:
         return Inspection(unread=f"{source.file} was changed: its hash is {own}"), []
     tools, tested = tools_of(schema.main), schema.kind != "mcp"
-    found = Inspection(
+    inspection = Inspection(
         assess(schema),
         run_checks(schema, lists=evidence.modules, aliases=evidence.aliases),
         list(tools),
         tested,
     )
-    return found, [name for name in tools if tested and cases.count(tools[name]) < MIN_TESTS]
+    return inspection, [name for name in tools if tested and cases.count(tools[name]) < MIN_TESTS]
 
 
 def schema_gate(
@@ -247,12 +247,12 @@ def _schema_veto(
     vetoes += [f"{name} is rejected" for name in rejected]
     if vetoes or node.status == NODE_REJECTED:
         return GateRule("no_veto", False, vetoes[0] if vetoes else node.reason or "rejected")
-    asked = [check for check in checks if check.id in TRIGGERS]
-    unclear = [check for check in asked if check.outcome not in (CLEAN, NOT_APPLICABLE)]
+    trigger_checks = [check for check in checks if check.id in TRIGGERS]
+    unclear = [check for check in trigger_checks if check.outcome not in (CLEAN, NOT_APPLICABLE)]
     return GateRule(
         "no_veto",
         None if unclear else True,
-        "; ".join(f"{check.id}: {_answer(check)}" for check in unclear or asked),
+        "; ".join(f"{check.id}: {_answer(check)}" for check in unclear or trigger_checks),
     )
 
 
@@ -305,8 +305,8 @@ def rejected_context(index: NamespaceIndex, schema: str | None) -> list[str]:
             if schema is None or name.startswith(f"{schema}.")
         },
     }
-    found = [name for name, node in context.items() if node.status == NODE_REJECTED]
-    return found if schema is None else found + _vetoed_twins(index, schema)
+    vetoed = [name for name, node in context.items() if node.status == NODE_REJECTED]
+    return vetoed if schema is None else vetoed + _vetoed_twins(index, schema)
 
 
 def _vetoed_twins(index: NamespaceIndex, schema: str) -> list[str]:
@@ -316,20 +316,20 @@ def _vetoed_twins(index: NamespaceIndex, schema: str) -> list[str]:
     snapshot = index.schemas[schema].snapshot
     hashed = snapshot.hash if snapshot else "none"
     entries = index.summary.get(ENTRIES) or {}
-    found = {}
+    twins = {}
     for key, entry in sorted(entries.items()):
         name, (node, _, own) = key.partition("/")[0], key.rpartition("/")
         if name == schema or not own.startswith(hashed) or not entry.get("veto"):
             continue
         here = index.schemas.get(name)
         if here is None or here.status == NODE_REJECTED:
-            found[name] = f"{name}, the same schema,"
+            twins[name] = f"{name}, the same schema,"
         elif not any(
-            later > key and later.startswith(f"{node}/{hashed}") and not one.get("veto")
-            for later, one in entries.items()
+            later > key and later.startswith(f"{node}/{hashed}") and not entry.get("veto")
+            for later, entry in entries.items()
         ):  # no later grading of this content: what lifted the veto was another version
-            found.setdefault(name, f"an earlier version of {name}, the same schema,")
-    return [found[name] for name in sorted(found)]
+            twins.setdefault(name, f"an earlier version of {name}, the same schema,")
+    return [twins[name] for name in sorted(twins)]
 
 
 def namespace_gate(

@@ -79,8 +79,8 @@ def registrable_domain(host: str, *, only_icann: bool = False) -> str | None:
     """
     if re.fullmatch(r"[\d.]+|\[?[0-9a-fA-F:]+\]?", host):
         return None
-    found = _suffix_list(only_icann).privatesuffix(host.lower().rstrip("."))
-    return str(found) if found else None
+    domain = _suffix_list(only_icann).privatesuffix(host.lower().rstrip("."))
+    return str(domain) if domain else None
 
 
 @cache
@@ -132,10 +132,10 @@ def named_keys(text: str) -> list[str]:
     >>> named_keys("Needs OPENAI_KEY or ACME_API_KEY; sorts by PRIMARY_KEY.")
     ['OPENAI_KEY', 'ACME_API_KEY']
     """
-    found = dict.fromkeys(_VARIABLE.findall(text))
+    named = dict.fromkeys(_VARIABLE.findall(text))
     return [
         name
-        for name in found
+        for name in named
         if _KEY_ENDING.search(name) or (is_credential(name) and _owners_in(_tokens(name)))
     ]
 

@@ -76,18 +76,18 @@ _LISTED = re.compile(
 
 def findings(schema: ToolSchema) -> list[SchemaFinding]:
     """What makes the tools of a schema hard or dangerous to read, most serious first."""
-    found = SchemaFindings(RULES, source=schema.source, lines=schema.kind == "flowmcp")
+    findings = SchemaFindings(RULES, source=schema.source, lines=schema.kind == "flowmcp")
     tools = tools_of(schema)
-    _check_server(schema, found)
+    _check_server(schema, findings)
     for tool in tools:
-        _check_description(schema, tool, found)
+        _check_description(schema, tool, findings)
         if schema.kind == "mcp":  # of FlowMCP `secret-in-source` says so
-            _check_secrets(tool, found)
-        _check_input(tool, found)
-        effects.check(tool, found)
-    _check_names(tools, found)
-    _check_cost(schema, tools, found)
-    return found.all()
+            _check_secrets(tool, findings)
+        _check_input(tool, findings)
+        effects.check(tool, findings)
+    _check_names(tools, findings)
+    _check_cost(schema, tools, findings)
+    return findings.all()
 
 
 def token_cost(schema: ToolSchema) -> dict[str, Any]:
@@ -109,23 +109,23 @@ def token_cost(schema: ToolSchema) -> dict[str, Any]:
     }
 
 
-def _check_server(schema: ToolSchema, found: SchemaFindings) -> None:
+def _check_server(schema: ToolSchema, findings: SchemaFindings) -> None:
     description = schema.main.get("description")
     if schema.kind == "mcp" and not schema.main["tools"]:  # of FlowMCP `tools-missing` says so
-        found.add("tools-absent", "tools", "is empty.")
+        findings.add("tools-absent", "tools", "is empty.")
     if schema.kind == "mcp" and not (isinstance(description, str) and description.strip()):
-        found.add("instructions-absent", "description", "the server sends no instructions.")
+        findings.add("instructions-absent", "description", "the server sends no instructions.")
     for field in ("description", "name"):
         text = schema.main.get(field)
         if not isinstance(text, str):
             continue
         if (why := orders_in(text)) is not None:
-            found.add("description-injects", field, f"{why}.")
+            findings.add("description-injects", field, f"{why}.")
         if schema.kind == "mcp" and (secret := secret_in(text)) is not None:
-            found.add("secret-shown", field, f"contains {secret.phrase()}.")
+            findings.add("secret-shown", field, f"contains {secret.phrase()}.")
 
 
-def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFindings) -> None:
+def _check_description(schema: ToolSchema, tool: ShownTool, findings: SchemaFindings) -> None:
     path = f"{tool.path}.description"
     text = tool.description.strip()
     for value, where, _ in [
@@ -135,22 +135,22 @@ def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFinding
         *texts(tool.schema, f"{tool.path}.inputSchema"),
     ]:
         if (why := orders_in(value)) is not None:
-            found.add("description-injects", where, f"{why}.")
+            findings.add("description-injects", where, f"{why}.")
     if not text:
         # of FlowMCP `tool-description-missing` says so
-        found.need(schema.kind != "mcp", "description-absent", path, "is missing.")
+        findings.need(schema.kind != "mcp", "description-absent", path, "is missing.")
         return
     vague = _vague(tool.name, text)
-    found.need(vague is None, "description-vague", path, f"{text[:60]!r} {vague}.")
+    findings.need(vague is None, "description-vague", path, f"{text[:60]!r} {vague}.")
     short = len(text) <= MAX_DESCRIPTION
-    found.need(short, "description-long", path, f"has {len(text):,} characters.")
+    findings.need(short, "description-long", path, f"has {len(text):,} characters.")
 
 
-def _check_secrets(tool: ShownTool, found: SchemaFindings) -> None:
+def _check_secrets(tool: ShownTool, findings: SchemaFindings) -> None:
     shown = {"description": tool.description, "title": tool.title, "inputSchema": tool.schema}
     for text, where, name in texts(shown, tool.path):
         if (secret := secret_in(text, name=name)) is not None:
-            found.add("secret-shown", where, f"contains {secret.phrase()}.")
+            findings.add("secret-shown", where, f"contains {secret.phrase()}.")
 
 
 def _vague(name: str, text: str) -> str | None:
@@ -169,10 +169,10 @@ def _vague(name: str, text: str) -> str | None:
     )
 
 
-def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
+def _check_input(tool: ShownTool, findings: SchemaFindings) -> None:
     place = f"{tool.path}.inputSchema"
     if (why := _invalid(tool.schema)) is not None:
-        found.add("input-schema-invalid", place, why)
+        findings.add("input-schema-invalid", place, why)
     if not isinstance(tool.schema, dict):
         return
     known = {name: where for name, where, _ in fields_of(tool)}
@@ -184,27 +184,27 @@ def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
         brings_in |= {"allOf", "anyOf", "oneOf", "$ref"}
     for name in required if isinstance(required, list) else ():
         if isinstance(name, str) and name not in known and not brings_in & tool.schema.keys():
-            found.add("required-unknown", f"{place}.required", f"{name!r} is not a parameter.")
+            findings.add("required-unknown", f"{place}.required", f"{name!r} is not a parameter.")
     for name, where, field in fields_of(tool):
-        _check_field(name, where, field, found)
+        _check_field(name, where, field, findings)
     for first, second in alike.pairs(list(known)):
         message = f"{first!r} and {second!r} are alike."
-        found.add("parameter-names-alike", known[second], message)
-    contradictions.check(tool.schema, place, found)
+        findings.add("parameter-names-alike", known[second], message)
+    contradictions.check(tool.schema, place, findings)
 
 
-def _check_field(name: str, where: str, field: dict[str, Any], found: SchemaFindings) -> None:
+def _check_field(name: str, where: str, field: dict[str, Any], findings: SchemaFindings) -> None:
     description, kind = field.get("description"), field.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     combined = {"enum", "const", "$ref", "anyOf", "oneOf", "allOf"} & field.keys()
-    found.need(
+    findings.need(
         (isinstance(description, str) and description.strip())
         or (isinstance(field.get("title"), str) and "const" in field),
         "parameter-undocumented",
         where,
         f"{name!r} has no description.",
     )
-    found.need(
+    findings.need(
         _PARAMETER.match(name),
         "parameter-name-refused",
         where,
@@ -212,9 +212,9 @@ def _check_field(name: str, where: str, field: dict[str, Any], found: SchemaFind
     )
     if combined:
         return
-    found.need(kind is not None, "parameter-untyped", where, f"{name!r} has no type.")
+    findings.need(kind is not None, "parameter-untyped", where, f"{name!r} has no type.")
     for holder, keys, what in _FREE_FORM:
-        found.need(
+        findings.need(
             holder not in kinds or keys & field.keys(),
             "parameter-free-form",
             where,
@@ -224,7 +224,7 @@ def _check_field(name: str, where: str, field: dict[str, Any], found: SchemaFind
         listed = _LISTED.search(description, 0, 2000)
         if listed is not None:
             message = f"{name!r} lists its values in words: {listed[1][:60]!r}."
-            found.add("enum-in-text", where, message)
+            findings.add("enum-in-text", where, message)
 
 
 _FREE_FORM = (
@@ -257,29 +257,29 @@ def _invalid(schema: Any) -> str | None:
     return f"{problem}." if problem else None
 
 
-def _check_names(tools: list[ShownTool], found: SchemaFindings) -> None:
+def _check_names(tools: list[ShownTool], findings: SchemaFindings) -> None:
     paths: dict[str, str] = {}
     for tool in tools:
         if tool.name in paths:
-            found.add("tool-name-twice", tool.path, f"{tool.name[:80]!r} appears twice.")
+            findings.add("tool-name-twice", tool.path, f"{tool.name[:80]!r} appears twice.")
         paths.setdefault(tool.name, tool.path)
         if not _NAME.match(tool.name):
-            found.add(
+            findings.add(
                 "tool-name-refused",
                 tool.path,
                 f"{tool.name[:80]!r} is refused by model interfaces.",
             )
     for first, second in alike.pairs(list(paths)):
-        found.add("tool-names-alike", paths[second], f"{first!r} and {second!r} are alike.")
+        findings.add("tool-names-alike", paths[second], f"{first!r} and {second!r} are alike.")
 
 
-def _check_cost(schema: ToolSchema, tools: list[ShownTool], found: SchemaFindings) -> None:
+def _check_cost(schema: ToolSchema, tools: list[ShownTool], findings: SchemaFindings) -> None:
     cost = token_cost(schema)
     paths = {tool.name: tool.path for tool in tools}
     for name, tokens in cost["tools"].items():
         if tokens > TOOL_TOKENS:
-            found.add("tool-heavy", paths[name], f"costs about {tokens:,} tokens.")
+            findings.add("tool-heavy", paths[name], f"costs about {tokens:,} tokens.")
     if cost["total"] > SET_TOKENS:
-        found.add("set-heavy", "tools", f"all tools cost about {cost['total']:,} tokens.")
+        findings.add("set-heavy", "tools", f"all tools cost about {cost['total']:,} tokens.")
     if len(tools) > SET_TOOLS:
-        found.add("set-large", "tools", f"there are {len(tools):,} tools.")
+        findings.add("set-large", "tools", f"there are {len(tools):,} tools.")

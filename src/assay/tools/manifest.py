@@ -40,9 +40,9 @@ def snapshot_of(folder: str, name: str) -> Snapshot | None:
         return None
     if newest is None:
         return None
-    found = newest.rsplit(".", 1)[0].rsplit("--", 1)[-1]
+    hash8 = newest.rsplit(".", 1)[0].rsplit("--", 1)[-1]
     moment = file_stamp(newest)
-    return Snapshot(newest, found, moment) if is_hash8(found) and moment is not None else None
+    return Snapshot(newest, hash8, moment) if is_hash8(hash8) and moment is not None else None
 
 
 class ManifestTool(Struct, frozen=True):

@@ -60,8 +60,8 @@ class Memory:
                     self._held[EntryGroup(folder, area)].setdefault(
                         own, {name: str(value) for name, value in entry.items()}
                     )
-            if isinstance(asked := summary.get(CATALOGUE), dict):
-                self._catalogue = joined(self._catalogue, stated(asked), home)
+            if isinstance(catalogue := summary.get(CATALOGUE), dict):
+                self._catalogue = joined(self._catalogue, stated(catalogue), home)
 
     def check_catalogue(self, catalogue: Catalogue, root: str) -> None:
         """Refuse a catalogue that lacks anything that the index was made with."""
@@ -83,11 +83,11 @@ class Memory:
         lost = []
         for area in home.areas:
             group = EntryGroup(folder, area)
-            found = self._found[group]
+            group_entries = self._found[group]
             for item in stored:
                 if item.entry is not None and item.fault is None and item.entry.area == area:
                     veto = item.entry.categorical_veto
-                    found[item.entry.grading_id] = {
+                    group_entries[item.entry.grading_id] = {
                         "digest": item.digest,
                         **({"veto": veto.triggered_by} if veto else {}),
                     }
@@ -153,9 +153,9 @@ def _read_index(home: str) -> dict[str, Any]:
     why: object = "it is not an object"
     try:
         with open(path, "rb") as stream:
-            found = parse_json(stream.read())
-        if isinstance(found, dict):
-            return found
+            tree = parse_json(stream.read())
+        if isinstance(tree, dict):
+            return tree
     except (FileNotFoundError, NotADirectoryError):
         return {}  # it is rebuilt from the entries
     except (OSError, ValueError, RecursionError) as error:

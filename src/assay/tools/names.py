@@ -95,14 +95,14 @@ def area_of(name: object) -> Area:
     >>> area_of("single-test").tier
     'autonomous'
     """
-    found = AREAS.get(name) if isinstance(name, str) else None
-    if found is None:
+    area = AREAS.get(name) if isinstance(name, str) else None
+    if area is None:
         raise InputError(
             "GRD-043",
             f"there is no area {name!r}.{near_miss(str(name), AREAS)}",
             fix=f"The areas are {', '.join(AREAS)}.",
         )
-    return found
+    return area
 
 
 def segment(value: object, what: str) -> str:
@@ -313,9 +313,9 @@ def latest(files: Iterable[str], logical_name: str) -> str | None:
 
     A plain sort of the names would be wrong: persona segments come before the time.
     """
-    found = [
+    versions = [
         (moment, name)
         for name in files
         if name.startswith(f"{logical_name}--") and (moment := file_stamp(name)) is not None
     ]
-    return max(found)[1] if found else None
+    return max(versions)[1] if versions else None

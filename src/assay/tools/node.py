@@ -268,11 +268,11 @@ def judge(
             )
     node = node._replace(status=status, result=item.result)
     if status == STABLE:
-        older = [one for _, one in entries[: entries.index(current)]]
+        older = [entry for _, entry in entries[: entries.index(current)]]
         short = shortfall(entry, older, catalogue or {}, rules)
         if short is not None:
             return node._replace(status=GRADED, reason=short)
-    return node._replace(vetoes=tuple(one for _, one in open_vetoes.values()))
+    return node._replace(vetoes=tuple(veto for _, veto in open_vetoes.values()))
 
 
 def _blocked(item: StoredEntry, fault: str, newest: datetime | None, *, named: bool = True) -> Node:

@@ -123,17 +123,17 @@ def check_protocol(document: object, where: str = "") -> dict[str, Any]:
 
 def check_prompts(document: object, where: str = "") -> dict[str, Any]:
     """A `prompts.json` that can be scored, or every fault it has."""
-    found = check_protocol(document, where)
+    protocol = check_protocol(document, where)
     faults = []
-    if not is_schema_id(found.get("schemaId")) or found.get("schemaIdSlug") != slug(
-        found["schemaId"]
+    if not is_schema_id(protocol.get("schemaId")) or protocol.get("schemaIdSlug") != slug(
+        protocol["schemaId"]
     ):
         faults.append(
             "schemaId must be <namespace>/<file-base>, and schemaIdSlug the same with '_'."
         )
-    prompts = found["prompts"] if isinstance(found.get("prompts"), list) else []
-    asked = [item.get("dimension") if isinstance(item, dict) else None for item in prompts]
-    if asked not in (
+    prompts = protocol["prompts"] if isinstance(protocol.get("prompts"), list) else []
+    dimensions = [item.get("dimension") if isinstance(item, dict) else None for item in prompts]
+    if dimensions not in (
         list(TRANSPORT_DIMENSIONS),
         [name for name in TRANSPORT_DIMENSIONS if name != MOOT],
     ):
@@ -143,10 +143,10 @@ def check_prompts(document: object, where: str = "") -> dict[str, Any]:
         )
     elif not all(isinstance(item.get("prompt"), str) and item["prompt"] for item in prompts):
         faults.append("each prompt must be a string.")
-    if not isinstance(found.get("scoringInstructions"), str):
+    if not isinstance(protocol.get("scoringInstructions"), str):
         faults.append("scoringInstructions must be a string.")
     raise_faults([Fault(text, code="PRO-002", file=where) for text in faults], where=where)
-    return found
+    return protocol
 
 
 # --- scores
@@ -293,9 +293,9 @@ def check_scores(
     another version of it. So are scores from before the prompts were `emitted`; scores from after
     `now` are of a wrong clock.
     """
-    found = check_protocol(document, where)
+    body = check_protocol(document, where)
     faults = []
-    if asked is not None and found.get("promptsSha256", asked) != asked:
+    if asked is not None and body.get("promptsSha256", asked) != asked:
         faults.append(
             (
                 "PRO-006",
@@ -306,29 +306,29 @@ def check_scores(
                 ),
             )
         )
-    if found.get("schemaIdSlug") != expected_slug:
+    if body.get("schemaIdSlug") != expected_slug:
         faults.append(
             (
                 "PRO-005",
                 "schemaIdSlug",
                 (
-                    f"is {found.get('schemaIdSlug')!r}; these scores are for another schema than"
+                    f"is {body.get('schemaIdSlug')!r}; these scores are for another schema than"
                     f" '{expected_slug}'."
                 ),
             )
         )
     for key in ("creator", "harness"):
-        if not isinstance(found.get(key), dict) or not found[key]:
+        if not isinstance(body.get(key), dict) or not body[key]:
             faults.append(
                 ("PRO-002", key, "must be an object that says who scored, and with what.")
             )
-    scored = time_of(found.get("timestamp"))
+    scored = time_of(body.get("timestamp"))
     if scored is None:
         faults.append(
             (
                 "PRO-002",
                 "timestamp",
-                f"{found.get('timestamp')!r} is not a time with a zone, as 2026-05-18T03:15:00Z.",
+                f"{body.get('timestamp')!r} is not a time with a zone, as 2026-05-18T03:15:00Z.",
             )
         )
     elif emitted is not None and scored < emitted:
@@ -348,7 +348,7 @@ def check_scores(
                 ),
             )
         )
-    faults += score_faults(found.get("scores"), dimensions)
+    faults += score_faults(body.get("scores"), dimensions)
     if faults:
         listed = [
             Fault(message, code=code, file=where, path=path) for code, path, message in faults
@@ -356,4 +356,4 @@ def check_scores(
         raise InputError(
             faults[0][0], faults[0][2], where=where, faults=listed, fix="Nothing was written."
         )
-    return {**found, "scores": _of_each_dimension(found["scores"], dimensions)}
+    return {**body, "scores": _of_each_dimension(body["scores"], dimensions)}

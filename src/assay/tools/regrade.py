@@ -161,7 +161,9 @@ def _regrade_node(
     if tree.live_hash(place.area, place.names) not in (None, entry.schema_hash):
         return outcome("due", "what was graded has changed", questions)
     if trigger.kind == "user-report":
-        named = [one for one in questions if one.lower() in str(trigger.issue).lower()]
+        named = [
+            question for question in questions if question.lower() in str(trigger.issue).lower()
+        ]
         reason = f"reported by {trigger.requested_by}: {trigger.issue}"
         return outcome("due", reason, dict.fromkeys((*named, *questions)))
     systems, answers = tree.rules.systems, entry.gradings
@@ -200,15 +202,15 @@ def _dimensions(tree: Tree) -> dict[str, str]:
 def stale_nodes(tree: Tree, index: NamespaceIndex, *, now: datetime) -> dict[str, list[str]]:
     """The stale answers that each stable node of a namespace rests on, by the node's path."""
     home, dimensions = tree.home("providers", index.namespace), _dimensions(tree)
-    found = {}
+    stale_by_path = {}
     for path, node in nodes_of(index):
         if isinstance(node, IndexNode) and node.status == STABLE and node.ref is not None:
             with open(os.path.join(home, *node.ref.split("/")), "rb") as stream:
                 entry = read_form(parse_json(stream.read()))
             answers = latest_answers(entry.gradings) if entry else []
             if stale := stale_answers(answers, now, dimensions=dimensions):
-                found[path] = stale
-    return found
+                stale_by_path[path] = stale
+    return stale_by_path
 
 
 def _write(

@@ -42,22 +42,24 @@ def grade_scores(
     """The grade of a report: the plain mean of what applies, banded and capped by the tier. A
     failed validation is F, a veto REJECTED; the score stays.
     """
-    found = aggregate([(score, 1) for score in scores], AUTONOMOUS, rules)
-    mean = found.mean
+    aggregated = aggregate([(score, 1) for score in scores], AUTONOMOUS, rules)
+    mean = aggregated.mean
     assert mean is not None
-    assert found.grade is not None
+    assert aggregated.grade is not None
     if veto is not None:
-        return ReportVerdict("REJECTED", found.raw_grade, mean, f"veto: {veto.triggered_by}")
+        return ReportVerdict("REJECTED", aggregated.raw_grade, mean, f"veto: {veto.triggered_by}")
     if not validation_passed:
-        return ReportVerdict("F", found.raw_grade, mean, "the schema does not pass its validation")
+        return ReportVerdict(
+            "F", aggregated.raw_grade, mean, "the schema does not pass its validation"
+        )
     return ReportVerdict(
-        found.grade,
-        found.raw_grade,
+        aggregated.grade,
+        aggregated.raw_grade,
         mean,
         (
-            found.notes[0]
-            if found.notes
-            else f"the mean {shown_text_of(shown(mean))} is in the band of {found.grade}"
+            aggregated.notes[0]
+            if aggregated.notes
+            else f"the mean {shown_text_of(shown(mean))} is in the band of {aggregated.grade}"
         ),
     )
 

@@ -87,11 +87,11 @@ def _keys(
 def _evident_keys(schema: ToolSchema) -> dict[str, str]:
     """The keys that the tools of a server name in their texts, each with the first place."""
     main = {key: schema.main.get(key) for key in ("description", "tools")}
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for text, where, _ in texts(main, ""):
         for name in named_keys(text):
-            found.setdefault(name, "the instructions" if where == "description" else where)
-    return found
+            keys.setdefault(name, "the instructions" if where == "description" else where)
+    return keys
 
 
 def _terms(schema: ToolSchema, declared: Declaration) -> VetoCheck:

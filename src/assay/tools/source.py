@@ -21,12 +21,12 @@ def split_version(specifier: str) -> tuple[str, str | None]:
     >>> split_version("https://esm.sh/x@1.2/y")
     ('https://esm.sh/x/y', '1.2')
     """
-    found = (
+    match = (
         None
         if len(specifier) > 1000 or specifier.startswith((".", "/"))
         else _VERSIONED.fullmatch(specifier)
     )
-    name, version = (found[1] + found[3], found[2]) if found else (specifier, None)
+    name, version = (match[1] + match[3], match[2]) if match else (specifier, None)
     # the prefix doesn't change the package, and a list of names must find it
     return name.removeprefix("npm:"), version
 

@@ -50,10 +50,10 @@ def node_status(entries: Sequence[dict[str, Any]]) -> str:
     if not full:
         return PENDING
     last = full[-1]
-    found = letter_status(last.get("aggregateGrade"))
-    if found == NODE_REJECTED:
-        return found
-    return found if last.get("schemaHashMatchesCurrent", True) is True else PENDING
+    status_now = letter_status(last.get("aggregateGrade"))
+    if status_now == NODE_REJECTED:
+        return status_now
+    return status_now if last.get("schemaHashMatchesCurrent", True) is True else PENDING
 
 
 def sequence_fault(entries: Sequence[dict[str, Any]]) -> InputError | None:
@@ -119,42 +119,44 @@ def check_node_status(status: object) -> str:
 
 def rollup_status(statuses: Iterable[object]) -> str:
     """The status of a whole from the statuses of its nodes."""
-    found = [check_node_status(status) for status in statuses]
-    if NODE_REJECTED in found:
+    node_statuses = [check_node_status(status) for status in statuses]
+    if NODE_REJECTED in node_statuses:
         return NODE_REJECTED
-    if not any(status in (GRADED, STABLE) for status in found):
-        return BLOCKED if BLOCKED in found else PENDING
-    return OPERATIONAL if all(status == STABLE for status in found) else PARTIAL
+    if not any(status in (GRADED, STABLE) for status in node_statuses):
+        return BLOCKED if BLOCKED in node_statuses else PENDING
+    return OPERATIONAL if all(status == STABLE for status in node_statuses) else PARTIAL
 
 
 def schema_status(tools: Sequence[object], aggregate: object) -> str:
     """The status of a schema from its tools and from the grading that sums them up."""
-    found = [check_node_status(status) for status in tools]
+    tool_statuses = [check_node_status(status) for status in tools]
     whole = check_node_status(aggregate)
-    if NODE_REJECTED in (*found, whole):
+    if NODE_REJECTED in (*tool_statuses, whole):
         return NODE_REJECTED
-    if BLOCKED in found:
+    if BLOCKED in tool_statuses:
         return BLOCKED
-    if not found and whole == PENDING:
+    if not tool_statuses and whole == PENDING:
         return PENDING
-    if whole == STABLE and all(status == STABLE for status in found):
+    if whole == STABLE and all(status == STABLE for status in tool_statuses):
         return STABLE
-    return GRADED if any(status in (GRADED, STABLE) for status in (*found, whole)) else PENDING
+    return (
+        GRADED if any(status in (GRADED, STABLE) for status in (*tool_statuses, whole)) else PENDING
+    )
 
 
 def rollup_grade(grades: Iterable[object]) -> str | None:
     """The rollup grade: REJECTED if any is, else the worst letter; None if nothing is graded."""
-    found = list(grades)
-    for grade in found:
+    known_grades = list(grades)
+    for grade in known_grades:
         if grade != REJECTED and grade not in LETTERS:
             raise InputError(
                 "IDX-007",
                 f"{grade!r} is not a grade.",
                 fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
             )
-    if REJECTED in found:
+    if REJECTED in known_grades:
         return REJECTED
-    return max(map(str, found), key=LETTERS.index) if found else None
+    return max(map(str, known_grades), key=LETTERS.index) if known_grades else None
 
 
 def precondition(members: object) -> InputError | None:

@@ -240,11 +240,11 @@ class Tree:
 
     def _snapshots(self, namespace: str) -> dict[str, Snapshot]:
         home = self.home("providers", namespace)
-        found = {
+        snapshots = {
             name: snapshot_of(os.path.join(home, name), name)
             for name in (sorted(os.listdir(home)) if os.path.isdir(home) else ())
         }
-        return {name: snapshot for name, snapshot in found.items() if snapshot is not None}
+        return {name: snapshot for name, snapshot in snapshots.items() if snapshot is not None}
 
     def manifests(self, namespace: str) -> dict[str, Manifest | None]:
         """The schemas of a namespace that have a snapshot, each with what it holds; None if another

@@ -23,8 +23,8 @@ ALL_RULES = {**RULES, **legibility.RULES}
 
 def assess(schema: ToolSchema) -> list[SchemaFinding]:
     """Every finding of a schema, the gravest first."""
-    found = [*validate(schema), *legibility.findings(schema)]
-    return sorted(found, key=lambda finding: LEVELS.index(finding.level))
+    findings = [*validate(schema), *legibility.findings(schema)]
+    return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
 
 
 def validate(schema: ToolSchema) -> list[SchemaFinding]:
@@ -36,20 +36,20 @@ def validate(schema: ToolSchema) -> list[SchemaFinding]:
     """
     if schema.kind != "flowmcp":
         return []
-    found = SchemaFindings(RULES, source=schema.source, lines=True)
-    groups = main_block.check(schema, found)
+    findings = SchemaFindings(RULES, source=schema.source, lines=True)
+    groups = main_block.check(schema, findings)
     names = set()
     for key, group in groups.items():
         for name, tool in group.items():
             names.add(name)
             path = f"{key}.{name}"
-            tools.check(schema, name, tool, path, found)
+            tools.check(schema, name, tool, path, findings)
             if isinstance(tool, dict):
-                cases.check(tool, path, found)
-    tools.check_server_params(schema, groups, found)
+                cases.check(tool, path, findings)
+    tools.check_server_params(schema, groups, findings)
     resources = schema.main.get("resources")
     names |= set(resources) if isinstance(resources, dict) else set()
     for handler in schema.handlers:
         if names and handler not in names:
-            found.add("handler-unknown", "", f"the handler {handler!r} belongs to no tool.")
-    return found.all()
+            findings.add("handler-unknown", "", f"the handler {handler!r} belongs to no tool.")
+    return findings.all()

@@ -156,15 +156,15 @@ def _kind(span: Span, graph: Mapping[str, Any]) -> Kind:
         attributes.get("gen_ai.operation.name"),
         attributes.get("openinference.span.kind"),
     )
-    found = _OPERATIONS.get(operation) if isinstance(operation, str) else None
-    if found is None and isinstance(stated, str):
-        found = _OPENINFERENCE.get(stated.upper(), "other")
-    if found is None:
+    kind_found = _OPERATIONS.get(operation) if isinstance(operation, str) else None
+    if kind_found is None and isinstance(stated, str):
+        kind_found = _OPENINFERENCE.get(stated.upper(), "other")
+    if kind_found is None:
         looped = attributes.get("traceloop.span.kind")
-        found = _TRACELOOP.get(looped) if isinstance(looped, str) else None
-    if found is None:
-        found = _plain_kind(attributes)
-    return _placed(span, found, graph) if found in ("step", "agent") else found
+        kind_found = _TRACELOOP.get(looped) if isinstance(looped, str) else None
+    if kind_found is None:
+        kind_found = _plain_kind(attributes)
+    return _placed(span, kind_found, graph) if kind_found in ("step", "agent") else kind_found
 
 
 def _plain_kind(attributes: Mapping[str, Any]) -> Kind:
@@ -211,19 +211,19 @@ def _name(span: Span, kind: Kind, node: str | None) -> str:
             "traceloop.entity.name",
             "gen_ai.task.name",
         )
-        found = node or next(
-            (found for found in (name(attributes.get(key)) for key in keys) if found is not None),
+        label = node or next(
+            (label for label in (name(attributes.get(key)) for key in keys) if label is not None),
             None,
         )
     elif kind == "agent":
-        found = (
+        label = (
             name(attributes.get("gen_ai.agent.name"))
             or name(attributes.get("agent.name"))
             or name(attributes.get("graph.node.id"))
         )
     else:
-        found = None
-    return found or name(span.name) or "unnamed"
+        label = None
+    return label or name(span.name) or "unnamed"
 
 
 def _sources(triggers: Any) -> tuple[str, ...] | None:

@@ -146,7 +146,7 @@ class LiveRun:
             seen = dict.fromkeys([*self._parts[key], *self._asking])
             trace = Trace([self._spans[part] for part in seen], self._means)
             traced = traced_steps(trace)
-            self._fill(step, next(found for found in traced if found.key == key))
+            self._fill(step, next(traced_step for traced_step in traced if traced_step.key == key))
             calls = [
                 self._record.checked_call(**_call(call))
                 for call in tool_calls(trace, traced) or ()

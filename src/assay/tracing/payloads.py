@@ -206,9 +206,9 @@ def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     listed = tree(attributes.get("gen_ai.tool.definitions"))
     if listed is None:
         places = sorted(
-            (int(found[1]), key)
-            for found, key in ((_TOOL.fullmatch(key), key) for key in attributes)
-            if found is not None
+            (int(match[1]), key)
+            for match, key in ((_TOOL.fullmatch(key), key) for key in attributes)
+            if match is not None
         )
         listed = [tree(attributes[key]) for _, key in places] or None
     return offered_tools(listed)
@@ -294,14 +294,14 @@ def _documents(value: Any) -> tuple[RetrievedDocument, ...] | None:
     output = tree(value)
     listed = output.get("documents") if isinstance(output, dict) else None
     if not isinstance(listed, list) or not all(
-        isinstance(one, dict) and "page_content" in one for one in listed
+        isinstance(item, dict) and "page_content" in item for item in listed
     ):
         return None
     return tuple(
         RetrievedDocument(
-            passage_id(_id(one.get("id")), one.get("metadata")), text(one.get("page_content"))
+            passage_id(_id(item.get("id")), item.get("metadata")), text(item.get("page_content"))
         )
-        for one in listed
+        for item in listed
     )
 
 

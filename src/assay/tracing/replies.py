@@ -84,8 +84,8 @@ def _record(reply: WorkflowReply, record: Recorder) -> None:
         opened.end(step.status, error=step.error, duration_ms=step.duration_ms)
     for handoff in reply.handoffs or ():
         record.handoff(handoff.source, handoff.to)
-    for found in reply.retrieval or ():
-        record.retrieved(found.id, found.text, rank=found.rank)
+    for passage in reply.retrieval or ():
+        record.retrieved(passage.id, passage.text, rank=passage.rank)
     for claim in reply.claims or ():
         record.claim(claim.text, citations=claim.citations)
     lists = ("tool_calls", "handoffs", "retrieval", "claims")

@@ -113,8 +113,8 @@ def text(value: Any) -> str | None:
 
 def name(value: Any) -> str | None:
     """A text short enough to be a name."""
-    found = text(value)
-    return None if found is None else found[:MAX_NAME]
+    label = text(value)
+    return None if label is None else label[:MAX_NAME]
 
 
 def count(value: Any) -> int | None:
@@ -155,5 +155,5 @@ def tree(value: Any) -> Any:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """An object, as JSON text or already structured; empty for anything else."""
-    found = tree(value)
-    return found if isinstance(found, dict) else {}
+    value_read = tree(value)
+    return value_read if isinstance(value_read, dict) else {}

@@ -95,12 +95,18 @@ class TracedStep:
         )
         self.error = trace.error(key)
         self.status = "success" if self.error is None else failure(self.error)
-        answered = [one for one in speakers if trace.means[one].error is None]
+        answered = [speaker for speaker in speakers if trace.means[speaker].error is None]
         ended = sorted(
-            answered, key=lambda one: (trace.spans[one].end_ns or trace.spans[one].start_ns, one)
+            answered,
+            key=lambda speaker: (
+                trace.spans[speaker].end_ns or trace.spans[speaker].start_ns,
+                speaker,
+            ),
         )
         self.models = [
-            model for model in (trace.means[one].model for one in ended) if model is not None
+            model
+            for model in (trace.means[speaker].model for speaker in ended)
+            if model is not None
         ]
         """The models that answered, in order."""
         self.retries = _repeated(trace, tried)

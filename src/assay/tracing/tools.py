@@ -77,12 +77,12 @@ def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | 
         calls.append((places[index], request.speaker, record))
     # a model is known to have requested none if its answer or its finish reason is recorded, or if
     # it failed before it answered
-    said = [trace.means[key] for key in speakers]
+    meanings = [trace.means[key] for key in speakers]
     if not calls and not (
-        said
+        meanings
         and all(
             meant.calls is not None or meant.asks_for_tools is False or meant.error is not None
-            for meant in said
+            for meant in meanings
         )
     ):
         return None

@@ -32,7 +32,7 @@ class Trace:
         self.means: dict[str, Meaning] = {
             key: meaning(span) if means is None else means[key] for key, span in self.spans.items()
         }
-        self.kinds: dict[str, Kind] = {key: found.kind for key, found in self.means.items()}
+        self.kinds: dict[str, Kind] = {key: meaning.kind for key, meaning in self.means.items()}
         self.up = self._parents()
         self.roots = [
             key

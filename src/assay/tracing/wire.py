@@ -178,7 +178,7 @@ def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
         events=events,
         error=error_of(_failed(status.get("code", 0)), status.get("message"), events, attributes),
         resource=resource,
-        links=same_trace([(one.get("traceId"), one.get("spanId")) for one in links], trace_id),
+        links=same_trace([(link.get("traceId"), link.get("spanId")) for link in links], trace_id),
         remote_parent=bool(flags & REMOTE_KNOWN and flags & REMOTE),
         dropped=sum(_whole(given.get(key, 0), key) for key in _DROPPED),
     )
@@ -270,9 +270,9 @@ def _value(given: Any, key: str, depth: int) -> Any:
             else value
         )
     if kind == "arrayValue":
-        return [_value(one, key, depth + 1) for one in _list(_object(value, kind), "values")]
+        return [_value(item, key, depth + 1) for item in _list(_object(value, kind), "values")]
     if kind == "kvlistValue":
-        pairs = [_object(one, "a pair") for one in _list(_object(value, kind), "values")]
+        pairs = [_object(pair, "a pair") for pair in _list(_object(value, kind), "values")]
         return {
             text_of(one.get("key", ""), "a key"): _value(one.get("value"), key, depth + 1)
             for one in pairs
@@ -305,13 +305,13 @@ def _console_span(given: Mapping[str, Any]) -> Span:
     trace_id = id_of(context.get("trace_id"), TRACE_ID, "context.trace_id")
     attributes = _checked(given.get("attributes"))
     events = [
-        (text_of(one.get("name"), "an event's name"), _checked(one.get("attributes")))
-        for one in _limited(given, "events", MAX_EVENTS)
+        (text_of(event.get("name"), "an event's name"), _checked(event.get("attributes")))
+        for event in _limited(given, "events", MAX_EVENTS)
     ]
     status = _object(given.get("status"), "status")
     links = [
-        _object(one.get("context"), "a link's context")
-        for one in _limited(given, "links", MAX_EVENTS)
+        _object(link.get("context"), "a link's context")
+        for link in _limited(given, "links", MAX_EVENTS)
     ]
     return Span(
         trace_id=trace_id,
@@ -333,7 +333,7 @@ def _console_span(given: Mapping[str, Any]) -> Span:
             attributes,
         ),
         resource=_checked(_object(given.get("resource"), "resource").get("attributes")),
-        links=same_trace([(one.get("trace_id"), one.get("span_id")) for one in links], trace_id),
+        links=same_trace([(link.get("trace_id"), link.get("span_id")) for link in links], trace_id),
     )
 
 

@@ -244,7 +244,9 @@ def figure(chart: Chart, url: str = "") -> Figure:
 def _is_numeric(rows: Sequence[Sequence[str]], place: int) -> bool:
     """Whether most cells of a column read as numbers; the first column names the row."""
     starts = [row[place][:1] for row in rows]
-    return place > 0 and 2 * sum(one.isdigit() or one in "+-−" for one in starts) > len(starts)
+    return place > 0 and 2 * sum(start.isdigit() or start in "+-−" for start in starts) > len(
+        starts
+    )
 
 
 class Field(Struct, frozen=True):

@@ -119,9 +119,9 @@ class CompareForm(Block, frozen=True):
 def search_box(query: CompareQuery) -> Search:
     """Search in the questions and answers that are compared."""
     kept = [
-        (name, one)
+        (name, text)
         for name, value in query.but(q="").items()
-        for one in ([value] if isinstance(value, str) else value)
+        for text in ([value] if isinstance(value, str) else value)
     ]
     clear = address("compare", **query.but(q=""))
     return Search("/compare", "Search in questions and answers", query.q, kept, clear)
@@ -130,22 +130,23 @@ def search_box(query: CompareQuery) -> Search:
 def versions_table(versions: Sequence[Version], judged: int, query: CompareQuery) -> Table:
     """What is compared: the baseline first, and which one is decided on."""
     rows = []
-    for place, one in enumerate(versions):
-        of = one.evaluation
+    for place, version in enumerate(versions):
+        of = version.evaluation
         role = "Baseline" if place == 0 else "Candidate" if place == judged else ""
         rows.append(
             [
-                one.linked,
+                version.linked,
                 strong(role)
                 if role
                 else link(
-                    "Decide on this one", address("compare", **query.but(candidate=one.reference))
+                    "Decide on this one",
+                    address("compare", **query.but(candidate=version.reference)),
                 ),
                 versioned(of.workflow) if of else absent("a stored baseline"),
                 versioned(of.dataset) if of else absent("that of its runs"),
-                f"{one.runs:,}",
+                f"{version.runs:,}",
                 *_totals(of.totals if of else None),
-                moment(one.made_at),
+                moment(version.made_at),
             ]
         )
     columns = (
@@ -195,14 +196,14 @@ def samples_table(
     """The samples of a page; `samples` have their texts."""
     judged = samples[0].judged if samples else len(versions) - 1
     moves = not query.unmoved
-    expected = any(row.expected for one in samples for row in one.rows if row is not None)
+    expected = any(row.expected for sample in samples for row in sample.rows if row is not None)
     columns = [
         _sorted("Sample", "sample", query, kind="text"),
         *([Column("Expected", "text")] if expected else ()),
         # a difference is shown in full: what was added comes after what was removed
         *(
-            Column(_head(one, place, judged), "wide" if place else "text")
-            for place, one in enumerate(versions)
+            Column(_head(version, place, judged), "wide" if place else "text")
+            for place, version in enumerate(versions)
         ),
     ]
     if moves:
@@ -210,12 +211,12 @@ def samples_table(
         columns.append(_sorted("Change", "difference", query, kind=kind))
     rows = [
         [
-            _question(one, versions),
-            *([_expected(one)] if expected else ()),
-            *(_cell(one, place, version, moves) for place, version in enumerate(versions)),
-            *([_change(one)] if moves else []),
+            _question(sample, versions),
+            *([_expected(sample)] if expected else ()),
+            *(_cell(sample, place, version, moves) for place, version in enumerate(versions)),
+            *([_change(sample)] if moves else []),
         ]
-        for one in samples
+        for sample in samples
     ]
     absent_as = "No sample matches this filter." if query.show or query.q else "No samples."
     first = f"{page.first:,} to {page.first + len(rows) - 1:,}" if rows else "none"
@@ -262,31 +263,31 @@ def _head(version: Version, place: int, judged: int) -> str:
     )
 
 
-def _question(one: ComparedSample, versions: Sequence[Version]) -> str:
-    place = next(place for place, row in enumerate(one.rows) if row is one.any)
-    title = one.any.title
-    name = link(strong(title or one.sample), versions[place].run_href(one.any))
+def _question(sample: ComparedSample, versions: Sequence[Version]) -> str:
+    place = next(place for place, row in enumerate(sample.rows) if row is sample.any)
+    title = sample.any.title
+    name = link(strong(title or sample.sample), versions[place].run_href(sample.any))
     if title:
-        name = phrase(name, line(small(one.sample)))
-    if one.pair is not None and one.pair[0].question != one.pair[1].question:
-        changed = _difference(*(row.question for row in one.pair))
+        name = phrase(name, line(small(sample.sample)))
+    if sample.pair is not None and sample.pair[0].question != sample.pair[1].question:
+        changed = _difference(*(row.question for row in sample.pair))
         return phrase(name, line(small("asked differently:"), " ", changed))
-    asked = one.any.question
-    return phrase(name, line(_cut(asked)) if asked else line(absent("no question")))
+    question = sample.any.question
+    return phrase(name, line(_cut(question)) if question else line(absent("no question")))
 
 
-def _expected(one: ComparedSample) -> str:
-    if one.pair is not None and one.pair[0].expected != one.pair[1].expected:
-        changed = _difference(*(row.expected for row in one.pair))
+def _expected(sample: ComparedSample) -> str:
+    if sample.pair is not None and sample.pair[0].expected != sample.pair[1].expected:
+        changed = _difference(*(row.expected for row in sample.pair))
         return phrase(small("differs:"), " ", changed)
-    return _cut(one.any.expected) or absent("none")
+    return _cut(sample.any.expected) or absent("none")
 
 
-def _cell(one: ComparedSample, place: int, version: Version, moves: bool) -> str:
+def _cell(sample: ComparedSample, place: int, version: Version, moves: bool) -> str:
     """One evaluation's result for a sample: the score, and the answer with differences marked."""
-    row = one.rows[place]
+    row = sample.rows[place]
     if row is None:
-        lost = moves and place == one.judged
+        lost = moves and place == sample.judged
         return absent("missing: counts as lost" if lost else "not in it")
     score = link(
         verdict("pass" if row.passed else "fail", points(row.score)), version.run_href(row)
@@ -294,32 +295,32 @@ def _cell(one: ComparedSample, place: int, version: Version, moves: bool) -> str
     repeats = small(f" mean of {len(row.runs)} repeats") if len(row.runs) > 1 else ""
     if any(run.grade is None for run in row.runs):
         score = link(verdict("fail", "not graded"), version.run_href(row))
-    between = moves and place not in (0, one.judged)
-    difference = one.difference_of(place) if between else None
+    between = moves and place not in (0, sample.judged)
+    difference = sample.difference_of(place) if between else None
     moved = small(f" {signed(difference)}") if difference is not None else ""
     if row.forgotten:
         answer: str = absent("the run was forgotten")
-    elif place == 0 or one.base is None or one.base.forgotten:
+    elif place == 0 or sample.base is None or sample.base.forgotten:
         answer = _cut(row.answer) or absent("no answer")
     else:
-        answer = _difference(one.base.answer, row.answer)
+        answer = _difference(sample.base.answer, row.answer)
     return phrase(score, moved, repeats, line(answer))
 
 
-def _change(one: ComparedSample) -> str:
-    word, text = MOVED[one.movement]
+def _change(sample: ComparedSample) -> str:
+    word, text = MOVED[sample.movement]
     parts: list[str] = [verdict(word, text)]
-    if one.difference is not None:
-        parts.insert(0, line(strong(signed(one.difference))))
-    base, ours = one.base, one.ours
-    if base is not None and ours is not None and one.movement in ("worse", "better"):
+    if sample.difference is not None:
+        parts.insert(0, line(strong(signed(sample.difference))))
+    base, ours = sample.base, sample.ours
+    if base is not None and ours is not None and sample.movement in ("worse", "better"):
         if base.passed != ours.passed:
             parts.append(line("passes now" if ours.passed else "no longer passes"))
         elif base.letter != ours.letter and round(base.score, 2) == round(ours.score, 2):
             parts.append(line(f"grade {base.letter or 'none'} to {ours.letter or 'none'}"))
-    if one.newly_failed:
-        gates = listed(map(code, one.newly_failed[:MAX_GATES]), ", ")
-        rest = len(one.newly_failed) - MAX_GATES
+    if sample.newly_failed:
+        gates = listed(map(code, sample.newly_failed[:MAX_GATES]), ", ")
+        rest = len(sample.newly_failed) - MAX_GATES
         more = f" and {rest} more" if rest > 0 else ""
         parts.append(line("now fails " if base is not None else "fails ", gates, more))
     return phrase(*parts)
@@ -331,21 +332,21 @@ def _cut(text: str) -> str:
 
 def _difference(before: str, after: str) -> str:
     """What differs between two texts, as much of it as a cell shows."""
-    found = word_diff(before, after, context=CONTEXT)
+    diff = word_diff(before, after, context=CONTEXT)
     if not before and not after:
         return absent("no answer")
-    if found.identical:
+    if diff.identical:
         whole = len(before) < MAX_TEXT
         return small("same answer" if whole else f"the first {MAX_TEXT:,} characters are the same")
     spans: list[TextSpan] = []
     left = 2 * MAX_SHOWN
-    for span in found.spans:
+    for span in diff.spans:
         if left <= 0:
             spans.append(TextSpan("skipped", " … more on the sample's page"))
             break
         spans.append(TextSpan(span.kind, span.text[:left]))
         left -= len(span.text)
-    return marked(TextDifference(tuple(spans), found.note))
+    return marked(TextDifference(tuple(spans), diff.note))
 
 
 # --- the decision

@@ -40,8 +40,8 @@ class ComparedSample(Struct, frozen=True):
     @property
     def any(self) -> SampleRow:
         """Of the candidate, else of the baseline, else of whichever has it."""
-        found = (self.ours, self.base, *self.rows)
-        return next(row for row in found if row is not None)
+        all_rows = (self.ours, self.base, *self.rows)
+        return next(row for row in all_rows if row is not None)
 
     @property
     def movement(self) -> Movement:
@@ -143,52 +143,57 @@ def compare_samples(
     nobody can name any more is not shown next to the sample that it may be of.
     """
     once = [
-        without_doubles(one, evaluations[0 if place else judged])
-        for place, one in enumerate(evaluations)
+        without_doubles(evaluation, evaluations[0 if place else judged])
+        for place, evaluation in enumerate(evaluations)
     ]
-    known: list[Mapping[str, SampleRow]] = [{row.sample: row for row in one} for one in once]
-    names = dict.fromkeys(name for one in known for name in one)
-    return [ComparedSample(name, tuple(one.get(name) for one in known), judged) for name in names]
+    known: list[Mapping[str, SampleRow]] = [
+        {row.sample: row for row in evaluation_rows} for evaluation_rows in once
+    ]
+    names = dict.fromkeys(name for by_sample in known for name in by_sample)
+    return [
+        ComparedSample(name, tuple(by_sample.get(name) for by_sample in known), judged)
+        for name in names
+    ]
 
 
 def count_movements(samples: Iterable[ComparedSample]) -> Counter[str]:
     """How many samples each filter would show."""
     counts: Counter[str] = Counter()
-    for one in samples:
-        counts[one.movement] += 1
-        counts["gates"] += bool(one.newly_failed)
-        counts["answer"] += one.answer_changed
+    for sample in samples:
+        counts[sample.movement] += 1
+        counts["gates"] += bool(sample.newly_failed)
+        counts["answer"] += sample.answer_changed
     return counts
 
 
 def select_compared(samples: Sequence[ComparedSample], query: CompareQuery) -> list[ComparedSample]:
     """The samples that a query shows, in its order."""
-    found = [one for one in samples if query.show not in SHOWN or _fits(one, query.show)]
+    chosen = [sample for sample in samples if query.show not in SHOWN or _fits(sample, query.show)]
     if query.q:
-        every = [row for one in found for row in one.rows if row is not None]
+        every = [row for sample in chosen for row in sample.rows if row is not None]
         matched = {row.sample for row in select_samples(every, SampleQuery(q=query.q))}
-        found = [one for one in found if one.sample in matched]
+        chosen = [sample for sample in chosen if sample.sample in matched]
     name = query.sort.removeprefix("-")
     if name == "sample":
-        by_name = {one.sample: one for one in found}
-        ordered = select_samples([one.any for one in found], SampleQuery(sort=query.sort))
+        by_name = {sample.sample: sample for sample in chosen}
+        ordered = select_samples([sample.any for sample in chosen], SampleQuery(sort=query.sort))
         return [by_name[row.sample] for row in ordered]
-    found.sort(key=_lost if name == "difference" else _worst, reverse=query.sort == "-difference")
-    return found
+    chosen.sort(key=_lost if name == "difference" else _worst, reverse=query.sort == "-difference")
+    return chosen
 
 
-def _fits(one: ComparedSample, show: str) -> bool:
+def _fits(sample: ComparedSample, show: str) -> bool:
     if show == "gates":
-        return bool(one.newly_failed)
-    return one.answer_changed if show == "answer" else one.movement == show
+        return bool(sample.newly_failed)
+    return sample.answer_changed if show == "answer" else sample.movement == show
 
 
-def _lost(one: ComparedSample) -> float:
+def _lost(sample: ComparedSample) -> float:
     """The difference; a sample that the candidate lost falls from its score to 0."""
-    if one.difference is not None:
-        return one.difference
-    return 0.0 if one.base is None else -one.base.score
+    if sample.difference is not None:
+        return sample.difference
+    return 0.0 if sample.base is None else -sample.base.score
 
 
-def _worst(one: ComparedSample) -> tuple[int, bool, float]:
-    return _ORDER[one.movement], not one.newly_failed, _lost(one)
+def _worst(sample: ComparedSample) -> tuple[int, bool, float]:
+    return _ORDER[sample.movement], not sample.newly_failed, _lost(sample)

@@ -317,12 +317,12 @@ def _gate(side: SummaryBlock, name: str) -> str:
 
 
 def _criterion(side: SummaryBlock, name: str) -> str:
-    found = side.criteria.get(name)
-    if found is None:
+    values = side.criteria.get(name)
+    if values is None:
         return absent("not scored")
-    below = f" · {found.floor_failures} below its floor" if found.floor_failures else ""
-    missing = f" · {found.missing} without a score" if found.missing else ""
-    mean = number(found.mean.value, interval=found.mean, n=found.n, digits=3)
+    below = f" · {values.floor_failures} below its floor" if values.floor_failures else ""
+    missing = f" · {values.missing} without a score" if values.missing else ""
+    mean = number(values.mean.value, interval=values.mean, n=values.n, digits=3)
     return phrase(mean, below, missing)
 
 

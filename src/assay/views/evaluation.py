@@ -51,7 +51,7 @@ def evaluation_view(
         ("undetermined" if unchecked(evaluation) else "passed") if whole else "failed",
         f"{totals.passed:,} of {count(totals.n, 'run')} passed",
     )
-    notes = [*notes, *(f"From the import: {one}." for one in import_notes(evaluation))]
+    notes = [*notes, *(f"From the import: {note}." for note in import_notes(evaluation))]
     parts: list[Part] = [
         Facts(
             [
@@ -84,12 +84,12 @@ def _counts(totals: EvaluationTotals, reasons: RunReasons) -> list[Part]:
     below = ("Criterion below its floor", Column("Runs", "n"), Column("Of", "n"))
     missing = _rows(totals.missing, totals.n)
     missing = [[*row, reasons.unscored.get(row[0], "")] for row in missing]
-    found = [
+    tables = [
         Table("Gates that fail", columns, _rows(totals.gate_failures, totals.n)),
         Table("Missed floors", below, _rows(reasons.floors, totals.n)),
         Table("Missing scores", absent, missing),
     ]
-    return [table for table in found if table.rows]
+    return [table for table in tables if table.rows]
 
 
 def _rows(counts: Mapping[str, int], n: int) -> list[list[str]]:

@@ -129,8 +129,8 @@ def evaluation_figures(
     notes: list[Part] = [Paragraph(phrase("Baseline: ", _reference(reference, counts)), "hint")]
     if counts.missing and reference is not None:
         are = "is" if counts.missing == 1 else "are"
-        found = link(count(counts.missing, "sample"), reference.missing)
-        notes.insert(0, Note(phrase(found, f" of the baseline {are} missing here."), "bad"))
+        gone = link(count(counts.missing, "sample"), reference.missing)
+        notes.insert(0, Note(phrase(gone, f" of the baseline {are} missing here."), "bad"))
     if counts.forgotten:
         were = "grade was" if counts.forgotten == 1 else "grades were"
         notes.append(
@@ -166,7 +166,7 @@ def _reference(reference: Reference | None, counts: SampleCounts) -> str:
     ways = [link("biggest drops first", reference.by_change)]
     if reference.compare:
         ways.append(link("compare side by side", reference.compare))
-    worse, better = (counts.show.get(one, 0) for one in ("worse", "better"))
+    worse, better = (counts.show.get(kind, 0) for kind in ("worse", "better"))
     lost = f", {counts.missing:,} missing here" if counts.missing else ""
     changed = f": {worse:,} worse, {better:,} better{lost}" if counts.compared else ""
     return phrase(name, f"{changed} (", listed(ways), ")")
@@ -188,9 +188,9 @@ def samples_region(
     """Why samples failed, the filters, and the samples that a query shows."""
     shown, ways = _shown_criteria(criteria, query, links)
     kept = [
-        (name, one)
+        (name, text)
         for name, value in query.but(q="").pairs().items()
-        for one in ([value] if isinstance(value, str) else value)
+        for text in ([value] if isinstance(value, str) else value)
     ]
     nothing = "No sample matches these filters." if query.filters else "No sample is stored."
     if query.q:

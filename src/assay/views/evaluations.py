@@ -29,10 +29,10 @@ _HEAD = ("Name", "Workflow", "Dataset", Column("Runs", "n"), "Pass rate", "Mean 
 
 def unchecked(evaluation: Evaluation) -> str:
     """How many answers the tool of an import passed without a check; empty if it did not."""
-    found = evaluation.settings.get("unchecked")
-    if not isinstance(found, dict) or not isinstance(found.get("n"), int):
+    noted = evaluation.settings.get("unchecked")
+    if not isinstance(noted, dict) or not isinstance(noted.get("n"), int):
         return ""
-    n, of = found["n"], found.get("of")
+    n, of = noted["n"], noted.get("of")
     share = f"{n:,} of {of:,} answers" if isinstance(of, int) and of != n else count(n, "answer")
     was = "was" if share == "1 answer" else "were"
     return f"{share} {was} passed unchecked"
@@ -45,7 +45,9 @@ def graded_by(settings: Mapping[str, Any]) -> str:
     'policy workflow, profile rag@2, default rubric'
     """
     named = {name: settings.get(name) for name in ("policy", "profile", "rubric")}
-    words = [f"{name} {one}" if one else f"default {name}" for name, one in named.items()]
+    words = [
+        f"{name} {version}" if version else f"default {name}" for name, version in named.items()
+    ]
     own = settings.get("own_profile")
     # Two profiles of one name may ask for different things.
     return ", ".join([*words, *([f"own profile {digest(own)[7:15]}"] if own else [])])
@@ -53,9 +55,9 @@ def graded_by(settings: Mapping[str, Any]) -> str:
 
 def import_notes(evaluation: Evaluation) -> list[str]:
     """What the import of an evaluation noted: what was left out, unchecked or not graded."""
-    found = evaluation.settings.get("notes")
-    found = found if isinstance(found, list) else []
-    return [one.removeprefix("note: ").rstrip(".") for one in found if isinstance(one, str)]
+    notes = evaluation.settings.get("notes")
+    notes = notes if isinstance(notes, list) else []
+    return [note.removeprefix("note: ").rstrip(".") for note in notes if isinstance(note, str)]
 
 
 def evaluation_line(evaluation: Evaluation) -> str:
@@ -74,23 +76,23 @@ def evaluation_line(evaluation: Evaluation) -> str:
 def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:
     """A list of evaluations, in the order given."""
     rows = []
-    for one in evaluations:
-        totals = one.totals
+    for evaluation in evaluations:
+        totals = evaluation.totals
         graded = totals.ungraded < totals.n
         rows.append(
             [
-                one.name,
-                versioned(one.workflow),
-                versioned(one.dataset),
+                evaluation.name,
+                versioned(evaluation.workflow),
+                versioned(evaluation.dataset),
                 f"{totals.n:,}",
                 phrase(
                     number(totals.pass_rate.value, interval=totals.pass_rate, percent=True),
-                    f"; {unchecked(one)}" if unchecked(one) else "",
+                    f"; {unchecked(evaluation)}" if unchecked(evaluation) else "",
                 )
                 if graded
                 else absent("not graded"),
                 number(totals.score.value, interval=totals.score) if graded else "",
-                one.started[:16].replace("T", " "),
+                evaluation.started[:16].replace("T", " "),
             ]
         )
     return Table("Evaluations", _HEAD, rows)
@@ -110,27 +112,27 @@ _LIST = (
 def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as: str) -> Table:
     """Evaluations with the addresses of their pages, in the order given."""
     rows = []
-    for one, href in evaluations:
-        totals = one.totals
+    for evaluation, href in evaluations:
+        totals = evaluation.totals
         graded = totals.ungraded < totals.n
-        labels = [" ", *(badge(clip(label, 40)) for label in one.labels[:10])]
+        labels = [" ", *(badge(clip(label, 40)) for label in evaluation.labels[:10])]
         rows.append(
             [
-                phrase(link(one.name, href), *(labels if one.labels else ())),
-                clip(versioned(one.workflow), 80),
-                clip(versioned(one.dataset), 80),
+                phrase(link(evaluation.name, href), *(labels if evaluation.labels else ())),
+                clip(versioned(evaluation.workflow), 80),
+                clip(versioned(evaluation.dataset), 80),
                 f"{totals.n:,}",
                 phrase(
                     meter(100 * (totals.pass_rate.value or 0), whole=100, digits=1, unit="%"),
                     line(small(_ends(totals.pass_rate, percent=True))),
-                    *([line(small(unchecked(one)))] if unchecked(one) else []),
+                    *([line(small(unchecked(evaluation)))] if unchecked(evaluation) else []),
                 )
                 if graded
                 else absent("not graded"),
                 phrase(meter(totals.score.value, whole=100), line(small(_ends(totals.score))))
                 if graded
                 else "",
-                moment(one.started),
+                moment(evaluation.started),
             ]
         )
     return Table("Evaluations", _LIST, rows, absent=absent_as, kind="stack evaluations")

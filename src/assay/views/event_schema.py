@@ -53,8 +53,8 @@ def inlined(kind: type) -> dict[str, Any]:
             }
         return [walk(item) for item in value] if isinstance(value, list) else value
 
-    found: dict[str, Any] = walk(schema)
-    return found
+    schema_inlined: dict[str, Any] = walk(schema)
+    return schema_inlined
 
 
 def _event(

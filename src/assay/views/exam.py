@@ -139,10 +139,12 @@ def exam_view(result: ExamResult) -> ExamView:
     score = number_text(result.score)
     patterns = [
         row
-        for kind in dict.fromkeys([*known, *(one.kind for one in result.patterns)])
-        for row in _patterns(kind, [one for one in result.patterns if one.kind == kind], known)
+        for kind in dict.fromkeys([*known, *(pattern.kind for pattern in result.patterns)])
+        for row in _patterns(
+            kind, [pattern for pattern in result.patterns if pattern.kind == kind], known
+        )
     ]
-    kinds = list(dict.fromkeys(one.kind for one in result.patterns))
+    kinds = list(dict.fromkeys(pattern.kind for pattern in result.patterns))
     lost = [row for row in items if row.lost]
     p50 = result.latency.p50_ms
     return ExamView(
@@ -180,12 +182,12 @@ def exam_view(result: ExamResult) -> ExamView:
 
 def _weights(result: ExamResult) -> AxisNumbers:
     """What each mark is worth. Where no item has it, all of it was lost."""
-    found = {}
+    weights = {}
     for axis in axes_of(result):
         kept = (item.weighted[axis] for item in result.items if item.breakdown[axis] == 1)
         lost = 0 if result.axes is None else result.axes[axis].lost
-        found[axis] = next(kept, lost)
-    return found
+        weights[axis] = next(kept, lost)
+    return weights
 
 
 def _item(item: ItemResult, missing: dict[str, str], weights: AxisNumbers) -> ItemRow:
@@ -199,7 +201,11 @@ def _item(item: ItemResult, missing: dict[str, str], weights: AxisNumbers) -> It
         if next(iter(weights)) in lost and item.expected:
             why += f"  (expected {', '.join(item.expected)}; got {got[:40]})"
     return ItemRow(
-        item, number_text(item.score), [one for one in weights if one in item.lost], got, why
+        item,
+        number_text(item.score),
+        [weight for weight in weights if weight in item.lost],
+        got,
+        why,
     )
 
 
@@ -232,11 +238,11 @@ def _patterns(kind: str, seen: list[PatternSeen], known: dict[str, str]) -> list
         PatternRow(
             kind,
             True,
-            _where(one.evidence),
-            one.hint,
-            one.evidence,
+            _where(pattern.evidence),
+            pattern.hint,
+            pattern.evidence,
         )
-        for one in seen
+        for pattern in seen
     ]
 
 
@@ -277,10 +283,10 @@ def _by_axis(check: DropCheck) -> str:
     if check.by_axis is UNSET:
         return ""
     fell = [
-        f"{axis} by {number_text(one.drop)} ({one.lost} lost, {one.gained} gained; at most"
-        f" {number_text(one.limit)})"
-        for axis, one in check.by_axis.items()
-        if not one.holds
+        f"{axis} by {number_text(drop.drop)} ({drop.lost} lost, {drop.gained} gained; at most"
+        f" {number_text(drop.limit)})"
+        for axis, drop in check.by_axis.items()
+        if not drop.holds
     ]
     return f"; axes that fell too far: {', '.join(fell)}" if fell else "; every axis holds"
 

@@ -187,11 +187,11 @@ def _axes(view: ExamView, links: PageLinks | None) -> Section:
     rows = [
         [
             strong(words(axis)),
-            number(one.mean, n=result.n, digits=3),
-            f"{one.zero_items:,}",
-            number(one.lost, digits=4),
+            number(axis_result.mean, n=result.n, digits=3),
+            f"{axis_result.zero_items:,}",
+            number(axis_result.lost, digits=4),
         ]
-        for axis, one in (
+        for axis, axis_result in (
             [(axis, result.axes[axis]) for axis in axes_of(result)] if result.axes else ()
         )
     ]
@@ -240,7 +240,7 @@ def _patterns(view: ExamView, heatmap: Figure) -> Section:
 
 
 def _evidence(evidence: Mapping[str, Any]) -> str:
-    return listed(phrase(f"{words(key).lower()} ", shown(one)) for key, one in evidence.items())
+    return listed(phrase(f"{words(key).lower()} ", shown(value)) for key, value in evidence.items())
 
 
 def _history(history: HistoryView, gates: GateView | None, url: str) -> Section:

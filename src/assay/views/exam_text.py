@@ -173,16 +173,16 @@ def exam_markdown(result: ExamResult, *, rows: int = MAX_ROWS) -> str:
         parts.append(
             "```text\n"
             + "".join(
-                f"{axis:<{width}}  {share_bar(n - one.zero_items, n)}  {n - one.zero_items:,} of"
-                f" {n:,}, lost {number_text(one.lost)}\n"
-                for axis, one in ((axis, result.axes[axis]) for axis in names)
+                f"{axis:<{width}}  {share_bar(n - sums.zero_items, n)}  {n - sums.zero_items:,} of"
+                f" {n:,}, lost {number_text(sums.lost)}\n"
+                for axis, sums in ((axis, result.axes[axis]) for axis in names)
             )
             + "```\n"
         )
     parts.append("".join(f"- {code(sentence)}\n" for sentence in result.diagnosis))
-    seen = [one for one in view.patterns if one.seen]
+    seen = [pattern for pattern in view.patterns if pattern.seen]
     parts.append(
-        "".join(f"- pattern {code(one.kind)}: {code(one.meaning)}\n" for one in seen)
+        "".join(f"- pattern {code(pattern.kind)}: {code(pattern.meaning)}\n" for pattern in seen)
         or f"{view.patterns_sentence}\n"
     )
     if view.lost:

@@ -136,25 +136,25 @@ def gate_rows(gates: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _gates(result: Result) -> Section:
-    found: Mapping[str, Any] = result.get("hard_gates") or {}
+    gates: Mapping[str, Any] = result.get("hard_gates") or {}
     closed = len(result.get("hard_gate_failures") or ())
     hint = (
-        f"{closed} of {len(found)} did not pass. No score makes up for a failed gate; an"
+        f"{closed} of {len(gates)} did not pass. No score makes up for a failed gate; an"
         " undetermined gate counts as failed."
         if closed
-        else f"All {len(found)} passed."
+        else f"All {len(gates)} passed."
     )
     return section(
         "Gates",
         Table(
             "Hard gates",
             GATE_COLUMNS,
-            gate_rows(found)[:MAX_ROWS],
+            gate_rows(gates)[:MAX_ROWS],
             absent="No hard gate was required of this run.",
             kind="stack gates",
         ),
         id="gates",
-        hint=hint if found else "",
+        hint=hint if gates else "",
     )
 
 
@@ -290,7 +290,7 @@ def _move(move: Result | None, result: Result, verb: str) -> str:
 
 
 def _sentences(result: Result) -> list[str]:
-    return [with_verdict(one, result) for one in (result.get("explanation") or ())[1:]]
+    return [with_verdict(sentence, result) for sentence in (result.get("explanation") or ())[1:]]
 
 
 def _why(result: Result) -> Section:

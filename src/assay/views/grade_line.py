@@ -102,10 +102,10 @@ class GradeLine(Struct, frozen=True):
         # A run that broke off fails most gates; each of them would hide the one reason.
         if STATUS_GATE in self.hard_gate_failures and self.status not in (None, "success"):
             return [f"the run ended with status {self.status}"[:LONGEST_REASON]]
-        found = [f"gate {name} does not pass" for name in self.hard_gate_failures]
-        found += [f"{name} misses its floor" for name in self.floor_failures]
-        found = found or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
-        return [one[:LONGEST_REASON] for one in found]
+        reasons = [f"gate {name} does not pass" for name in self.hard_gate_failures]
+        reasons += [f"{name} misses its floor" for name in self.floor_failures]
+        reasons = reasons or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
+        return [reason[:LONGEST_REASON] for reason in reasons]
 
     @property
     def head(self) -> str:
@@ -140,7 +140,7 @@ def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     reasons = (
         grade.scorecard.gate_reasons.values()
         if isinstance(grade, Grade)
-        else (str(one.get("reason")) for one in (grade.get("hard_gates") or {}).values())
+        else (str(gate.get("reason")) for gate in (grade.get("hard_gates") or {}).values())
     )
     return structs.replace(line, cause=next(filter(None, map(ended_by, reasons)), ""))
 
@@ -149,7 +149,11 @@ def unscored(grade: Grade | Mapping[str, Any]) -> dict[str, str]:
     """The criteria without a score, with the reason for each."""
     if isinstance(grade, Grade):
         own = [item.criterion for item in grade.criteria]
-        return {one.name: one.missing or NO_REASON for one in own if one.raw_score is None}
+        return {
+            criterion.name: criterion.missing or NO_REASON
+            for criterion in own
+            if criterion.raw_score is None
+        }
     criteria = grade.get("criteria") or ()
     return {
         str(item["name"]): str(item.get("missing") or NO_REASON)
@@ -184,7 +188,10 @@ def change_text(result: Mapping[str, Any]) -> str:
     there is no better grade.
     """
     sentences = result.get("explanation") or ()
-    return next((with_verdict(one, result) for one in sentences if one.startswith(_CHANGES)), "")
+    return next(
+        (with_verdict(sentence, result) for sentence in sentences if sentence.startswith(_CHANGES)),
+        "",
+    )
 
 
 def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
@@ -225,17 +232,17 @@ def gate_text(name: str, gate: Mapping[str, Any]) -> str:
 def causes(result: Payload) -> list[str]:
     """Everything that kept a run from passing: gates, floors, missing scores, the score itself."""
     shut = [(name, gate) for name, gate in result["hard_gates"].items() if gate["status"] != "pass"]
-    shut.sort(key=lambda one: not ended_by(one[1]["reason"]))
-    found = [gate_text(name, gate) for name, gate in shut]
+    shut.sort(key=lambda pair: not ended_by(pair[1]["reason"]))
+    reasons = [gate_text(name, gate) for name, gate in shut]
     for rule in ("critical_floors", "missing_score"):
-        found += [
+        reasons += [
             finding["text"]
             for finding in result["findings"]
             if finding["rule"] == rule and finding["fired"]
         ]
     if result["weighted_score"] < result["pass_threshold"]:
-        found.append(f"{points(result['weighted_score'])} is below {_threshold(result)}")
-    return found or [as_line(result).because]
+        reasons.append(f"{points(result['weighted_score'])} is below {_threshold(result)}")
+    return reasons or [as_line(result).because]
 
 
 def score_text(result: Payload) -> str:

@@ -24,14 +24,14 @@ def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) ->
     named the profile or the rubric, if not the command line.
     """
     head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
-    sentences = [_ended_once(with_verdict(one, result)) for one in result["explanation"]]
+    sentences = [_ended_once(with_verdict(sentence, result)) for sentence in result["explanation"]]
     gates = [
         Note(
             f"  [{MARKS[gate['status']]:<4}] {name}: {gate['reason']}",
             "" if gate["status"] == "pass" else "bad",
         )
         for name, gate in result["hard_gates"].items()
-        if not any(one.startswith(f"Gate {name} ") for one in sentences)
+        if not any(sentence.startswith(f"Gate {name} ") for sentence in sentences)
     ]
     notes = [*result["placement"]["notes"], *result["notes"]]
     return [
@@ -66,8 +66,8 @@ def _used(result: Result, named_by: Mapping[str, str]) -> str:
 
 def _why(kind: str, why: str, named_by: Mapping[str, str]) -> str:
     """Why a profile or rubric was chosen. Grading knows that one was requested, not where."""
-    asked = why == f"asked for with --{kind}" and kind in named_by
-    return f"from {named_by[kind]}" if asked else why
+    is_named = why == f"asked for with --{kind}" and kind in named_by
+    return f"from {named_by[kind]}" if is_named else why
 
 
 def _bars(criteria: Sequence[Result]) -> Table:

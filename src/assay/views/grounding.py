@@ -79,10 +79,10 @@ def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
 
 def _places(passages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The number of each passage by its id; the first of an id counts."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, passage in enumerate(passages, 1):
-        found.setdefault(str(passage.get("id")), number)
-    return found
+        numbers.setdefault(str(passage.get("id")), number)
+    return numbers
 
 
 def _trouble(claim: Mapping[str, Any], places: Mapping[str, int]) -> str:
@@ -103,7 +103,7 @@ def _worst(
     """The claims with their numbers. Where there are too many, those that stand out come first."""
     numbered = list(enumerate(claims, 1))
     if len(numbered) > CLAIMS:
-        numbered.sort(key=lambda one: ("bad", "open", "").index(_trouble(one[1], places)))
+        numbered.sort(key=lambda pair: ("bad", "open", "").index(_trouble(pair[1], places)))
     return numbered
 
 
@@ -151,7 +151,9 @@ def _passage(
     if rank is not None:
         marks.insert(0, f"rank {rank}")
     claims = cited.get(str(passage.get("id")), ())
-    rests = [link(f"{one}", f"#claim-{one}") if one in linked else f"{one}" for one in claims]
+    rests = [
+        link(f"{claim}", f"#claim-{claim}") if claim in linked else f"{claim}" for claim in claims
+    ]
     if len(rests) > PASSAGES:
         rests[PASSAGES:] = [f"and {len(rests) - PASSAGES:,} more"]
     foot = (
@@ -173,11 +175,11 @@ def _passage(
 
 
 def _listed(
-    entries: Sequence[ListEntry], found: Sequence[Any] | None, noun: str, unknown: str
+    entries: Sequence[ListEntry], values: Sequence[Any] | None, noun: str, unknown: str
 ) -> list[Part]:
-    if not found:
-        return [Paragraph(unknown if found is None else f"No {noun}s.", "absent")]
-    more = len(found) - len(entries)
+    if not values:
+        return [Paragraph(unknown if values is None else f"No {noun}s.", "absent")]
+    more = len(values) - len(entries)
     return [
         Entries(entries, f"{noun.capitalize()}s", noun),
         *([Paragraph(f"… and {count(more, noun)} more.", "hint")] if more else []),
@@ -190,10 +192,10 @@ def _hint(claims: Sequence[Mapping[str, Any]] | None) -> str:
     good = sum(claim.get("supported") is True for claim in claims)
     unjudged = sum(claim.get("supported") is None for claim in claims)
     uncited = sum(not claim.get("citations") for claim in claims)
-    found = [f"{good:,} of {count(len(claims), 'claim')} supported"]
-    found += [f"{unjudged:,} not judged"] if unjudged else []
-    found += [f"{uncited:,} without a citation"] if uncited else []
-    return f"{', '.join(found)}."
+    parts = [f"{good:,} of {count(len(claims), 'claim')} supported"]
+    parts += [f"{unjudged:,} not judged"] if unjudged else []
+    parts += [f"{uncited:,} without a citation"] if uncited else []
+    return f"{', '.join(parts)}."
 
 
 def _expected(run: Mapping[str, Any]) -> list[Part]:

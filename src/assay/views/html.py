@@ -181,21 +181,23 @@ class Report(Format):
 
     def charts(self) -> list[Chart]:
         """The charts of all runs, then those of the worst. A run's are named after its place."""
-        found = self._summary()
+        drawn = self._summary()
         for place, run in enumerate(self._worst_results(), 1):
-            found += [
+            drawn += [
                 chart._replace(
                     name=f"run-{place}-{chart.name}", title=f"{run.get('run_id')}: {chart.title}"
                 )
                 for chart in grade_charts(run)
             ]
-        return found
+        return drawn
 
     def _worst_results(self) -> list[Result]:
         """The grades of the worst runs; they outlive what waits on disk."""
         if self._charted is None:
             spooled = self._spool.samples(PICTURES) if self._spool is not None else ()
-            self._charted = [_decode(read_evidence(one).result) for _, _, one in spooled if one]
+            self._charted = [
+                _decode(read_evidence(evidence).result) for _, _, evidence in spooled if evidence
+            ]
         return self._charted
 
     def _ordered(self) -> dict[Any, int]:
@@ -212,7 +214,7 @@ class Report(Format):
         # bands and threshold are drawn only where they are those of every run
         bands = next(iter(self._bands.values())) if len(self._bands) == 1 else []
         threshold = next(iter(self._thresholds.values())) if len(self._thresholds) == 1 else None
-        found = [
+        drawn = [
             summaries.grade_mix(self._ordered(), ", ".join(policies)),
             summaries.score_histogram(
                 self._bins,
@@ -221,7 +223,7 @@ class Report(Format):
                 policy=policies[0] if len(policies) == 1 else "",
             ),
         ]
-        return [*found, summaries.gate_failures(self._gates, self.graded)] if self._gates else found
+        return [*drawn, summaries.gate_failures(self._gates, self.graded)] if self._gates else drawn
 
     def page(
         self, faults: Sequence[Mapping[str, Any]] = (), counts: Mapping[str, Any] | None = None
@@ -253,8 +255,8 @@ class Report(Format):
         lines, folds, room = [], list[str](), EVIDENCE_BYTES
         wanted = min(self._most_evidence, max(failed, OPENED))
         for runs, rows, evidence in self._spool.samples(self._rows):
-            kept = [read_row(one) for one in rows]
-            row, place = merged([one.row for one in kept]), 0
+            kept = [read_row(row) for row in rows]
+            row, place = merged([kept_sample.row for kept_sample in kept]), 0
             if len(folds) < wanted and room > 0 and evidence is not None:
                 place = len(folds) + 1
                 folds.append(drawn_evidence(row, evidence, place, opened=place <= OPENED))

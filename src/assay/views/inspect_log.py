@@ -29,7 +29,7 @@ class InspectLog(Spooled):
 
     def row(self, result: Payload, source: ResultSource) -> Any:
         """One sample, and where it comes from."""
-        asked, answer, target = evidence_text(source.run)
+        question, answer, target = evidence_text(source.run)
         why = " ".join(result["explanation"]) or result["reason"]
         about = {key: result[key] for key in ("run_id", "grade", "reason", "policy", "profile")}
         scores: dict[str, Any] = {
@@ -52,7 +52,7 @@ class InspectLog(Spooled):
             "sample": result["sample_id"] or result["run_id"],
             "workflow": result["workflow"],
             "dataset": result["dataset"],
-            "input": asked or "",
+            "input": question or "",
             "target": target or "",
             "output": answer,
             "scores": scores,
@@ -130,7 +130,7 @@ def _head(
         "results": {
             "total_samples": total,
             "completed_samples": total,
-            "scores": [_total(name, *found, total) for name, found in totals.items()],
+            "scores": [_total(name, *counts, total) for name, counts in totals.items()],
         },
         "stats": {"started_at": now, "completed_at": now, "model_usage": {}},
     }

@@ -104,10 +104,12 @@ def age_text(days: float | None) -> str:
     return "less than a day" if days < 1 else count(round(days), "day")
 
 
-def estimate(found: Estimate | None, n: int | None = None, *, percent: bool = False) -> str:
+def estimate(measured: Estimate | None, n: int | None = None, *, percent: bool = False) -> str:
     """A measured number with its interval and n."""
-    value = None if found is None else found.value
-    return number(value, interval=found, n=n, digits=3, percent=percent, absent_as="not measured")
+    value = None if measured is None else measured.value
+    return number(
+        value, interval=measured, n=n, digits=3, percent=percent, absent_as="not measured"
+    )
 
 
 def judge_charts(card: JudgeCard) -> list[Chart]:
@@ -146,9 +148,12 @@ def judge_view(
     sections += [*used, _calibration_set(card.calibration, label_page), _origin(card, more)]
     heads: list[Part] = [
         Decided(
-            gate_word(one, "May gate", "May not gate"), one.policy, sentence(one.reason), _why(one)
+            gate_word(admission, "May gate", "May not gate"),
+            admission.policy,
+            sentence(admission.reason),
+            _why(admission),
         )
-        for one in admissions
+        for admission in admissions
     ]
     n_pairs = None if card.audit_items is None else card.audit_items.n
     facts = [
@@ -178,15 +183,15 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
     order = list(states)
     parts: list[Part] = [
         Table(
-            f"Terms of {one.policy}",
+            f"Terms of {admission.policy}",
             ("Term", "Verdict", Column("Result", "wide")),
             [
                 [code(term.id), states[term.holds], sentence(term.sentence)]
-                for term in sorted(one.terms, key=lambda term: order.index(term.holds))
+                for term in sorted(admission.terms, key=lambda term: order.index(term.holds))
             ],
             kind="stack rules",
         )
-        for one in admissions
+        for admission in admissions
     ]
     before = card.admission
     if before is not None and before not in admissions:
@@ -202,18 +207,18 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
 
 
 def agreement_section(
-    found: AgreementBlock | None,
+    block: AgreementBlock | None,
     calibration: CalibrationRecord | None,
     card: JudgeCard | None = None,
     *,
     url: str = "",
 ) -> Section:
     """Reliability against people: every statistic with its interval, the scatter, the confusion."""
-    if found is None and calibration is None:
+    if block is None and calibration is None:
         text = "This judge was never compared with human labels."
         return section("Reliability", Paragraph(text, "absent"), id="agreement")
     n = None if calibration is None else calibration.n_labelled
-    pictures = [reliability(found, n), charts.confusion(found)]
+    pictures = [reliability(block, n), charts.confusion(block)]
     if card is not None:
         pictures.insert(1, charts.calibration(card))
     means = {} if calibration is None else asdict(calibration.corrected)
@@ -225,7 +230,7 @@ def agreement_section(
     )
     return section(
         "Reliability",
-        *(figure(one, url) for one in pictures),
+        *(figure(picture, url) for picture in pictures),
         *rates,
         id="agreement",
     )

@@ -56,12 +56,12 @@ _read = msgspec.json.Decoder(_RatedRun).decode
 def shown_run(body: bytes) -> ShownRun:
     """A stored run as a rater sees it."""
     run = _read(body)
-    passages = [one for one in run.retrieval or () if one.text]
+    passages = [passage for passage in run.retrieval or () if passage.text]
     return ShownRun(
         shown_text(run.inputs, QUESTIONS),
         shown_text(run.outputs, ANSWERS),
         shown_text(run.expected, ANSWERS),
-        [(one.id, cut(str(one.text), 3000)) for one in passages[:PASSAGES]],
+        [(passage.id, cut(str(passage.text), 3000)) for passage in passages[:PASSAGES]],
         max(0, len(passages) - PASSAGES),
     )
 

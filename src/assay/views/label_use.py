@@ -11,15 +11,15 @@ from assay.views.blocks import Paragraph, Section, Verbatim, section
 def compare_commands(made: LabelSet) -> list[str]:
     """The commands that compare a judge with the labels of a set."""
     if made.rubric is None:
-        asked = f"--judge judge.yaml --definition {shlex.quote(made.question)}"
+        arguments = f"--judge judge.yaml --definition {shlex.quote(made.question)}"
         return [
             f"assay label export {made.id} --pairs -o pairs.jsonl",
-            f"assay judge pairwise pairs.jsonl {asked} -o comparisons.json",
+            f"assay judge pairwise pairs.jsonl {arguments} -o comparisons.json",
             f"assay judge calibrate --from-ledger {made.id} --judgements comparisons.json",
         ]
-    criteria = [one.name for one in made.rubric.criteria]
-    one = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
-    return [f"assay judge calibrate --from-ledger {made.id}{one} -o calibration.json"]
+    criteria = [criterion.name for criterion in made.rubric.criteria]
+    option = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
+    return [f"assay judge calibrate --from-ledger {made.id}{option} -o calibration.json"]
 
 
 def use_section(made: LabelSet) -> Section:

@@ -113,7 +113,7 @@ class LabelResults(NamedTuple):
     @property
     def typed(self) -> int:
         """Raters who are only a name that somebody typed."""
-        return sum(one.rater.by != "token" for one in self.progress)
+        return sum(progress.rater.by != "token" for progress in self.progress)
 
     @property
     def independent(self) -> int:
@@ -125,7 +125,7 @@ class LabelResults(NamedTuple):
     @property
     def labelled(self) -> int:
         """Items that anybody has labelled."""
-        return len({one.label.run for one in self.labels})
+        return len({stored.label.run for stored in self.labels})
 
 
 def rater_names(raters: Iterable[Rater]) -> dict[Rater, str]:
@@ -136,12 +136,12 @@ def rater_names(raters: Iterable[Rater]) -> dict[Rater, str]:
     ['anna (token t1)', 'anna (token t2)', 'anna (typed)']
     """
     known = list(raters)
-    often = Counter(one.name for one in dict.fromkeys(known) if one.by == "token")
+    often = Counter(rater.name for rater in dict.fromkeys(known) if rater.by == "token")
     return {
-        one: f"{one.name} (token {one.id or 'unknown'})"
-        if one.by == "token" and often[one.name] > 1
-        else one.shown
-        for one in known
+        rater: f"{rater.name} (token {rater.id or 'unknown'})"
+        if rater.by == "token" and often[rater.name] > 1
+        else rater.shown
+        for rater in known
     }
 
 
@@ -175,22 +175,22 @@ def drawn_from(made: LabelSet) -> str:
     return f"{made.evaluation.name} vs {made.other.name}" if made.other else made.evaluation.name
 
 
-def sets_table(found: Sequence[LabelResults], href: Callable[[LabelSet], str]) -> Table:
+def sets_table(results: Sequence[LabelResults], href: Callable[[LabelSet], str]) -> Table:
     """Sets with their progress."""
     rows = []
-    for one in found:
-        made, names = one.stored.set, _names(one)
+    for result in results:
+        made, names = result.stored.set, _names(result)
         rows.append(
             [
                 link(made.name, href(made)),
                 f"{'pairs' if made.other else 'scores'} of {drawn_from(made)}",
                 f"{len(made.items):,} {DRAWN[made.draw.how]}",
-                listed(f"{names[who.rater]} {who.done:,}" for who in one.progress)
-                if one.progress
+                listed(f"{names[who.rater]} {who.done:,}" for who in result.progress)
+                if result.progress
                 else absent("nobody yet"),
-                f"{one.labelled:,} of {len(made.items):,}",
-                f"{len({each.item.run for each in one.disagreed}):,}",
-                moment(one.stored.stored_at),
+                f"{result.labelled:,} of {len(made.items):,}",
+                f"{len({each.item.run for each in result.disagreed}):,}",
+                moment(result.stored.stored_at),
             ]
         )
     columns = (
@@ -239,7 +239,9 @@ def results_view(
         section("Disagreements", *_disagreed(results, seen, href, why_hidden), id="disagreements"),
     ]
     if results.stored.set.other and results.labels:
-        chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
+        chosen = Counter(
+            str(stored.label.pair.choice) for stored in results.labels if stored.label.pair
+        )
         won = pairs_won(results.stored.set, chosen, results.preferred, results.preferred_n)
         parts.insert(1, section("Who won", *won, id="won"))
     return [*parts, *_opinions(results, seen, href)]
@@ -266,15 +268,15 @@ def _agreement(results: LabelResults) -> list[Part]:
         return [Paragraph(text + (more if results.typed > 1 else ""), "absent")]
     rows = [
         [
-            one.criterion,
-            f"{one.items:,}",
-            number(one.same.value, interval=one.same, percent=True),
-            one.statistic,
-            number(one.beyond_chance.value, interval=one.beyond_chance, digits=3)
-            if one.beyond_chance.value is not None
-            else absent(one.beyond_chance.reason or "not known"),
+            agreement.criterion,
+            f"{agreement.items:,}",
+            number(agreement.same.value, interval=agreement.same, percent=True),
+            agreement.statistic,
+            number(agreement.beyond_chance.value, interval=agreement.beyond_chance, digits=3)
+            if agreement.beyond_chance.value is not None
+            else absent(agreement.beyond_chance.reason or "not known"),
         ]
-        for one in results.agreement
+        for agreement in results.agreement
     ]
     columns = (
         "Criterion",
@@ -287,7 +289,7 @@ def _agreement(results: LabelResults) -> list[Part]:
 
 
 def _names(results: LabelResults) -> dict[Rater, str]:
-    return rater_names(one.rater for one in results.progress)
+    return rater_names(progress.rater for progress in results.progress)
 
 
 def _named(item: LabelItem, href: Link | None) -> str:
@@ -298,15 +300,15 @@ def _disagreed(
     results: LabelResults, seen: Collection[str] | None, href: Link | None, why_hidden: str
 ) -> list[Part]:
     names = _names(results)
-    shown = [one for one in results.disagreed if seen is None or one.item.run in seen]
+    shown = [case for case in results.disagreed if seen is None or case.item.run in seen]
     hidden = len(results.disagreed) - len(shown)
     rows = [
         [
-            _named(one.item, href),
-            one.criterion,
-            listed(f"{names[rater]}: {value}" for rater, value in one.values),
+            _named(case.item, href),
+            case.criterion,
+            listed(f"{names[rater]}: {value}" for rater, value in case.values),
         ]
-        for one in shown[:LISTED]
+        for case in shown[:LISTED]
     ]
     columns = ("Sample", "Criterion", Column("Labels", "wide"))
     parts: list[Part] = []
@@ -332,10 +334,10 @@ def _opinions(
     """The labels that a rater changed, and those with a comment."""
     made, names = results.stored.set, _names(results)
     items = {item.run: item for item in made.items}
-    first = {(one.label.rater, one.label.item): one.label for one in results.labels}
+    first = {(stored.label.rater, stored.label.item): stored.label for stored in results.labels}
     changed: list[list[str]] = []
     comments: list[list[str]] = []
-    for at, label in [(one.at, one.label) for one in results.newest]:
+    for at, label in [(stored.at, stored.label) for stored in results.newest]:
         if seen is not None and label.run not in seen:
             continue
         who = [_named(items[label.run], href), names[label.rater]]

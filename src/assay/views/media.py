@@ -30,7 +30,7 @@ _MAGIC = (
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _NAMES = {
     "application/pdf": "PDF document",
-    **{one: f"{one[6:].upper()} image" for one in PICTURES},
+    **{name: f"{name[6:].upper()} image" for name in PICTURES},
 }
 _SHORTEST = 64
 """Characters below which a text without a type is taken for a text."""
@@ -92,10 +92,12 @@ def read_media(value: Any, stated: str = "") -> Media | None:
     if not isinstance(value, Mapping) or len(value.keys() - _ASIDES) != 1:
         return None
     types = (value.get(key) for key in _TYPE_KEYS)
-    known = next((one for one in types if isinstance(one, str) and _TYPE.fullmatch(one)), stated)
+    known = next(
+        (kind for kind in types if isinstance(kind, str) and _TYPE.fullmatch(kind)), stated
+    )
     for key in _DATA_KEYS:
-        if isinstance(value.get(key), str) and (found := _in_text(value[key], known)):
-            return found
+        if isinstance(value.get(key), str) and (media := _in_text(value[key], known)):
+            return media
     return next(
         filter(None, (read_media(value[key], known) for key in _WRAPPERS if key in value)), None
     )
@@ -108,8 +110,8 @@ def _in_text(text: str, stated: str) -> Media | None:
         encoded = text
     else:
         return None
-    found = sniffed(_begin(encoded))
-    return Media(found or stated, encoded) if found or stated else None
+    kind = sniffed(_begin(encoded))
+    return Media(kind or stated, encoded) if kind or stated else None
 
 
 def _begin(encoded: str) -> bytes:

@@ -20,11 +20,11 @@ class MlflowTable(Spooled):
 
     def row(self, result: Payload, source: ResultSource) -> Any:
         """One row, by the names of its columns."""
-        asked, answer, target = evidence_text(source.run)
+        question, answer, target = evidence_text(source.run)
         row: dict[str, Any] = {
             "run_id": result["run_id"],
             "sample_id": result["sample_id"],
-            "inputs": asked,
+            "inputs": question,
             "outputs": answer,
             "targets": target,
             "assay/v1/score": result["weighted_score"] / 100,

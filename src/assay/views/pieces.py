@@ -100,7 +100,7 @@ def coded(text: str) -> Piece:
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a lone backtick is a character like any other
         return phrase(text)
-    return piece("phrase", text, [code(one) if at % 2 else one for at, one in enumerate(parts)])
+    return piece("phrase", text, [code(part) if at % 2 else part for at, part in enumerate(parts)])
 
 
 def listed(parts: Any, between: str = ", ") -> Piece:
@@ -129,7 +129,7 @@ def address(*parts: str, **query: str | Sequence[str] | None) -> str:
 
     # Half a surrogate pair leads nowhere, but must not break the page.
     path = "/".join([quote(part.encode("utf-8", "replace"), safe=":@") for part in parts])
-    asked = urlencode(
+    query_text = urlencode(
         [
             (name.rstrip("_"), value.encode("utf-8", "replace"))
             for name, values in query.items()
@@ -137,7 +137,7 @@ def address(*parts: str, **query: str | Sequence[str] | None) -> str:
             if value
         ]
     )
-    return f"/{path}?{asked}" if asked else f"/{path}"
+    return f"/{path}?{query_text}" if query_text else f"/{path}"
 
 
 def verdict(word: Any, text: str = "") -> Piece:
@@ -190,8 +190,8 @@ def number(
     if not exact.is_number(value):
         return absent(absent_as)
 
-    def written(one: Any) -> str:
-        return signed(one) if sign else _written(one, digits, percent)
+    def written(value: Any) -> str:
+        return signed(value) if sign else _written(value, digits, percent)
 
     low, high, level, reason = (
         _member(interval, name) for name in ("low", "high", "level", "reason")
@@ -215,8 +215,8 @@ def _written(value: Any, digits: int, percent: bool) -> str:
     return points(value) if digits == 2 else f"{float(value):,.{digits}f}"
 
 
-def _member(found: Any, name: str) -> Any:
-    return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+def _member(owner: Any, name: str) -> Any:
+    return owner.get(name) if isinstance(owner, Mapping) else getattr(owner, name, None)
 
 
 def moment(time: Any, absent_as: str = "not stated") -> Piece:

@@ -56,7 +56,7 @@ def _coded(text: str) -> str:
     if len(parts) < 3 or len(parts) % 2 == 0:  # a lone backtick is a character like any other
         return text
     code = macro("code")
-    return Markup("").join(code(one, "") if at % 2 else one for at, one in enumerate(parts))
+    return Markup("").join(code(part, "") if at % 2 else part for at, part in enumerate(parts))
 
 
 @cache

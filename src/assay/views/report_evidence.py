@@ -85,27 +85,28 @@ def kept_evidence(run: Run | None) -> dict[str, Any]:
         "error": clip(run.metadata.get("error"), SHORT) if run.metadata.get("error") else None,
         "texts": {name: _text(value) for name, value in texts.items()},
         "passages": _some(
-            run.retrieval, lambda one: [one.id[:100], one.relevant, clip(one.text, SHORT)]
+            run.retrieval,
+            lambda passage: [passage.id[:100], passage.relevant, clip(passage.text, SHORT)],
         ),
         "claims": _some(
             run.claims,
-            lambda one: [clip(one.text, SHORT), one.supported, clip(one.citations, SHORT)],
+            lambda claim: [clip(claim.text, SHORT), claim.supported, clip(claim.citations, SHORT)],
         ),
         "calls": _some(
             run.tool_calls,
-            lambda one: [
-                one.name[:100],
-                one.valid,
-                _text(one.arguments)[:SHORT],
-                "" if one.error is None else _text(one.error)[:SHORT],
+            lambda call: [
+                call.name[:100],
+                call.valid,
+                _text(call.arguments)[:SHORT],
+                "" if call.error is None else _text(call.error)[:SHORT],
             ],
         ),
     }
 
 
-def _some(found: Sequence[Any] | None, keep: Any) -> list[Any] | None:
+def _some(values: Sequence[Any] | None, keep: Any) -> list[Any] | None:
     """The first of a list, and how many there are."""
-    return None if found is None else [len(found), [keep(one) for one in found[:FEW]]]
+    return None if values is None else [len(values), [keep(value) for value in values[:FEW]]]
 
 
 def _text(value: Any) -> str:
@@ -135,9 +136,9 @@ _read_result = msgspec.json.Decoder(float_hook=Decimal).decode
 
 def drawn_evidence(row: SampleRow, spooled: bytes, place: int, *, opened: bool) -> str:
     """The evidence of a sample, drawn at once: its size counts."""
-    found = read_evidence(spooled)
-    result = _read_result(found.result)
-    return evidence_block(row, found.kept, result, place, opened=opened).__html__()
+    evidence = read_evidence(spooled)
+    result = _read_result(evidence.result)
+    return evidence_block(row, evidence.kept, result, place, opened=opened).__html__()
 
 
 def evidence_hint(n: int, failed: int) -> str:
@@ -266,15 +267,18 @@ def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
         }
     )
     criteria = sorted(result.get("criteria") or (), key=lost_points, reverse=True)
-    losing = [one for one in criteria if lost_points(one) > 0]
+    losing = [criterion for criterion in criteria if lost_points(criterion) > 0]
     rows = [
         [
-            criterion_name({**one, "name": clip(one.get("name"), 100)}),
-            phrase(points(one.get("contribution")), small(" of ", points(one.get("maximum")))),
-            raw_score(one, 200),
-            floor_of(one),
+            criterion_name({**criterion, "name": clip(criterion.get("name"), 100)}),
+            phrase(
+                points(criterion.get("contribution")),
+                small(" of ", points(criterion.get("maximum"))),
+            ),
+            raw_score(criterion, 200),
+            floor_of(criterion),
         ]
-        for one in losing[:FEW]
+        for criterion in losing[:FEW]
     ]
     columns = ("Criterion", Column("Points", "n"), "Raw score", Column("Floor", "wide"))
     made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason given.")]

@@ -30,11 +30,11 @@ def row_of(result: Mapping[str, Any]) -> Result:
         "dataset": [dataset.get(key) for key in _DATASET],
         "causes": grade_line.as_line(result).counted,
         "lost": {
-            str(one.get("name")): (
-                one.get("label") or one.get("name"),
-                float(one.get("maximum") or 0) - float(one.get("contribution") or 0),
+            str(criterion.get("name")): (
+                criterion.get("label") or criterion.get("name"),
+                float(criterion.get("maximum") or 0) - float(criterion.get("contribution") or 0),
             )
-            for one in result.get("criteria") or ()
+            for criterion in result.get("criteria") or ()
         },
     }
 

@@ -73,10 +73,10 @@ class SampleSpool:
         self._database.execute(
             "CREATE INDEX IF NOT EXISTS by_sample ON runs (sample, passed, score, place)"
         )
-        found = self._database.execute(
+        counts = self._database.execute(
             "SELECT count(*), sum(good) FROM (SELECT min(passed) AS good FROM runs GROUP BY sample)"
         ).fetchone()
-        return found[0], found[1] or 0
+        return counts[0], counts[1] or 0
 
     def samples(self, most: int) -> Iterator[tuple[int, list[bytes], bytes | None]]:
         """The worst samples: those that did not pass, and after them those that did, by score. Of
@@ -84,8 +84,8 @@ class SampleSpool:
         where it was kept.
         """
         for sample, _, _, _, n in self._database.execute(_SAMPLES, (most,)):
-            found = self._database.execute(_RUNS, (sample, REPEATS)).fetchall()
-            yield n, [row for row, _ in found], found[0][1]
+            kept_runs = self._database.execute(_RUNS, (sample, REPEATS)).fetchall()
+            yield n, [row for row, _ in kept_runs], kept_runs[0][1]
 
     def close(self) -> None:
         """Drop what waits."""

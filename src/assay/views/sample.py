@@ -269,21 +269,21 @@ def versions(answer: str | None, others: Sequence[OtherAnswer]) -> list[Section]
     if not others:
         return []
     entries = []
-    for one in others:
-        grade = one.run.grade
+    for other in others:
+        grade = other.run.grade
         head = phrase(
-            link(one.name, one.evaluation),
+            link(other.name, other.evaluation),
             " ",
-            small("version ", one.version, ", older" if one.older else ", newer"),
+            small("version ", other.version, ", older" if other.older else ", newer"),
             " ",
             letter(grade.grade, grade.policy) if grade else absent("not graded"),
             " ",
-            points(one.run.score) if grade else "",
+            points(other.run.score) if grade else "",
         )
-        foot = [link("Open this run", one.href)]
-        if one.compare:
-            foot.append(link("Compare the evaluations", one.compare))
-        entries.append(ListEntry(head, [_difference(answer, one)], listed(foot, " · ")))
+        foot = [link("Open this run", other.href)]
+        if other.compare:
+            foot.append(link("Compare the evaluations", other.compare))
+        entries.append(ListEntry(head, [_difference(answer, other)], listed(foot, " · ")))
     hint = "Underlined: only in the newer answer. Struck through: only in the older one."
     return [
         section(
@@ -308,10 +308,10 @@ def _difference(answer: str | None, other: OtherAnswer) -> Part:
         )
         return Paragraph(phrase(words, clip(answer or other.answer, DIFFERENCE)), "words")
     before, after = (other.answer, answer) if other.older else (answer, other.answer)
-    found = word_diff(before, after, context=CONTEXT)
+    diff = word_diff(before, after, context=CONTEXT)
     remark = f"{other.remark} " if other.remark else ""
-    if found.identical and other.same_outputs:
+    if diff.identical and other.same_outputs:
         return Paragraph(phrase(remark, verdict("same", "The answers are identical.")))
-    if found.identical:
+    if diff.identical:
         return Paragraph(f"{remark}The texts are identical, but other parts of the output differ.")
-    return Paragraph(phrase(remark, marked(shortened(found, DIFFERENCE))), "words")
+    return Paragraph(phrase(remark, marked(shortened(diff, DIFFERENCE))), "words")

@@ -124,20 +124,20 @@ class SampleQuery(Struct, frozen=True, kw_only=True):
 
     def pairs(self) -> dict[str, str | tuple[str, ...]]:
         """The query of an address, without what is empty; the first page has no number."""
-        found: dict[str, Any] = structs.asdict(self) | {
+        pairs: dict[str, Any] = structs.asdict(self) | {
             "page": str(self.page) if self.page > 1 else ""
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in pairs.items() if value}
 
     def toggled(self, name: str) -> SampleQuery:
         """With something more or less of `show`, on the first page; its opposite goes."""
-        gone = {name, *(one for pair in _EITHER if name in pair for one in pair)}
-        rest = tuple(one for one in self.show if one not in gone)
+        gone = {name, *(name_of_pair for pair in _EITHER if name in pair for name_of_pair in pair)}
+        rest = tuple(name_shown for name_shown in self.show if name_shown not in gone)
         return self.but(show=rest if name in self.show else (*rest, name))
 
     def toggled_gate(self, name: str) -> SampleQuery:
         """With a gate more or less, on the first page."""
-        rest = tuple(one for one in self.gate if one != name)
+        rest = tuple(gate_name for gate_name in self.gate if gate_name != name)
         return self.but(gate=rest if name in self.gate else (*rest, name))
 
     def but(self, **changed: Any) -> SampleQuery:
@@ -155,8 +155,8 @@ def read_query(values: Callable[[str], Sequence[str]]) -> SampleQuery:
     single = {name: (values(name) or [""])[0].strip()[:MAX_VALUE] for name in _SINGLE}
     page = (values("page") or [""])[0]
     return SampleQuery(
-        show=tuple(dict.fromkeys(one for one in values("show") or () if one in SHOWN)),
-        gate=tuple(dict.fromkeys(one[:MAX_VALUE] for one in values("gate") or ()))[:MAX_GATES],
+        show=tuple(dict.fromkeys(value for value in values("show") or () if value in SHOWN)),
+        gate=tuple(dict.fromkeys(value[:MAX_VALUE] for value in values("gate") or ()))[:MAX_GATES],
         page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 7 else 1,
         **single,
     )
@@ -218,7 +218,7 @@ def select_samples(
     """The rows that a query shows, in its order. Equal ones stay in the order of the evaluation."""
     tests = [SHOWN[name] for name in query.show if name in SHOWN]
     wanted = _plain(query.q)
-    found = [
+    selected = [
         row
         for row in rows
         if all(fits(row, baseline) for fits in tests)
@@ -227,8 +227,8 @@ def select_samples(
         and (not wanted or _contains(row, wanted))
     ]
     name = query.sort.removeprefix("-")
-    found.sort(key=_key(name, baseline or {}), reverse=query.sort.startswith("-") and bool(name))
-    return found
+    selected.sort(key=_key(name, baseline or {}), reverse=query.sort.startswith("-") and bool(name))
+    return selected
 
 
 def _contains(row: SampleRow, wanted: str) -> bool:
@@ -251,8 +251,8 @@ def _key(name: str, baseline: Baseline) -> Callable[[SampleRow], Any]:
 
 def _norm(row: SampleRow, *, criterion: str) -> float:
     """A missing score is worse than 0."""
-    found = row.norm(criterion)
-    return -1.0 if found is None else found
+    norm = row.norm(criterion)
+    return -1.0 if norm is None else norm
 
 
 def _change(row: SampleRow, *, baseline: Baseline) -> tuple[int, float]:
@@ -314,7 +314,7 @@ class Neighbours(NamedTuple):
 def neighbours(rows: Sequence[SampleRow], run: str) -> Neighbours:
     """The way from a row to the next, by the digest or id of any of its runs."""
     for place, row in enumerate(rows):
-        if any(run in (one.digest, one.run_id) for one in row.runs):
+        if any(run in (sample_run.digest, sample_run.run_id) for sample_run in row.runs):
             return Neighbours(
                 rows[place - 1] if place else None,
                 rows[place + 1] if place + 1 < len(rows) else None,

@@ -126,13 +126,13 @@ def criterion_columns(rows: Iterable[SampleRow]) -> list[CriterionColumn]:
     columns = [
         CriterionColumn(
             name,
-            max(one.weight or 0.0 for one in all_),
-            fsum(one.norm or 0.0 for one in all_) / len(all_),
+            max(criterion.weight or 0.0 for criterion in all_),
+            fsum(criterion.norm or 0.0 for criterion in all_) / len(all_),
         )
         for name, all_ in found.items()
     ]
     if len(columns) > MAX_CRITERIA:
-        columns.sort(key=lambda one: (-one.weight, one.mean))
+        columns.sort(key=lambda column: (-column.weight, column.mean))
     return columns
 
 
@@ -154,8 +154,8 @@ def sample_table(
         *([_head("Expected", "expected", query, links, "text")] if expected else ()),
         _head("Score", "score", query, links, "tight"),
         *(
-            _head(_titled(one.name), CRITERION + one.name, query, links, "criterion")
-            for one in criteria
+            _head(_titled(criterion.name), CRITERION + criterion.name, query, links, "criterion")
+            for criterion in criteria
         ),
         Column("Why it failed", "text"),
     ]
@@ -167,13 +167,13 @@ def sample_table(
             _text(row, row.answer, query.q, "no answer"),
             *([_text(row, row.expected, query.q, "none")] if expected else ()),
             _score(row, baseline),
-            *(_criterion(row, one.name) for one in criteria),
+            *(_criterion(row, criterion.name) for criterion in criteria),
             _why(row),
         ]
         rows.append(cells)
     # Heads are never cut within a word: where their words need more room than a desktop has,
     # the table scrolls.
-    longest = sum(max(map(len, words(one.name).split())) for one in criteria)
+    longest = sum(max(map(len, words(criterion.name).split())) for criterion in criteria)
     kind = "stack sheet samples" + (" scrolls" if longest > HEAD_LETTERS else "")
     return Table("Samples", heads, rows, absent=absent_as, kind=kind)
 
@@ -226,19 +226,21 @@ def _score(row: SampleRow, baseline: Baseline | None) -> str:
 
 
 def _criterion(row: SampleRow, name: str) -> str:
-    found = [
-        one
+    criteria = [
+        criterion
         for run in row.runs
-        for one in (run.grade.criteria if run.grade else ())
-        if one.name == name
+        for criterion in (run.grade.criteria if run.grade else ())
+        if criterion.name == name
     ]
     norm = row.norm(name)
     if norm is None:
         return absent("no score")
-    floor = next((one.critical_floor for one in found if one.critical_floor), None)
+    floor = next(
+        (criterion.critical_floor for criterion in criteria if criterion.critical_floor), None
+    )
     edge = floor.norm if floor else None
     drawn = meter(norm, floor=edge)
-    missed = any(one.floor_failed for one in found)
+    missed = any(criterion.floor_failed for criterion in criteria)
     # Over repeats the mean may keep a floor that one of them misses.
     hidden = missed and (edge is None or norm >= edge)
     return phrase(drawn, " ", badge("below floor", "bad")) if hidden else drawn
@@ -247,8 +249,8 @@ def _criterion(row: SampleRow, name: str) -> str:
 def _why(row: SampleRow) -> str:
     if row.passed:
         return ""
-    found = excerpt("; ".join(row.causes).replace("`", ""), most=160)
-    return breakable(found) if found.kind == "excerpt" else absent("no reason given")
+    reason = excerpt("; ".join(row.causes).replace("`", ""), most=160)
+    return breakable(reason) if reason.kind == "excerpt" else absent("no reason given")
 
 
 def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
@@ -316,10 +318,10 @@ def _end(text: str, end: int) -> int:
 
 
 def _stretches(text: str, pattern: re.Pattern[str] | None) -> list[Stretch]:
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     place = 0
     for match in pattern.finditer(text) if pattern else ():
-        found += [Stretch(text[place : match.start()]), Stretch(match[0], True)]
+        stretches += [Stretch(text[place : match.start()]), Stretch(match[0], True)]
         place = match.end()
-    found.append(Stretch(text[place:]))
-    return [one for one in found if one.text]
+    stretches.append(Stretch(text[place:]))
+    return [stretch for stretch in stretches if stretch.text]

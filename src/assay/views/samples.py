@@ -188,15 +188,15 @@ class SampleRow(Struct, frozen=True, gc=False):
         """The mean of a criterion over the repeats; None if any of them lacks a score, which the
         grade counts as 0.
         """
-        found = [
-            None if one.missing else one.norm
+        norms = [
+            None if scored.missing else scored.norm
             for run in self.runs
-            for one in (run.grade.criteria if run.grade else ())
-            if one.name == criterion
+            for scored in (run.grade.criteria if run.grade else ())
+            if scored.name == criterion
         ]
-        if len(found) != len(self.runs) or any(norm is None for norm in found):
+        if len(norms) != len(self.runs) or any(norm is None for norm in norms):
             return None
-        return fsum(norm for norm in found if norm is not None) / len(found)
+        return fsum(norm for norm in norms if norm is not None) / len(norms)
 
 
 def sample_grade(result: Mapping[str, Any] | bytes) -> SampleGrade:
@@ -255,20 +255,20 @@ def fold_samples(
     graded: Iterable[tuple[SampleRun, SampleEvidence | None]],
 ) -> list[SampleRow]:
     """Rows in the order in which their samples first appear."""
-    found: dict[str, list[tuple[SampleRun, SampleEvidence | None]]] = {}
-    for one in graded:
-        run = one[0]
+    by_sample: dict[str, list[tuple[SampleRun, SampleEvidence | None]]] = {}
+    for pair in graded:
+        run = pair[0]
         name = (run.grade.sample_id if run.grade else run.sample) or run.run_id
-        if name in found:
-            found[name].append(one)
+        if name in by_sample:
+            by_sample[name].append(pair)
         else:
-            found[name] = [one]
-    return [_row(name, repeats) for name, repeats in found.items()]
+            by_sample[name] = [pair]
+    return [_row(name, repeats) for name, repeats in by_sample.items()]
 
 
 def _row(name: str, repeats: list[tuple[SampleRun, SampleEvidence | None]]) -> SampleRow:
     if len(repeats) > 1:
-        repeats.sort(key=lambda one: (one[0].passed, one[0].score))
+        repeats.sort(key=lambda pair: (pair[0].passed, pair[0].score))
     row = SampleRow(name, "", "", "", tuple([run for run, _ in repeats]))
     return row if repeats[0][1] is None else with_evidence(row, repeats[0][1])
 
@@ -288,15 +288,15 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
 
 def sample_title(metadata: Any) -> str:
     """The description of a sample that an importer kept; empty if there is none."""
-    found = metadata.get(DESCRIPTION) if isinstance(metadata, Mapping) else None
-    return " ".join(found[:MAX_TITLE].split()) if isinstance(found, str) else ""
+    title = metadata.get(DESCRIPTION) if isinstance(metadata, Mapping) else None
+    return " ".join(title[:MAX_TITLE].split()) if isinstance(title, str) else ""
 
 
 def judge_reason(metadata: Any, criterion: str) -> str:
     """Why a judge gave a run its score on a criterion; empty if the run doesn't state it."""
     reasons = metadata.get("judge_reasons") if isinstance(metadata, Mapping) else None
-    found = reasons.get(criterion) if isinstance(reasons, Mapping) else None
-    return " ".join(found[:MAX_TEXT].split()) if isinstance(found, str) else ""
+    reason = reasons.get(criterion) if isinstance(reasons, Mapping) else None
+    return " ".join(reason[:MAX_TEXT].split()) if isinstance(reason, str) else ""
 
 
 def judge_texts(run: Mapping[str, Any], metadata: Any) -> Iterator[str]:
@@ -335,8 +335,8 @@ def main_text(values: Any, names: Sequence[str], *, most: int = MAX_TEXT) -> str
     if isinstance(values, Mapping):
         known = [values[name] for name in names if name in values]
         value = next(iter(values.values())) if len(values) == 1 else known[0] if known else values
-    if isinstance(value, Mapping) and all(isinstance(one, _PLAIN) for one in value.values()):
-        return " · ".join(f"{name}: {_text(one)}" for name, one in value.items())[:most]
+    if isinstance(value, Mapping) and all(isinstance(item, _PLAIN) for item in value.values()):
+        return " · ".join(f"{name}: {_text(item)}" for name, item in value.items())[:most]
     return _text(value)[:most]
 
 

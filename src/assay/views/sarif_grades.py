@@ -104,7 +104,7 @@ class Sarif(Spooled):
         unread = list(_unread(counts["unread"], counts["faults"]))
         if (bar := counts.get("bar")) is not None and bar["holds"] is None:
             unread.append(_result("pass-rate", bar_text(bar), _place(None, None)))
-        _write(stream, (found for row in (*self.rows(), unread) for found in row), properties)
+        _write(stream, (entry for row in (*self.rows(), unread) for entry in row), properties)
 
 
 def _failures(result: Payload) -> list[tuple[str, str]]:
@@ -234,14 +234,15 @@ def _rules(
     for rule in broken:
         made = _result(f"rule/{rule.id}", f"{rule.id}: {rule.reason}", whole)
         named = [name for name in dict.fromkeys(_samples(rule.evidence)) if name in places]
-        found = [
+        locations = [
             _place(places[name].file or "", places[name].line)
-            for name in named or [one.sample for one in document.worse if one.sample in places]
+            for name in named
+            or [sample.sample for sample in document.worse if sample.sample in places]
         ]
-        if found:
-            made["locations"] = found[:1]
+        if locations:
+            made["locations"] = locations[:1]
             made["relatedLocations"] = [
-                {"id": number, **place} for number, place in enumerate(found[1:RELATED], 1)
+                {"id": number, **place} for number, place in enumerate(locations[1:RELATED], 1)
             ]
         yield made
     if document.outcome != "promote" and not broken:

@@ -23,12 +23,12 @@ def summary_view(block: SummaryBlock, slices: Sequence[str] = ()) -> list[Part]:
     criteria = [
         [
             name,
-            number(found.mean.value, digits=3),
-            *(number(found.quantiles[key], digits=3) for key in ("p5", "p50", "p95")),
-            f"{found.floor_failures:,}",
-            f"{found.missing:,}",
+            number(values.mean.value, digits=3),
+            *(number(values.quantiles[key], digits=3) for key in ("p5", "p50", "p95")),
+            f"{values.floor_failures:,}",
+            f"{values.missing:,}",
         ]
-        for name, found in block.criteria.items()
+        for name, values in block.criteria.items()
     ]
     reasons = [[item.reason, f"{item.count:,}", item.example] for item in block.top_failure_reasons]
     columns = [

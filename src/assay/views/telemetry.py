@@ -75,9 +75,9 @@ def _matching(shape: re.Pattern[str], value: Any) -> str | None:
 
 def events(grade: Payload, *, origin: Origin | None = None) -> Iterator[dict[str, Any]]:
     """The events of one grade as attributes: first the whole, then each criterion in its order."""
-    found = origin if origin is not None else origin_of(grade)
+    source = origin if origin is not None else origin_of(grade)
     shared = {
-        "gen_ai.response.id": found.response_id,
+        "gen_ai.response.id": source.response_id,
         "assay.run_id": grade["run_id"],
         "assay.policy": grade["policy"],
         "assay.profile": grade.get("profile"),
@@ -148,10 +148,10 @@ def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in attributes.items() if value is not None}
 
 
-def document(found: Iterable[tuple[Mapping[str, Any], Origin]], *, now_ns: int) -> dict[str, Any]:
+def document(pairs: Iterable[tuple[Mapping[str, Any], Origin]], *, now_ns: int) -> dict[str, Any]:
     """Events as an `ExportLogsServiceRequest` in its JSON form."""
     records = []
-    for attributes, origin in found:
+    for attributes, origin in pairs:
         record: dict[str, Any] = {
             "timeUnixNano": str(now_ns),
             "observedTimeUnixNano": str(now_ns),
@@ -184,7 +184,7 @@ def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, list | tuple):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"doubleValue": float(value)}
 
 
@@ -196,8 +196,8 @@ class TelemetryFile(Format):
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
         """The events of one result, on the trace that its run came from."""
         origin = origin_of(result if source.run is None else source.run)
-        found = [(event, origin) for event in events(result, origin=origin)]
-        return encode(document(found, now_ns=time.time_ns())) + b"\n"
+        pairs = [(event, origin) for event in events(result, origin=origin)]
+        return encode(document(pairs, now_ns=time.time_ns())) + b"\n"
 
 
 EXPORTER = Exporter(

@@ -49,7 +49,7 @@ def check_parts(
     rows = []
     for tool in tools:
         row = ToolRow(check.namespace, check.base, tool.name)
-        findings = [one for one in check.findings if below(one.path, tool.path)]
+        findings = [finding for finding in check.findings if below(finding.path, tool.path)]
         rows.append(
             [
                 link(clip(tool.name, 120), row.href),
@@ -59,13 +59,13 @@ def check_parts(
                 clip(tool.description, 200, absent_as="no description"),
             ]
         )
-    vetoes = [one for one in check.checks if one.outcome == "veto"]
+    vetoes = [check for check in check.checks if check.outcome == "veto"]
     parts: list[Part] = []
     if newer:
         parts.append(
             Note(phrase("This is an older check; ", link("the newest is here", here), "."))
         )
-    parts += [Note(f"Veto {one.id}: {one.reason}", "bad") for one in vetoes]
+    parts += [Note(f"Veto {veto.id}: {veto.reason}", "bad") for veto in vetoes]
     parts += [
         Facts(
             [
@@ -113,14 +113,14 @@ def _veto_table(check: ToolCheck) -> Table:
         ("Check", "Outcome", Column("Why", "wide")),
         [
             [
-                words(one.id.replace("-", "_")),
-                outcomes.get(one.outcome)
+                words(check.id.replace("-", "_")),
+                outcomes.get(check.outcome)
                 or verdict(
-                    "undetermined" if one.outcome == "undetermined" else "none", one.outcome
+                    "undetermined" if check.outcome == "undetermined" else "none", check.outcome
                 ),
-                clip(one.reason, 600),
+                clip(check.reason, 600),
             ]
-            for one in check.checks
+            for check in check.checks
         ],
         absent="No check was made.",
         kind="stack",
@@ -130,13 +130,13 @@ def _veto_table(check: ToolCheck) -> Table:
 def _history(past: Sequence[StoredCheck]) -> Table:
     rows = [
         [
-            link(moment(one.check.checked_at), address("schemas", one.digest)),
-            number(one.check.score, digits=0),
-            f"{len(one.check.tools):,}",
-            counted(one.check.findings),
-            shown(one.check.version, "none"),
+            link(moment(checked.check.checked_at), address("schemas", checked.digest)),
+            number(checked.check.score, digits=0),
+            f"{len(checked.check.tools):,}",
+            counted(checked.check.findings),
+            shown(checked.check.version, "none"),
         ]
-        for one in past[:MAX_HISTORY]
+        for checked in past[:MAX_HISTORY]
     ]
     columns = ("Checked", Column("Legibility", "n"), Column("Tools", "n"), "Findings", "Version")
     return Table("Checks over time", columns, rows, kind="stack")

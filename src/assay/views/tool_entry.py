@@ -303,7 +303,7 @@ def _valid(report: GradeReport) -> str:
 
 def report_view(report: GradeReport, record: Section) -> list[Any]:
     """One report."""
-    findings = [finding_of(found) for found in report.findings]
+    findings = [finding_of(finding) for finding in report.findings]
     veto = report.categorical_veto or {}
     return [
         _decided(

@@ -14,11 +14,11 @@ MAX_ROWS = 500
 _SIGNS = {"error": "fails", "warning": "stale", "note": "none"}
 
 
-def finding_of(found: Mapping[str, Any]) -> SchemaFinding:
+def finding_of(stored: Mapping[str, Any]) -> SchemaFinding:
     """A finding of a report, also of another program's."""
-    line_number = found.get("line")
+    line_number = stored.get("line")
     return SchemaFinding(
-        **{key: str(found.get(key) or "") for key in ("rule", "level", "path", "message", "fix")},
+        **{key: str(stored.get(key) or "") for key in ("rule", "level", "path", "message", "fix")},
         line=line_number if isinstance(line_number, int) else None,
     )
 
@@ -45,7 +45,9 @@ def finding_words(finding: SchemaFinding, *, alone: bool = False) -> str:
 
 def cell(findings: Sequence[SchemaFinding], absent_as: str = "") -> str:
     """Findings below each other in a cell."""
-    return phrase(*(line(finding_words(one)) for one in findings)) if findings else absent_as
+    return (
+        phrase(*(line(finding_words(finding)) for finding in findings)) if findings else absent_as
+    )
 
 
 def finding_table(
@@ -67,14 +69,14 @@ def finding_table(
     ]
     rows = [
         [
-            _where(one),
-            level(one.level),
-            clip(_sentence(one.message), 600),
-            coded(clip(one.fix, 600)),
-            code(one.rule),
-            *([f"−{points[one.rule]}" if one.rule in points else "0"] if costs else []),
+            _where(finding),
+            level(finding.level),
+            clip(_sentence(finding.message), 600),
+            coded(clip(finding.fix, 600)),
+            code(finding.rule),
+            *([f"−{points[finding.rule]}" if finding.rule in points else "0"] if costs else []),
         ]
-        for one in findings[:most]
+        for finding in findings[:most]
     ]
     return Table(caption, columns, rows, absent="No findings.", kind="stack")
 

@@ -36,7 +36,7 @@ def first_reason(gate: ToolGate) -> str:
     if not closed:
         return "every rule holds" if gate.results else "nothing was asked about"
     more = f" (and {len(closed) - 1} more)" if len(closed) > 1 else ""
-    return min(closed, key=lambda one: one[0])[1] + more
+    return min(closed, key=lambda pair: pair[0])[1] + more
 
 
 def gate_view(gate: ToolGate) -> list[Part]:

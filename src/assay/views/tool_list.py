@@ -99,8 +99,8 @@ def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> lis
         ),
         *(Field(name, name, "hidden") for name in ("state", "order")),
     ]
-    found = chosen_rows(rows, query)
-    page = found[start : start + ON_A_PAGE]
+    chosen = chosen_rows(rows, query)
+    page = chosen[start : start + ON_A_PAGE]
     table = Table(
         "Tools",
         _columns(query),
@@ -112,7 +112,7 @@ def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> lis
         _chips(chosen_rows(rows, query._replace(state="")), query),
         Filters("/schemas", fields, query._asdict(), title="Search and sort", button="Show"),
         table,
-        *_pages(len(found), start, query),
+        *_pages(len(chosen), start, query),
     ]
     return [Region("tools", parts)]
 
@@ -158,8 +158,8 @@ def _pages(n: int, start: int, query: ToolQuery) -> list[Block]:
         return []
 
     def at(first: int) -> str:
-        asked = {key: value for key, value in query._asdict().items() if value}
-        return address("schemas", **asked, start=str(first) if first else None)
+        query_now = {key: value for key, value in query._asdict().items() if value}
+        return address("schemas", **query_now, start=str(first) if first else None)
 
     last = min(n, start + ON_A_PAGE)
     return [
@@ -188,14 +188,16 @@ def schemas_view(checks: Sequence[StoredCheck]) -> Section:
     )
     rows = [
         [
-            link(clip(one.check.schema_id, 120), address("schemas", one.check.schema_id)),
-            number(one.check.score, digits=0, unit="of 100"),
-            one.check.cap_reason or absent("nothing"),
-            f"{len(one.check.tools):,}",
-            counted(one.check.findings),
-            moment(one.check.checked_at),
+            link(clip(checked.check.schema_id, 120), address("schemas", checked.check.schema_id)),
+            number(checked.check.score, digits=0, unit="of 100"),
+            checked.check.cap_reason or absent("nothing"),
+            f"{len(checked.check.tools):,}",
+            counted(checked.check.findings),
+            moment(checked.check.checked_at),
         ]
-        for one in sorted(checks, key=lambda one: (one.check.score, one.check.schema_id))
+        for checked in sorted(
+            checks, key=lambda checked: (checked.check.score, checked.check.schema_id)
+        )
     ]
     title = "Schemas and servers"
     return section(title, Table(title, columns, rows, kind="stack runs"), id="checked")
@@ -259,10 +261,10 @@ def _contents(index: StoredIndex) -> list[str]:
     """
     known = dict(summary_of(index))
     made = []
-    for key, one in _ONE.items():
+    for key, noun in _ONE.items():
         n, stable = known.pop(key, None), known.pop(f"{key}Stable", None)
         if isinstance(n, int) and n:
-            many = count(n, one, key)
+            many = count(n, noun, key)
             made.append(many if stable is None else f"{many} ({shown(stable)} stable)")
     return [
         *made,

@@ -148,7 +148,7 @@ def _description(tool: CheckedTool, findings: Sequence[SchemaFinding]) -> Sectio
         if tool.description
         else Paragraph("It has no description.", "absent"),
         *([Paragraph(f"Its hints: {hints}.", "hint")] if hints else []),
-        Sentences([finding_words(one) for one in findings]),
+        Sentences([finding_words(finding) for finding in findings]),
     ]
     return section("Description", *parts, id="description")
 
@@ -165,13 +165,13 @@ _PARAMETERS = (
 def _parameters(tool: CheckedTool, placed: dict[str, list[SchemaFinding]]) -> Section:
     rows = [
         [
-            code(clip(one.name, 200)),
-            _type(one),
-            "yes" if one.required else "no",
-            clip(one.description, 1000, absent_as="none"),
-            cell(_own(one, tool.parameters, placed), absent("none")),
+            code(clip(parameter.name, 200)),
+            _type(parameter),
+            "yes" if parameter.required else "no",
+            clip(parameter.description, 1000, absent_as="none"),
+            cell(_own(parameter, tool.parameters, placed), absent("none")),
         ]
-        for one in tool.parameters
+        for parameter in tool.parameters
     ]
     more = f"{tool.more_parameters:,} more are not shown." if tool.more_parameters else ""
     table = Table(
@@ -260,14 +260,14 @@ def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: 
 
 def _scores(tool: CheckedTool, past: Sequence[StoredCheck]) -> Section:
     rows = []
-    for one in past[:MAX_HISTORY]:
-        then = next((other for other in one.check.tools if other.name == tool.name), None)
+    for checked in past[:MAX_HISTORY]:
+        then = next((other for other in checked.check.tools if other.name == tool.name), None)
         rows.append(
             [
-                link(moment(one.check.checked_at), address("schemas", one.digest)),
+                link(moment(checked.check.checked_at), address("schemas", checked.digest)),
                 legibility(then) if then else absent("was not there"),
-                shown(one.check.version, "no version"),
-                short_digest(one.check.source_hash),
+                shown(checked.check.version, "no version"),
+                short_digest(checked.check.source_hash),
             ]
         )
     return section(

@@ -80,8 +80,8 @@ class ToolQuery(NamedTuple):
 
     def href(self, **changes: str) -> str:
         """The address of the list with these changes."""
-        asked = self._replace(**changes)
-        return address("schemas", **asked._asdict())
+        query = self._replace(**changes)
+        return address("schemas", **query._asdict())
 
 
 def tool_rows(indexes: Iterable[StoredIndex], checks: Iterable[ToolCheck]) -> list[ToolRow]:
@@ -126,14 +126,14 @@ def _grade_order(grade: str | None) -> int:
 def chosen_rows(rows: Sequence[ToolRow], query: ToolQuery) -> list[ToolRow]:
     """The rows that a query asks for, in its order."""
     words = query.q.casefold().split()
-    found = [
+    chosen = [
         row
         for row in rows
         if (not query.of or query.of in (row.schema_id, row.namespace))
         and (query.state not in STATES or row.is_in(query.state))
         and (not words or all(word in _searched(row) for word in words))
     ]
-    by_name = sorted(found, key=lambda row: (row.name.casefold(), row.schema_id))
+    by_name = sorted(chosen, key=lambda row: (row.name.casefold(), row.schema_id))
     sort = SORTS.get(query.sort, SORTS[DEFAULT_SORT])
     return sorted(by_name, key=sort, reverse=query.order == "desc")
 

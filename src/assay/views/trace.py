@@ -80,10 +80,10 @@ def _call(place: int, call: Mapping[str, Any], view: ValueView) -> ListEntry:
         pairs.append(("Arguments", view.parts(call["arguments"], at=f"{at}/arguments")))
     else:
         pairs.append(("Arguments", [Paragraph(absent("none recorded"))]))
-    found = next((name for name in RESULTS if name in metadata), None)
-    if found is not None:
-        pairs.append(("Result", view.parts(metadata[found], at=f"{at}/metadata/{found}")))
-    rest = {name: value for name, value in metadata.items() if name != found}
+    key = next((name for name in RESULTS if name in metadata), None)
+    if key is not None:
+        pairs.append(("Result", view.parts(metadata[key], at=f"{at}/metadata/{key}")))
+    rest = {name: value for name, value in metadata.items() if name != key}
     if rest:
         pairs.append(("Also recorded", view.parts(rest, at=f"{at}/metadata")))
     if call.get("error") is not None:
@@ -175,10 +175,10 @@ def _raw(score: Any) -> Any:
 
 def _handoffs(handoffs: Sequence[Mapping[str, Any]]) -> Part:
     entries = []
-    for one in handoffs[:STEPS]:
-        expected = one.get("expected")
-        wrong = expected is not None and expected != one.get("to")
-        head = phrase(clip(one.get("from"), 80), " → ", clip(one.get("to"), 80))
+    for handoff in handoffs[:STEPS]:
+        expected = handoff.get("expected")
+        wrong = expected is not None and expected != handoff.get("to")
+        head = phrase(clip(handoff.get("from"), 80), " → ", clip(handoff.get("to"), 80))
         foot = phrase(verdict("fail", "expected "), clip(expected, 80)) if wrong else ""
         entries.append(ListEntry(head, (), foot, kind="bad" if wrong else ""))
     return Entries(entries, "Handoffs", "handoff")

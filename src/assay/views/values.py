@@ -226,12 +226,12 @@ class ValueView:
     def _call(self, call: Any) -> Part:
         """A tool call that a message asks for."""
         function = call.get("function") if isinstance(call, Mapping) else None
-        asked = function if isinstance(function, Mapping) else call
-        if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
+        call_fields = function if isinstance(function, Mapping) else call
+        if not isinstance(call_fields, Mapping) or not isinstance(call_fields.get("name"), str):
             return Paragraph(self.room.clip(json_text(call)), "words")
-        arguments = asked.get("arguments", asked.get("args", asked.get("input")))
+        arguments = call_fields.get("arguments", call_fields.get("args", call_fields.get("input")))
         text = self.room.take("" if arguments is None else json_text(arguments), self.most)
-        name = self.room.take(asked["name"], 120)
+        name = self.room.take(call_fields["name"], 120)
         return Paragraph(phrase("calls ", code(name), " ", code(text)), "words")
 
     def _text(self, text: str, at: str) -> list[Part]:

@@ -119,7 +119,7 @@ def _text(tokens: Sequence[tuple[str, str]]) -> str:
 def _joined(spans: Iterator[TextSpan]) -> list[TextSpan]:
     """Neighbours of a kind as one; a lone short word between two changes goes with them."""
     made: list[TextSpan] = []
-    for span in (one for one in spans if one.text):
+    for span in (span for span in spans if span.text):
         if (
             len(made) > 2
             and made[-1].kind == "same"
@@ -169,7 +169,7 @@ def shortened(difference: TextDifference, most: int) -> TextDifference:
     room = most
     for span in difference.spans:
         if len(span.text) > room:
-            left = sum(len(one.text) for one in difference.spans) - most
+            left = sum(len(span.text) for span in difference.spans) - most
             made.append(TextSpan(span.kind, span.text[:room]))
             made.append(TextSpan("skipped", f" … {left:,} more characters"))
             break

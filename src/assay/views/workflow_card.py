@@ -90,20 +90,20 @@ def trend(evaluations: Sequence[Evaluation], baseline: Evaluation | None = None)
     made = pass_rates(
         [
             EvaluationPoint(
-                one.name,
-                one.started,
-                one.workflow.version or "no version",
-                versioned(one.dataset),
-                one.totals.pass_rate,
-                one.totals.n,
-                baseline is not None and one.id == baseline.id,
-                graded_by(one.settings),
+                evaluation.name,
+                evaluation.started,
+                evaluation.workflow.version or "no version",
+                versioned(evaluation.dataset),
+                evaluation.totals.pass_rate,
+                evaluation.totals.n,
+                baseline is not None and evaluation.id == baseline.id,
+                graded_by(evaluation.settings),
             )
-            for one in reversed(evaluations)
+            for evaluation in reversed(evaluations)
         ]
     )
     # The overview has a chart for each workflow; a screen reader tells them apart by their titles.
-    named = [f"{made.title}, {clip(one.workflow.id, 60)}" for one in evaluations[:1]]
+    named = [f"{made.title}, {clip(evaluation.workflow.id, 60)}" for evaluation in evaluations[:1]]
     return made._replace(title=named[0] if named else made.title)
 
 
@@ -147,7 +147,7 @@ def workflow_card(
     listed = Table(
         f"Last evaluations of {clip(name, LONG)}",
         COLUMNS,
-        [_row(one, baseline) for one in evaluations[:SHOWN]],
+        [_row(evaluation, baseline) for evaluation in evaluations[:SHOWN]],
         kind="stack",
     )
     parts: list[Part] = [Group(state), listed]
@@ -168,20 +168,20 @@ def _changed(n: int) -> list[Part]:
 
 
 def runs_card(
-    name: str, runs: int, versions: int, found: CardRuns | None, *, changed: int = 0
+    name: str, runs: int, versions: int, card: CardRuns | None, *, changed: int = 0
 ) -> Section:
     """The card of a workflow that has runs and no evaluation that can be read."""
     facts = [("Runs", f"{runs:,} of {count(versions, 'version')}, in no evaluation")]
-    if found is not None:
+    if card is not None:
         facts += [
             (
                 "Pass rate",
                 phrase(
-                    number(found.rate.value, interval=found.rate, n=found.n, percent=True),
-                    small(f" newest {found.n:,} under {shown(found.policy)}"),
+                    number(card.rate.value, interval=card.rate, n=card.n, percent=True),
+                    small(f" newest {card.n:,} under {shown(card.policy)}"),
                 ),
             ),
-            ("Last graded", moment(found.newest)),
+            ("Last graded", moment(card.newest)),
         ]
     return section(
         _title(name, "runs"),
@@ -214,13 +214,13 @@ def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, st
     of = baseline.evaluation
     named = f"the baseline {clip(baseline.name, 40)}" if baseline.name else "an earlier evaluation"
     lost = [line(verdict("missing", _lost(baseline)))] if baseline.lost else []
-    found = (
+    measured = (
         phrase(absent("not compared"), small(f" {baseline.reason}"))
         if of is None or baseline.difference is None
         else _difference(baseline.difference)
     )
     way = [] if of is None else [line(small(_compare(of, newest)))]
-    return f"Compared with {named}", phrase(found, *lost, *way)
+    return f"Compared with {named}", phrase(measured, *lost, *way)
 
 
 def _compare(of: Evaluation, newest: Evaluation) -> str:
@@ -236,20 +236,20 @@ def _lost(baseline: CardBaseline) -> str:
     return f"{count(baseline.lost, 'sample')} missing{failed}"
 
 
-def _difference(found: Any) -> str:
+def _difference(measured: Any) -> str:
     """Whether the newest is better or worse, with its interval."""
-    if found.low is None or found.high is None:
-        return phrase(absent("not compared"), small(f" {found.reason}"))
+    if measured.low is None or measured.high is None:
+        return phrase(absent("not compared"), small(f" {measured.reason}"))
     word, text = (
         ("passed", "Better")
-        if found.low > 0
+        if measured.low > 0
         else ("failed", "Worse")
-        if found.high < 0
+        if measured.high < 0
         else ("undetermined", "No difference shown")
     )
-    ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} ({found.level:.0%})"
+    ends = f"{100 * measured.low:+.1f} to {100 * measured.high:+.1f} ({measured.level:.0%})"
     return phrase(
-        verdict(word, text), small(f" {100 * found.value:+.1f} percentage points, {ends}")
+        verdict(word, text), small(f" {100 * measured.value:+.1f} percentage points, {ends}")
     )
 
 
@@ -267,7 +267,7 @@ def _fails(newest: Evaluation, floors: Mapping[str, int] | None) -> list[Part]:
     lack.
     """
     totals = newest.totals
-    found = [
+    failing = [
         *_most(floors or {}, "below the floor of", totals.n, newest),
         *_most(totals.gate_failures, "gate", totals.n, newest),
         *_most(totals.missing, "no score for", totals.n, newest),
@@ -275,11 +275,11 @@ def _fails(newest: Evaluation, floors: Mapping[str, int] | None) -> list[Part]:
     if totals.ungraded:
         href = address("evaluations", newest.id, show="ungraded")
         text = f"could not be graded: {_of(totals.ungraded, totals.n)}"
-        found.append((totals.ungraded, link(text, href)))
-    found.sort(key=lambda pair: -pair[0])
-    if not found and totals.passed == totals.n:
+        failing.append((totals.ungraded, link(text, href)))
+    failing.sort(key=lambda pair: -pair[0])
+    if not failing and totals.passed == totals.n:
         return []
-    ways = [text for _, text in found[:FAILS]]
+    ways = [text for _, text in failing[:FAILS]]
     every = "Every reason, floors included" if floors is None else "Every reason"
     ways.append(link(every, address("evaluations", newest.id)))
     return [Sentences(ways, "Failures and missing scores")]
@@ -309,16 +309,18 @@ def _of(failed: int, n: int) -> str:
     return f"{failed:,} of {count(n, 'run')}"
 
 
-def _row(one: Evaluation, baseline: CardBaseline | None) -> list[str]:
+def _row(evaluation: Evaluation, baseline: CardBaseline | None) -> list[str]:
     of = baseline.evaluation if baseline is not None else None
-    is_baseline = of is not None and baseline is not None and baseline.name and of.id == one.id
+    is_baseline = (
+        of is not None and baseline is not None and baseline.name and of.id == evaluation.id
+    )
     return [
         phrase(
-            link(clip(one.name, LONG), address("evaluations", one.id)),
+            link(clip(evaluation.name, LONG), address("evaluations", evaluation.id)),
             *([small(" baseline ", clip(baseline.name, 40))] if is_baseline and baseline else []),
         ),
-        clip(one.workflow.version, 40, absent_as="none"),
-        clip(versioned(one.dataset), LONG),
-        _rate(one.totals),
-        moment(one.started),
+        clip(evaluation.workflow.version, 40, absent_as="none"),
+        clip(versioned(evaluation.dataset), LONG),
+        _rate(evaluation.totals),
+        moment(evaluation.started),
     ]

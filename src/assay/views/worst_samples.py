@@ -70,12 +70,12 @@ def _why(grade: SampleGrade, result: Mapping[str, Any]) -> str:
     return f"{grade.why}: {reason}" if reason else grade.why
 
 
-def with_texts(one: WorstSample, run: Run) -> WorstSample:
+def with_texts(sample: WorstSample, run: Run) -> WorstSample:
     """A sample with the texts of its run."""
     title = sample_title(run.metadata)
     return structs.replace(
-        one,
-        sample=f"{title} ({one.sample})" if title else one.sample,
+        sample,
+        sample=f"{title} ({sample.sample})" if title else sample.sample,
         question=_flat(main_text(run.inputs, QUESTIONS)),
         answer=_flat(answer_text(sample_evidence(run))),
         expected=_flat(main_text(run.expected, ANSWERS)),
@@ -92,28 +92,28 @@ def keep_worst(worst: list[WorstSample], result: Mapping[str, Any], run: Run | N
         keep_sample(worst, worst_sample(result, run))
 
 
-def keep_sample(worst: list[WorstSample], one: WorstSample) -> None:
+def keep_sample(worst: list[WorstSample], sample: WorstSample) -> None:
     """Put a sample in its place, and drop what is then one too many; of its repeats the worst
     counts.
     """
-    same = next((kept for kept in worst if kept.key == one.key), None)
+    same = next((kept for kept in worst if kept.key == sample.key), None)
     if same is not None:
-        if same <= one:
+        if same <= sample:
             return
         worst.remove(same)
-    insort(worst, one)
+    insort(worst, sample)
     del worst[WORST:]
 
 
-def worst_facts(one: WorstSample) -> Facts:
+def worst_facts(sample: WorstSample) -> Facts:
     """A sample on a terminal."""
-    head = f"{clip(one.sample, 80)}: {one.letter or None} {points(one.score)}, "
+    head = f"{clip(sample.sample, 80)}: {sample.letter or None} {points(sample.score)}, "
     return Facts(
         [
-            ("sample", phrase(head, clip(one.why, 2 * SHORT))),
-            ("question", clip(one.question, SHORT) if one.question else ""),
-            ("answer", clip(one.answer, SHORT) if one.answer else ""),
-            ("expected", clip(one.expected, SHORT) if one.expected else ""),
+            ("sample", phrase(head, clip(sample.why, 2 * SHORT))),
+            ("question", clip(sample.question, SHORT) if sample.question else ""),
+            ("answer", clip(sample.answer, SHORT) if sample.answer else ""),
+            ("expected", clip(sample.expected, SHORT) if sample.expected else ""),
         ]
     )
 
@@ -141,10 +141,10 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
 def worst_samples(worst: Sequence[WorstSample]) -> str:
     """The samples as a part of a comment; empty if there are none."""
     lines = ["### Worst samples\n\n"] if worst else []
-    for one in worst:
+    for case in worst:
         lines.append(
-            f"- {code(one.sample)}: {code(one.letter)} {points(one.score)}, {code(one.why)}\n"
+            f"- {code(case.sample)}: {code(case.letter)} {points(case.score)}, {code(case.why)}\n"
         )
-        texts = {"question": one.question, "answer": one.answer, "expected": one.expected}
+        texts = {"question": case.question, "answer": case.answer, "expected": case.expected}
         lines += [f"  - {name}: {code(text, most=TEXT)}\n" for name, text in texts.items() if text]
     return "".join(lines)

@@ -85,8 +85,8 @@ def _takes_two(function: Callable[..., Any], where: str) -> bool:
     # the second argument is optional: only its name shows whether it is meant for the recorder
     names = [
         name
-        for name, one in signature.parameters.items()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        for name, parameter in signature.parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     return names[1:2] in (["record"], ["recorder"])
 

@@ -15,7 +15,12 @@ def answer_of(response: Any, model: str | None, *, is_form: bool) -> dict[str, A
     offered only gives its answer a structure.
     """
     message = next(
-        (getattr(one, "message", None) for several in response.generations for one in several), None
+        (
+            getattr(generation, "message", None)
+            for several in response.generations
+            for generation in several
+        ),
+        None,
     )
     about = getattr(message, "response_metadata", None) or {}
     usage = getattr(message, "usage_metadata", None) or {}

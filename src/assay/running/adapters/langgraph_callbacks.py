@@ -276,8 +276,10 @@ class _Callbacks:
     def on_retriever_end(
         self, documents: Any, *, run_id: Any, parent_run_id: Any = None, **more: Any
     ) -> None:
-        found = tuple(passage(document) for document in documents)
-        self._begin(run_id, parent_run_id, Meaning("retrieval", "retrieval", documents=found))
+        documents_read = tuple(passage(document) for document in documents)
+        self._begin(
+            run_id, parent_run_id, Meaning("retrieval", "retrieval", documents=documents_read)
+        )
         self.live.ends(str(run_id))
 
 

@@ -52,7 +52,7 @@ def look(job: Job) -> tuple[list[int], int, float, int]:
     for pid, (_, fields, memory) in parents.items():
         if not (job["namespaced"] or job["user"]) and not _descends(pid, own, parents):
             continue
-        ticks += sum(int(one) for one in fields[11:15])
+        ticks += sum(int(field) for field in fields[11:15])
         if fields[0] in (b"Z", b"X"):
             continue
         pids.append(pid)

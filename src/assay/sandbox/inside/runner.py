@@ -286,7 +286,7 @@ def run_unittest(record: RunnerRecord, suite: unittest.TestSuite, stream: Any = 
 
 def _flat(suite: Any) -> list[Any]:
     return (
-        [one for test in suite for one in _flat(test)]
+        [inner for test in suite for inner in _flat(test)]
         if isinstance(suite, unittest.BaseTestSuite)
         else [suite]
     )
@@ -325,10 +325,10 @@ def main() -> None:
     signed = hmac.new(os.read(0, 4096), digestmod="sha256")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     process, root, path = os.getpid(), os.getcwd(), os.path.abspath(file)
-    for name in [one for one in os.environ if one.startswith(("PYTEST", "PYTHON"))]:
+    for name in [name for name in os.environ if name.startswith(("PYTEST", "PYTHON"))]:
         del os.environ[name]
     if "--disable-plugin-autoload" in rest:  # an option from pytest 8.4 on, a variable in all
-        rest = [one for one in rest if one != "--disable-plugin-autoload"]
+        rest = [argument for argument in rest if argument != "--disable-plugin-autoload"]
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     if kind == "pytest":
         importlib.import_module("pytest")

@@ -36,7 +36,8 @@ class ItemTests:
         self._idle = [
             node.lineno
             for node in tree.body
-            if _is_main(node) and any(isinstance(one, ast.Assert) for one in ast.walk(node))
+            if _is_main(node)
+            and any(isinstance(statement, ast.Assert) for statement in ast.walk(node))
         ]
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_test(node.name):
@@ -47,7 +48,11 @@ class ItemTests:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if name := next(
-                    (one.id for one in targets if isinstance(one, ast.Name) and _is_test(one.id)),
+                    (
+                        target.id
+                        for target in targets
+                        if isinstance(target, ast.Name) and _is_test(target.id)
+                    ),
                     "",
                 ):
                     parts = (ast.Constant(name), ast.Constant(node.lineno), ast.Constant(in_class))
@@ -198,7 +203,8 @@ def _is_expression(value: Any) -> bool:
 
 def _is_main(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and any(
-        isinstance(one, ast.Name) and one.id == "__name__" for one in ast.walk(node.test)
+        isinstance(node_inside, ast.Name) and node_inside.id == "__name__"
+        for node_inside in ast.walk(node.test)
     )
 
 
@@ -208,8 +214,9 @@ def _required(function: Any) -> bool:
 
     try:
         return any(
-            one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-            for one in inspect.signature(function).parameters.values()
+            parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            for parameter in inspect.signature(function).parameters.values()
         )
     except (TypeError, ValueError):
         return True
@@ -257,4 +264,6 @@ def _run_cases(cases: list[Any]) -> str:
         raise TestsError(f"{case} was skipped, or is expected to fail, and so shows nothing")
     if not result.testsRun:
         raise TestsError("the test classes contain no test")
-    return next((str(one.message) for one in warned if "return a value" in str(one.message)), "")
+    return next(
+        (str(warning.message) for warning in warned if "return a value" in str(warning.message)), ""
+    )

@@ -47,8 +47,8 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
         _close_all_but([trouble_in, int(job["answer"]), *job["channel"]], int(job["highest"]))
         _start(job, act, trouble_in)
     os.close(trouble_in)
-    for one in job["channel"]:
-        os.close(one)
+    for descriptor in job["channel"]:
+        os.close(descriptor)
     lines = _watch(job, child, leash)
     reason = os.read(trouble, 4096)
     if reason:
@@ -94,9 +94,9 @@ def _close_all_but(kept: list[int], highest: int) -> None:
     pipe.
     """
     at = 3
-    for one in sorted(one for one in kept if one >= 3):
-        os.closerange(at, one)
-        at = one + 1
+    for descriptor in sorted(descriptor for descriptor in kept if descriptor >= 3):
+        os.closerange(at, descriptor)
+        at = descriptor + 1
     os.closerange(at, max(highest, at, 1024) + 1)
 
 
@@ -166,7 +166,7 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
     events.register(waiting, select.POLLIN)
     events.register(leash, select.POLLIN)
     while True:
-        ready = [one for one, _ in events.poll(_LOOK_MS)]
+        ready = [descriptor for descriptor, _ in events.poll(_LOOK_MS)]
         _, tasks, computed_s, kb = look(job)
         peak_kb, cpu_s = max(peak_kb, kb), max(cpu_s, computed_s)
         if tasks >= job["most_tasks"]:

@@ -200,10 +200,10 @@ def _dict_fault(value: Any, possible: Sequence[Any]) -> str | None:
     for answer in possible:
         if not isinstance(value, dict) or not isinstance(answer, dict):
             continue
-        found = _against(value, answer)
-        if found is None:
+        fault_found = _against(value, answer)
+        if fault_found is None:
             return None
-        fault = found
+        fault = fault_found
     return fault
 
 
@@ -215,7 +215,7 @@ def _against(value: Mapping[str, Any], answer: Mapping[str, Any]) -> str | None:
             break
         if not is_among(
             _folded(item),
-            [_folded(one) for one in answer[name]] if isinstance(answer[name], list) else (),
+            [_folded(choice) for choice in answer[name]] if isinstance(answer[name], list) else (),
         ):
             fault = "value_error:dict_value"
             break
@@ -233,17 +233,17 @@ def _dicts_fault(value: Sequence[Any], possible: Sequence[Any]) -> str | None:
         if not isinstance(answer, list | str) or len(value) != len(answer):
             fault = "value_error:list_dict_count"
             continue
-        found = next(
+        fault_found = next(
             (
-                found
-                for item, one in zip(value, answer, strict=True)
-                if (found := _dict_fault(item, [one])) is not None
+                fault_found
+                for item, wanted_item in zip(value, answer, strict=True)
+                if (fault_found := _dict_fault(item, [wanted_item])) is not None
             ),
             None,
         )
-        if found is None:
+        if fault_found is None:
             return None
-        fault = found
+        fault = fault_found
     return fault
 
 

@@ -26,7 +26,7 @@ def _number(value: Any) -> int | Decimal | None:
     return value if value.is_finite() else None
 
 
-def same(one: Any, other: Any, *, depth: int = 0) -> bool:
+def same(mine: Any, other: Any, *, depth: int = 0) -> bool:
     """Whether two JSON values are equal.
 
     >>> (
@@ -36,32 +36,32 @@ def same(one: Any, other: Any, *, depth: int = 0) -> bool:
     ... )
     (True, False, False)
     """
-    kind, against = type(one), type(other)
+    kind, against = type(mine), type(other)
     if kind is str or against is str:
-        return bool(kind is against and one == other)
+        return bool(kind is against and mine == other)
     if kind in _NUMBERS:
         if against not in _NUMBERS:
             return False
         if kind is int and against is int:
-            return bool(one == other)
-        left, right = _number(one), _number(other)
+            return bool(mine == other)
+        left, right = _number(mine), _number(other)
         return left is not None and right is not None and left == right
     if depth > MAX_DEPTH:
         return False
     if kind is dict:
-        if against is not dict or len(one) != len(other):
+        if against is not dict or len(mine) != len(other):
             return False
         return all(
             name in other and same(value, other[name], depth=depth + 1)
-            for name, value in one.items()
+            for name, value in mine.items()
         )
     if kind is list or kind is tuple:
-        if (against is not list and against is not tuple) or len(one) != len(other):
+        if (against is not list and against is not tuple) or len(mine) != len(other):
             return False
         return all(
-            same(left, right, depth=depth + 1) for left, right in zip(one, other, strict=True)
+            same(left, right, depth=depth + 1) for left, right in zip(mine, other, strict=True)
         )
-    return one is other and (one is None or kind is bool)
+    return mine is other and (mine is None or kind is bool)
 
 
 def is_among(value: Any, listed: Iterable[Any]) -> bool:

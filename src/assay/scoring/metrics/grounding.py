@@ -112,12 +112,12 @@ def found_of_relevant(run: Run) -> Ratio | None:
 
 
 def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
-    found = found_of_relevant(run)
-    if found is None:
+    share_found = found_of_relevant(run)
+    if share_found is None:
         raise Undetermined(
             "the run does not say which passages should have been found (`expected.relevant_ids`)"
         )
-    return shown(found)
+    return shown(share_found)
 
 
 # --- citations

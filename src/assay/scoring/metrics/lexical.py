@@ -106,8 +106,8 @@ def tokens(text: str) -> list[str]:
     ['it', 'costs', '1000.5', 'euros', 'it', "isn't", 'free']
     """
     return [
-        number(found) if found[0].isdecimal() else found
-        for found in re.findall(_TOKEN, folded(text))
+        number(token) if token[0].isdecimal() else token
+        for token in re.findall(_TOKEN, folded(text))
     ]
 
 
@@ -120,7 +120,9 @@ def number(written: str) -> str:
     """
     sign, digits = ("-", written[1:]) if written[:1] == "-" else ("", written)
     if not digits.isascii():
-        digits = "".join(str(unicodedata.digit(one)) if one.isdecimal() else one for one in digits)
+        digits = "".join(
+            str(unicodedata.digit(digit)) if digit.isdecimal() else digit for digit in digits
+        )
     if re.fullmatch(_THOUSANDS, digits):
         digits = digits.replace(",", "")
     elif digits.count(",") == 1 and "." not in digits:
@@ -181,8 +183,8 @@ def quotations(text: str) -> list[str]:
     >>> quotations('He said "yes, it is" and „nein“, «oui»; "!".')
     ['yes, it is', 'nein', 'oui']
     """
-    found = ("".join(groups) for groups in re.findall(_QUOTED, text))
-    return [quote for quote in found if tokens(quote)]
+    quotes = ("".join(groups) for groups in re.findall(_QUOTED, text))
+    return [quote for quote in quotes if tokens(quote)]
 
 
 class Sentence(NamedTuple):

@@ -32,8 +32,8 @@ def _one_of(names: Iterable[str]) -> Accepted:
 def _is_amount(value: Any, most: int | None = None) -> bool:
     if not exact.is_number(value):
         return False
-    found = exact.ratio(value)
-    return found.num >= 0 and (most is None or found.num <= most * found.den)
+    amount = exact.ratio(value)
+    return amount.num >= 0 and (most is None or amount.num <= most * amount.den)
 
 
 def _are_weights(value: Any) -> bool:

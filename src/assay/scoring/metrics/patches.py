@@ -137,7 +137,7 @@ def _unquoted(name: str) -> str:
     """A path as git writes it, without quotes and C escapes."""
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
-    inner = re.sub(_ESCAPE, lambda found: _SIGNS.get(found[1]) or chr(int(found[1], 8)), name[1:-1])
+    inner = re.sub(_ESCAPE, lambda match: _SIGNS.get(match[1]) or chr(int(match[1], 8)), name[1:-1])
     return (
         inner.encode("latin-1", "ignore").decode("utf-8", "replace")
         if all(ord(sign) < 256 for sign in inner)
@@ -154,8 +154,8 @@ def _git_names(field: str) -> list[str]:
     then says so in other lines too.
     """
     if field.startswith('"') or field.endswith('"'):
-        found = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', field)
-        return [_unquoted(name) for name in found]
+        names = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', field)
+        return [_unquoted(name) for name in names]
     half = len(field) // 2
     if field[half : half + 1] == " " and field[2:half] == field[half + 3 :]:
         return [field[:half], field[half + 1 :]]

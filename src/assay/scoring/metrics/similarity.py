@@ -146,11 +146,11 @@ def bleu(actual: str, expected: str, *, order: int = 4) -> float | None:
         total = len(first) - size + 1
         if total <= 0:
             break
-        found, wanted = (
+        grams, wanted = (
             Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
             for words in (first, second)
         )
-        shared = (found & wanted).total()
+        shared = (grams & wanted).total()
         if shared == 0:
             if size == 1:
                 return 0.0

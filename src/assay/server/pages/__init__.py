@@ -81,8 +81,8 @@ def install(app: FastAPI) -> None:
         if request.url.path.startswith(("/api/", "/v1/")) or "text/html" not in (
             header(request, "accept") or ""
         ):
-            found: Response = await plain(request, error)  # type: ignore[misc]
-            return found
+            response: Response = await plain(request, error)  # type: ignore[misc]
+            return response
         mark(request)
         return refused(request, error)
 

@@ -132,7 +132,7 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
     if state.changed:
         text = f"{name}: {count(len(state.changed), 'evaluation')} changed after being stored."
         yield Alarm("bad", text, address("evaluations", workflow=state.name))
-    for evaluation in [one.evaluation for one in state.evaluations[:1]]:
+    for evaluation in [evaluated.evaluation for evaluated in state.evaluations[:1]]:
         totals, worse = evaluation.totals, _worse(state.baseline)
         if state.baseline is not None and state.baseline.lost:
             yield _lost(name, evaluation, state.baseline)
@@ -147,7 +147,9 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
                 evaluation.started,
             )
         elif totals.passed < totals.n:
-            gate = max(totals.gate_failures.items(), key=lambda one: one[1], default=("", 0))
+            gate = max(
+                totals.gate_failures.items(), key=lambda failure: failure[1], default=("", 0)
+            )
             why = f"; {gate[1]:,} by gate {clip(gate[0], NAME)}" if gate[1] else ""
             yield Alarm(
                 "bad" if why or totals.ungraded else "open",
@@ -257,7 +259,7 @@ def _of_runs(services: Services, project: str) -> Iterable[Alarm]:
     newest = recent.newest(services.ledger.database, project, "run", limit=RUNS_LOOKED_AT)
     among = f" of the last {RUNS_LOOKED_AT:,}" if len(newest) == RUNS_LOOKED_AT else ""
     for status, words in ENDED_BADLY.items():
-        ended = [one for one in newest if one.status == status]
+        ended = [run for run in newest if run.status == status]
         if ended:
             yield Alarm(
                 "bad",

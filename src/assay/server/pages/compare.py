@@ -160,11 +160,14 @@ def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
     the name.
     """
     names: set[str] = set()
-    for digest, _, _, one in newest_evaluations(services.ledger, project, OFFERED):
-        key = digest if one.name in names else one.name
-        names.add(one.name)
-        version = f"{one.workflow.id} {one.workflow.version or ''}".strip()
-        yield key, f"{one.name} · {version} · {one.started[:16].replace('T', ' ')} UTC"
+    for digest, _, _, evaluation in newest_evaluations(services.ledger, project, OFFERED):
+        key = digest if evaluation.name in names else evaluation.name
+        names.add(evaluation.name)
+        version = f"{evaluation.workflow.id} {evaluation.workflow.version or ''}".strip()
+        yield (
+            key,
+            f"{evaluation.name} · {version} · {evaluation.started[:16].replace('T', ' ')} UTC",
+        )
 
 
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
@@ -189,11 +192,11 @@ def _parts(
     if not decide:
         return [_samples(services, principal.project, sides, judged, query)]
     decision, unmoved = decision_section(services, principal, sides[judged], sides[0], query)
-    if not unmoved and not graded_alike(services, principal.project, [one.side for one in sides]):
+    if not unmoved and not graded_alike(services, principal.project, [side.side for side in sides]):
         unmoved = "regraded"
     query = msgspec.structs.replace(query, unmoved=unmoved)
     return [
-        versions_table([one.version for one in sides], judged, query),
+        versions_table([side.version for side in sides], judged, query),
         decision,
         _samples(services, principal.project, sides, judged, query),
     ]
@@ -203,8 +206,8 @@ def _judged(sides: Sequence[ComparedSide], query: CompareQuery) -> int:
     """The position of the candidate: the last, or the one that the query names."""
     if not query.candidate:
         return len(sides) - 1
-    for place, one in enumerate(sides[1:], 1):
-        if query.candidate in (one.version.reference, one.version.name, query.of[place]):
+    for place, side in enumerate(sides[1:], 1):
+        if query.candidate in (side.version.reference, side.version.name, query.of[place]):
             return place
     raise InputError(
         "REL-002",
@@ -225,16 +228,16 @@ def _samples(
     if query.unmoved:
         order = query.sort if query.sort.endswith("sample") else "sample"
         query = msgspec.structs.replace(query, show="", sort=order)
-    rows = [rows_of_side(services, project, one.side) for one in sides]
+    rows = [rows_of_side(services, project, side.side) for side in sides]
     texts = query.needs_texts or sum(map(len, rows)) <= FEW
     if texts:
-        rows = [with_texts(services.ledger, one, project=project) for one in rows]
+        rows = [with_texts(services.ledger, side_rows, project=project) for side_rows in rows]
     samples = compare_samples(rows, judged)
     selected = select_compared(samples, query)
-    shown = page_of([one.any for one in selected], query.page, on_a_page=ON_A_PAGE)
+    shown = page_of([sample.any for sample in selected], query.page, on_a_page=ON_A_PAGE)
     start = max(0, shown.first - 1)
     part = selected[start : start + len(shown.rows)]
-    versions = [one.version for one in sides]
+    versions = [side.version for side in sides]
     counts = count_movements(samples)
     if not texts:
         del counts["answer"]
@@ -258,13 +261,13 @@ def _samples(
 def _with_texts(
     services: Services, project: str, samples: Sequence[ComparedSample]
 ) -> list[ComparedSample]:
-    rows = [row for one in samples for row in one.rows if row is not None]
+    rows = [row for sample in samples for row in sample.rows if row is not None]
     read = iter(with_texts(services.ledger, rows, project=project))
     return [
         msgspec.structs.replace(
-            one, rows=tuple(None if row is None else next(read) for row in one.rows)
+            sample, rows=tuple(None if row is None else next(read) for row in sample.rows)
         )
-        for one in samples
+        for sample in samples
     ]
 
 
@@ -298,7 +301,9 @@ async def store_decision(
 def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -> list[Draft]:
     """Everything a decision depends on, and the decision last."""
     names = (sent.get("baseline", ""), sent.get("candidate", ""))
-    theirs, ours = (one.side for one in find_sides(services, principal.project, list(names)))
+    theirs, ours = (
+        side_found.side for side_found in find_sides(services, principal.project, list(names))
+    )
     if max(len(ours.evidence), len(theirs.evidence)) > MOST:
         raise Problem(422, f"a side has more than {MOST:,} runs.", fix="Decide with `assay gate`.")
     refuse_other_rules(services, sent.get("policy", ""))
@@ -309,7 +314,7 @@ def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -
         ours,
         theirs,
         sent.get("policy", ""),
-        take=lambda group: drafts.update((one.digest, one) for one in group),
+        take=lambda group: drafts.update((item.digest, item) for item in group),
         author=principal.author,
     )
     decision = decision_drafts(

@@ -111,7 +111,7 @@ def _storing(
         return Paragraph("Not stored. Storing it takes a token with the `write` scope.", "hint")
     # by digest: a name may mean another evaluation by the time the button is pressed
     candidate, baseline = (
-        one.digest if one.stored is not None else BASELINE + one.digest for one in sides
+        side.digest if side.stored is not None else BASELINE + side.digest for side in sides
     )
     hidden = {"candidate": candidate, "baseline": baseline, "policy": policy, "decision": name}
     return Button("Store this decision", "/compare", hidden)

@@ -56,7 +56,7 @@ def pairs_of(
     """Every pair of a decision. `within` names the evaluation of each side, if it has one."""
     sides = {"candidate": decided_on.candidate, "baseline": decided_on.baseline}
     runs: dict[str, dict[str, str]] = {name: {} for name in sides}
-    if not all(sides.values()) or any(len(one) > MOST for one in sides.values()):
+    if not all(sides.values()) or any(len(side_pairs) > MOST for side_pairs in sides.values()):
         return Pairs(None, {}, {})
     scores: dict[str, dict[str, list[float]]] = {}
     for name, evidence in sides.items():

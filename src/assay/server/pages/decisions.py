@@ -225,8 +225,8 @@ def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
             given = {"passed": decision.passed, "results": decision.results}
             gate = convert(given, ToolGate)
             return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), kind)
-    one, other = (side_name(sides.get(side), getattr(decision, side), side) for side in SIDES)
-    name = f"{one}{SAME}" if one == other else f"{one} against {other}"
+    first, other = (side_name(sides.get(side), getattr(decision, side), side) for side in SIDES)
+    name = f"{first}{SAME}" if first == other else f"{first} against {other}"
     return Line(name, verdict(decision.outcome), str(decision.reason or "no reason given"), kind)
 
 
@@ -260,8 +260,8 @@ def show_decision(
     title = line.name
     if title.endswith(SAME):  # then the names of the evaluations tell the sides apart
         evidence = evidence_of_decision(services.ledger, item.digest, project=principal.project)
-        one, other = _names(services, principal.project, evidence).values()
-        title = f"{one} against {other}, {title.removesuffix(SAME)}" if one and other else title
+        first, other = _names(services, principal.project, evidence).values()
+        title = f"{first} against {other}, {title.removesuffix(SAME)}" if first and other else title
     return page(request, title[:200], *parts, _stored(item), nav="/decisions")
 
 

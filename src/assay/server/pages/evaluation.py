@@ -141,7 +141,9 @@ def _decision(services: Services, project: str, stored: StoredEvaluation) -> str
     """
     ledger, runs = services.ledger, [run.digest for run in stored.evaluation.runs]
     links = ledger.links_of_many(runs[:1], project=project)
-    for decided in reversed([one.target for one in links if one.relation == "candidate_of"]):
+    for decided in reversed(
+        [stored_link.target for stored_link in links if stored_link.relation == "candidate_of"]
+    ):
         item = ledger.get(decided, project=project)
         if item is None or item.body is None or item.kind != "decision":
             continue

@@ -76,7 +76,9 @@ def _table(items: Sequence[Item]) -> Table:
 def _fields(services: Services, project: str) -> list[Field]:
     database = services.ledger.database
     named = {
-        what: list(dict.fromkeys(one.id for one in seen(database, project, what, limit=OFFERED)))
+        what: list(
+            dict.fromkeys(named.id for named in seen(database, project, what, limit=OFFERED))
+        )
         for what in ("workflow", "dataset")
     }
     return [

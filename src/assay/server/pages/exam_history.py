@@ -70,9 +70,9 @@ def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam 
     ).items:
         kept = read_named_baseline(item.body) if item.body is not None else NamedBaseline()
         for digest in kept.evidence_digests[:1] if kept.kind == "exam" else ():
-            found = services.ledger.get(digest, project=project)
-            if found is not None and found.body is not None and brief(found.body).same == exam:
-                return StoredExam(kept.name, digest, read_result(Document(found.tree(), digest)))
+            stored = services.ledger.get(digest, project=project)
+            if stored is not None and stored.body is not None and brief(stored.body).same == exam:
+                return StoredExam(kept.name, digest, read_result(Document(stored.tree(), digest)))
     return None
 
 

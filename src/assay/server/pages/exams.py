@@ -164,7 +164,9 @@ def show_exam(
         _gates(services, result, digest, stored, evidence),
         links=links,
         history=history_of(services, project, same, stored, exam_name(result.exams)),
-        answers={one["item"]: _parsed(one["response"]) for one in answered.get("answers", ())},
+        answers={
+            answer["item"]: _parsed(answer["response"]) for answer in answered.get("answers", ())
+        },
         lost=_lost(services, result, answered),
         axis=axis if axis in axes_of(result) else "",
         more=phrase(
@@ -188,7 +190,7 @@ def _evidence(services: Services, project: str, digest: str) -> list[dict[str, A
 
 def _pass_score(evidence: Sequence[dict[str, Any]]) -> Any:
     """The highest pass score of the exams that were answered; 0 if none has one."""
-    named = [file.get("pass_score") for one in evidence for file in one.get("exam", ())]
+    named = [file.get("pass_score") for record in evidence for file in record.get("exam", ())]
     return max(filter(exact.is_amount, named), default=0)
 
 
@@ -203,7 +205,7 @@ def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> l
         exam = make_exam([Document(file, "the exam") for file in evidence["exam"]])
     except AssayError:
         return []
-    answers = {one["item"]: Answer(**one) for one in evidence["answers"]}
+    answers = {answer["item"]: Answer(**answer) for answer in evidence["answers"]}
     return lost_marks(result, exam, answers, marking)
 
 
@@ -264,7 +266,7 @@ def _gates(
     exam, limit = exam.held_to(_pass_score(evidence)), None
     if result.set == CAPSTONE:
         held = decide(exam, rules)
-        rows = [check_row(one) for one in (held.capstone, held.target, held.soft[0])]
+        rows = [check_row(check) for check in (held.capstone, held.target, held.soft[0])]
         limit = held.capstone.limit
     else:
         soft = (soft_schema(exam, rules), soft_score(exam.score, rules))

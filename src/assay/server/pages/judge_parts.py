@@ -97,13 +97,15 @@ def stored_card(item: Item) -> StoredCard | None:
 def cards_of(services: Services, project: str, model: str) -> list[StoredCard]:
     """The stored cards of one judge among the newest, the newest first."""
     items = services.ledger.find("card", project=project, limit=CARDS, newest_first=True).items
-    cards = [one for one in map(stored_card, items) if one is not None and one.card.model == model]
-    return sorted(cards, key=lambda one: one.made, reverse=True)
+    cards = [
+        card for card in map(stored_card, items) if card is not None and card.card.model == model
+    ]
+    return sorted(cards, key=lambda card: card.made, reverse=True)
 
 
 def drift_chart(cards: Sequence[StoredCard]) -> Chart:
     """The agreement on each card, the oldest first."""
-    return trends.drift([one.card for one in reversed(cards)])
+    return trends.drift([card.card for card in reversed(cards)])
 
 
 def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView:
@@ -165,7 +167,7 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
 
 
 def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]:
-    past = [one.item.tree() for one in cards if one.made < latest.made]
+    past = [card.item.tree() for card in cards if card.made < latest.made]
     if not past:
         return "", "There is no older card of this judge to compare this one with."
     try:

@@ -188,7 +188,11 @@ def _made_of(services: Services, project: str, digest: str) -> str:
     if not sources:
         return absent("not stored")
     return phrase(
-        *[part for one in sources for part in (short_digest(one, address("judges", one)), " ")]
+        *[
+            part
+            for digest in sources
+            for part in (short_digest(digest, address("judges", digest)), " ")
+        ]
     )
 
 

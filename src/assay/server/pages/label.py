@@ -44,14 +44,17 @@ def _page(
     services: Services = request.app.state.services
     ledger, project = services.ledger, principal.project
     results = [
-        results_of(one, labels_of_set(ledger, one.digest, project=project))
-        for one in islice(list_sets(ledger, project=project), SHOWN)
+        results_of(stored, labels_of_set(ledger, stored.digest, project=project))
+        for stored in islice(list_sets(ledger, project=project), SHOWN)
     ]
     total = ledger.count("labelset", project=project).n
-    known = [one.evaluation for one in newest_evaluations(ledger, project, OFFERED)]
-    names = list(dict.fromkeys(one.name for one in known))
+    known = [evaluation.evaluation for evaluation in newest_evaluations(ledger, project, OFFERED)]
+    names = list(dict.fromkeys(evaluation.name for evaluation in known))
     # an evaluation of one sample was probably only a try
-    usual = next((one.name for one in known if one.totals.n > 1), names[0] if names else "")
+    usual = next(
+        (evaluation.name for evaluation in known if evaluation.totals.n > 1),
+        names[0] if names else "",
+    )
     parts: list[Part] = []
     if problem is not None:
         text = sentence(problem.detail)

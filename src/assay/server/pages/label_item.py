@@ -68,7 +68,7 @@ class RaterPlace(NamedTuple):
         whole = len(self.order)
         places = [(place + step) % whole for step in range(1, whole + 1)]
         done = self.own.keys() | self.gone
-        return next((one for one in places if self.order[one].run not in done), None)
+        return next((place for place in places if self.order[place].run not in done), None)
 
 
 def _set(services: Services, project: str, name: str) -> StoredSet:
@@ -80,11 +80,11 @@ def _set(services: Services, project: str, name: str) -> StoredSet:
 
 def _place(services: Services, project: str, stored: StoredSet, rater: Rater) -> RaterPlace:
     labels = labels_of_set(services.ledger, stored.digest, project=project)
-    own = {one.label.run: one for one in current(labels) if one.label.rater == rater}
+    own = {stored.label.run: stored for stored in current(labels) if stored.label.rater == rater}
     wanted = {
         item.run: [item.run, *([item.other] if item.other else [])] for item in stored.set.items
     }
-    digests = [digest_bytes(one) for runs in wanted.values() for one in runs]
+    digests = [digest_bytes(digest) for runs in wanted.values() for digest in runs]
     there = set(stored_of(services.ledger.database, project, digests))
     gone = frozenset(run for run, runs in wanted.items() if not there.issuperset(runs))
     return RaterPlace(stored, rater, order_for(stored, rater), own, gone)
@@ -129,8 +129,8 @@ def _item_page(
     records = services.ledger.get_many(wanted, project=principal.project)
     runs = [
         shown_run(record.checked())
-        for one in wanted
-        if (record := records.get(one)) is not None and record.body is not None
+        for digest in wanted
+        if (record := records.get(digest)) is not None and record.body is not None
     ]
     is_gone = len(runs) < len(wanted)
     order = side_order(place.stored, place.rater, item)
@@ -187,9 +187,9 @@ def _values(place: RaterPlace, item: LabelItem, known: StoredLabel | None) -> di
             (side for side, which in sides.items() if which == known.label.pair.choice), "tie"
         )
     rubric = place.stored.set.rubric
-    for index, one in enumerate(rubric.criteria if rubric else ()):
-        if one.name in (known.label.scores or {}):
-            values[f"c{index}"] = str((known.label.scores or {})[one.name])
+    for index, criterion in enumerate(rubric.criteria if rubric else ()):
+        if criterion.name in (known.label.scores or {}):
+            values[f"c{index}"] = str((known.label.scores or {})[criterion.name])
     return values
 
 
@@ -224,8 +224,8 @@ async def save_item(
             item,
             rater,
             scores={
-                one.name: sent.get(f"c{index}", "")
-                for index, one in enumerate(rubric.criteria if rubric else ())
+                criterion.name: sent.get(f"c{index}", "")
+                for index, criterion in enumerate(rubric.criteria if rubric else ())
             },
             choice=SIDES[order].get(sent.get("choice", ""), sent.get("choice", "")),
             order=order,
@@ -259,7 +259,7 @@ def show_results(
     stored = _set(services, principal.project, name)
     labels = labels_of_set(services.ledger, stored.digest, project=principal.project)
     rater = rater_of(request, principal)
-    seen = {one.label.run for one in labels if one.label.rater == rater}
+    seen = {stored.label.run for stored in labels if stored.label.rater == rater}
     label_set = stored.set
     numbers = {item.run: number for number, item in enumerate(label_set.items, 1)}
     parts = results_view(

@@ -54,7 +54,7 @@ async def save_label(services: Services, principal: Principal, label: HumanLabel
     """Store a label, unless the rater has already given the same one."""
     drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
     if drafts:
-        drafts = [one._replace(author=principal.author) for one in drafts]
+        drafts = [draft._replace(author=principal.author) for draft in drafts]
         await services.writer.put(principal.project, drafts)
 
 

@@ -112,7 +112,7 @@ def _on_shelf(services: Services, kind: str) -> list[Part]:
         names.setdefault((family, entry.name), []).append(entry)
     newest, older = [], []
     for (family, _), entries in sorted(names.items()):
-        entries.sort(key=lambda one: version_key(one.version), reverse=True)
+        entries.sort(key=lambda entry: version_key(entry.version), reverse=True)
         rows = [_shelf_row(services, entry, family) for entry in entries]
         newest.append(rows[0])
         older += rows[1:]

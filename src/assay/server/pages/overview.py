@@ -156,7 +156,7 @@ def _card(services: Services, project: str, state: WorkflowState) -> Section:
     newest = state.evaluations[0]
     return workflow_card(
         state.name,
-        [one.evaluation for one in state.evaluations],
+        [evaluation.evaluation for evaluation in state.evaluations],
         baseline=state.baseline,
         decision=state.decision,
         changed=len(state.changed),
@@ -170,7 +170,7 @@ def _floors(services: Services, project: str, newest: StoredEvaluation) -> Count
     whole = read_evaluation(lookup.record(services, project, "evaluation", newest.digest))
     rows = sample_rows(services.ledger, whole, project=project, texts=False)
     grades = (run.grade for row in rows for run in row.runs)
-    return Counter(name for one in grades if one is not None for name in one.floor_failures)
+    return Counter(name for grade in grades if grade is not None for name in grade.floor_failures)
 
 
 def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
@@ -185,10 +185,10 @@ def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
         return None
     first = newest[0][1]
     same: dict[str, GradeOf] = {}
-    for run, one in newest:
-        if one.policy == first.policy:
-            same.setdefault(run.run_id or run.digest, one)
-    passed = sum(one.passed is True for one in same.values())
+    for run, graded in newest:
+        if graded.policy == first.policy:
+            same.setdefault(run.run_id or run.digest, graded)
+    passed = sum(graded.passed is True for graded in same.values())
     rate = wilson(passed, len(same))
     stored = lookup.record(services, project, "grade", first.digest)
     return CardRuns(len(same), rate, first.policy, stored.created_at)
@@ -209,6 +209,6 @@ def workflow_chart(services: Services, project: str, digest: str, name: str) -> 
     )
     compared = state.baseline
     return trend(
-        [one.evaluation for one in state.evaluations],
+        [evaluation.evaluation for evaluation in state.evaluations],
         compared.evaluation if compared is not None and compared.name else None,
     )

@@ -191,7 +191,7 @@ def _people(services: Services, project: str, digest: str, context: SampleContex
     href = address("label", "override", run=digest, in_=within)
     parts: list[Part] = [people_table(labels._replace(labels=()))] if labels.overrides else []
     if labels.labels:
-        raters = len({one.label.rater for one in labels.labels})
+        raters = len({stored.label.rater for stored in labels.labels})
         text = f"{count(len(labels.labels), 'label')} by {count(raters, 'rater')}. "
         parts.append(Paragraph(phrase(text, link("Sets of labels", address("label")))))
     return section(

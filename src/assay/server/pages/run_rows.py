@@ -105,8 +105,8 @@ def _texts(body: bytes | None) -> tuple[str, str]:
         return absent("forgotten"), absent("forgotten")
     evidence = sample_evidence(body)
     question = main_text(evidence.inputs, QUESTIONS)
-    asked = line(clip(question, MAX_TEXT)) if question else absent("no inputs")
-    return asked, line(clip(answer_text(evidence), MAX_TEXT))
+    question_line = line(clip(question, MAX_TEXT)) if question else absent("no inputs")
+    return question_line, line(clip(answer_text(evidence), MAX_TEXT))
 
 
 def run_link(item: Mapping[str, Any]) -> str:
@@ -119,8 +119,8 @@ def _verdict(grade: Mapping[str, Any] | None, why: GradeLine | None) -> str:
     if grade is None:
         return absent("no grade is stored")
     reason = clip(why.why) if why and why.why else "" if why else "its grade was forgotten"
-    found = outcome(grade["passed"])
-    return phrase(found, " ", small(reason)) if reason else found
+    verdict = outcome(grade["passed"])
+    return phrase(verdict, " ", small(reason)) if reason else verdict
 
 
 def workflow_of(item: Mapping[str, Any]) -> str:

@@ -141,12 +141,12 @@ def _running(services: Services, principal: Principal) -> RunningNow:
     live = list(recent.live(database, project, (events.RUNNING,), limit=LOOKED_AT))
     rows = [
         *(_evaluation(services, job, may_cancel=may_cancel) for job in busy[:SHOWN]),
-        *(_posted(one, may_cancel=may_cancel) for one in live[:SHOWN]),
+        *(_posted(run, may_cancel=may_cancel) for run in live[:SHOWN]),
         *(_job(job) for job in again[:SHOWN]),
     ]
-    known = [*(job.id for job in (*busy, *again)), *(one.run_id for one in live)]
+    known = [*(job.id for job in (*busy, *again)), *(run.run_id for run in live)]
     mark = sha256("\n".join(known).encode("utf-8", "replace")).hexdigest()[:16]
-    return RunningNow(rows, any(len(one) > SHOWN for one in (busy, live, again)), mark)
+    return RunningNow(rows, any(len(listed) > SHOWN for listed in (busy, live, again)), mark)
 
 
 def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:

@@ -107,12 +107,18 @@ def list_runs(
 def _fields(services: Services, project: str) -> list[Field]:
     workflows = seen(services.ledger.database, project, "workflow", limit=OFFERED)
     datasets = seen(services.ledger.database, project, "dataset", limit=OFFERED)
-    versions = sorted({one.version for one in workflows if one.version})[:OFFERED]
+    versions = sorted({workflow.version for workflow in workflows if workflow.version})[:OFFERED]
     return [
         Field("q", "Run id contains", "search"),
-        Field("workflow", "Workflow", choices=list(dict.fromkeys(one.id for one in workflows))),
+        Field(
+            "workflow",
+            "Workflow",
+            choices=list(dict.fromkeys(workflow.id for workflow in workflows)),
+        ),
         Field("version", "Version", choices=versions),
-        Field("dataset", "Dataset", choices=list(dict.fromkeys(one.id for one in datasets))),
+        Field(
+            "dataset", "Dataset", choices=list(dict.fromkeys(dataset.id for dataset in datasets))
+        ),
         Field("grade", "Grade", "select", LETTERS),
         Field("passed", "Verdict", "select", (("yes", "passed"), ("no", "not passed"))),
         Field("gate", "Failed gate", choices=list(GATES)),

@@ -79,7 +79,8 @@ def list_schemas(
 
 def _rows(indexes: Sequence[StoredIndex], checks: Sequence[StoredCheck]) -> list[ToolRow]:
     return tool_rows(
-        [index for index in indexes if index.kind != SELECTION], [one.check for one in checks]
+        [index for index in indexes if index.kind != SELECTION],
+        [checked.check for checked in checks],
     )
 
 

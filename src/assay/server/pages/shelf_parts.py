@@ -145,7 +145,9 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
         why = "its verdict comes with the run" if ref.verdict else "required by this profile"
         gates.append([known, why, shown(ref.params, "none")])
     rows = []
-    for item in [one.spec for one in make_plan(profile, why="", rubric=rubric).criteria]:
+    for item in [
+        criterion.spec for criterion in make_plan(profile, why="", rubric=rubric).criteria
+    ]:
         source = (
             link(code(item.measure), address("library", "measures", item.measure))
             if item.measure

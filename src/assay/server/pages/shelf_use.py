@@ -92,7 +92,9 @@ def _rubric_of(services: Services, profile: str | None, named: Any) -> str | Non
         else None
     )
     wanted = named if isinstance(named, str) else getattr(loaded, "rubric", None)
-    known = {name for one in services.shelf.entries("rubrics") for name in (one.id, one.name)}
+    known = {
+        name for rubric in services.shelf.entries("rubrics") for name in (rubric.id, rubric.name)
+    }
     return services.shelf.find("rubrics", wanted).id if wanted in known else None
 
 

@@ -122,7 +122,7 @@ def _decided(
     declaration = declared(plan, rules, looks=terms.looks, slices=terms.slices)
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
     candidate = read_evidence(services, project, body.candidate, "candidate", rules)
-    judged = versions_of(one.tree for one in candidate.documents)
+    judged = versions_of(document.tree for document in candidate.documents)
     baseline = read_evidence(services, project, body.baseline, "baseline", rules, judged=judged)
     choice = _choice(services, _named_rules(body), baseline, candidate)
     # like the command, which uses only the cards it is given
@@ -241,7 +241,7 @@ def _side(
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
 
     def take(group: list[Draft]) -> None:
-        drafts.update((one.digest, one) for one in group)
+        drafts.update((item.digest, item) for item in group)
 
     return keep_side(
         evidence.documents,

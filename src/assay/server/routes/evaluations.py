@@ -80,7 +80,7 @@ def _evaluated(
     named = {"profile": body.profile, "policy": body.policy, "rubric": body.rubric}
     rules = with_configured(services, named, policy="policy")
     grader = grader_of(services, project, named)
-    drafts: dict[bytes, Draft] = {one.digest: one for one in grader.basis.drafts}
+    drafts: dict[bytes, Draft] = {draft.digest: draft for draft in grader.basis.drafts}
     for document in evidence.documents:
         _need_names(document.tree, document.at)
     group = run_groups(trees)[0]  # a run of another version is refused by the builder
@@ -103,7 +103,7 @@ def _evaluated(
         evidence.documents,
         grader,
         builder,
-        lambda taken: drafts.update((one.digest, one) for one in taken),
+        lambda taken: drafts.update((item.digest, item) for item in taken),
         finished=finished,
         basis=grader.basis,
         author=author,

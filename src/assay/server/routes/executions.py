@@ -115,7 +115,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
             fix="Use a new key for each new request.",
         )
     address = f"{ADDRESS}/{known.id}"
-    listed = [{"run_id": one.run_id, "events": _events(one.run_id)} for one in plan.runs[:SHOWN]]
+    listed = [{"run_id": run.run_id, "events": _events(run.run_id)} for run in plan.runs[:SHOWN]]
     answer = {
         **_brief(known),
         "state": QUEUED,
@@ -150,8 +150,8 @@ def _execution_plan(
     rules = _can_be_graded(services, project, workflow)
     settings = _settings(body, workflow, execution, services.settings.run_concurrency)
     runs = [
-        stored.Planned(one.run_id, one.sample.sample_id, one.attempt)
-        for one in work_of(prepared, settings)
+        stored.Planned(run.run_id, run.sample.sample_id, run.attempt)
+        for run in work_of(prepared, settings)
     ]
     samples = {} if body.dataset.samples is None else {"samples": body.dataset.samples}
     kept = {

@@ -75,7 +75,7 @@ def plain(item: Any) -> Any:
 
 def _names(request: Request, principal: Principal, what: str) -> Response:
     database = request.app.state.services.ledger.database
-    names = [one._asdict() for one in seen(database, principal.project, what)]
+    names = [name._asdict() for name in seen(database, principal.project, what)]
     return bodies.answer(request, {"items": names})
 
 

@@ -177,7 +177,7 @@ def get_run(
     grades = grades_of(services.ledger.database, principal.project, [item.digest]).get(
         item.digest, []
     )
-    shown = {**lookup.shown(item), "grades": [one._asdict() for one in grades]}
+    shown = {**lookup.shown(item), "grades": [grade._asdict() for grade in grades]}
     return bodies.answer(request, shown)
 
 

@@ -91,7 +91,7 @@ async def _take(
     wanted = _wanted(request)
     received = await asyncio.to_thread(_read, data, media)
     batches, unplaced = _by_trace(received)
-    faults = [one for one in received if isinstance(one, Fault)]
+    faults = [fault for fault in received if isinstance(fault, Fault)]
     if batches:
         now_ms = time.time_ns() // 10**6
         taken = await asyncio.to_thread(
@@ -270,4 +270,4 @@ def list_traces(
     why there is none.
     """
     traces = stored.listed(services.ledger.database, principal.project, state=state, limit=limit)
-    return bodies.answer(request, {"items": [one._asdict() for one in traces]})
+    return bodies.answer(request, {"items": [trace._asdict() for trace in traces]})

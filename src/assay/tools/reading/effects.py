@@ -96,12 +96,12 @@ def outside_functions(node: Node) -> Iterator[Node]:
     """
     open_nodes = [node]
     while open_nodes:
-        one = open_nodes.pop()
-        yield one
-        if one.type not in FUNCTIONS:
-            open_nodes.extend(one.named_children)
+        child = open_nodes.pop()
+        yield child
+        if child.type not in FUNCTIONS:
+            open_nodes.extend(child.named_children)
         elif (
-            name := one.child_by_field_name("name")
+            name := child.child_by_field_name("name")
         ) is not None and name.type == "computed_property_name":
             open_nodes.append(name)
 
@@ -111,13 +111,14 @@ def acts(node: Node) -> bool:
     functions.
     """
     return any(
-        one.type not in _QUIET and one.type not in FUNCTIONS for one in outside_functions(node)
+        inner.type not in _QUIET and inner.type not in FUNCTIONS
+        for inner in outside_functions(node)
     )
 
 
 def calls(node: Node) -> bool:
     """Whether evaluating the node calls something, which may then call every function in it."""
-    return any(one.type in _CALLS for one in outside_functions(node))
+    return any(inner.type in _CALLS for inner in outside_functions(node))
 
 
 def writes(node: Node) -> bool:
@@ -127,8 +128,8 @@ def writes(node: Node) -> bool:
     if _REACHES_OUT.search(node.text or b""):
         return True
     if any(
-        one.type not in ("string", "number")
-        for one in cursor(_COMPUTED).captures(node).get("index", [])
+        index.type not in ("string", "number")
+        for index in cursor(_COMPUTED).captures(node).get("index", [])
     ):
         return True
     return any(True for place in written(node) for _ in members(place))
@@ -137,8 +138,8 @@ def writes(node: Node) -> bool:
 def writes_now(node: Node) -> bool:
     """The same for the code that runs when the node is evaluated."""
     return any(
-        one.type not in FUNCTIONS and one.type not in _QUIET and writes(one)
-        for one in outside_functions(node)
+        inner.type not in FUNCTIONS and inner.type not in _QUIET and writes(inner)
+        for inner in outside_functions(node)
     )
 
 
@@ -151,11 +152,11 @@ def members(place: Node) -> Iterator[Node]:
     """The properties that a write changes; a destructuring pattern can have several."""
     open_nodes = [place]
     while open_nodes:
-        one = open_nodes.pop()
-        if one.type in _PLACES:
-            yield one
+        inner = open_nodes.pop()
+        if inner.type in _PLACES:
+            yield inner
         else:
-            open_nodes.extend(one.named_children)
+            open_nodes.extend(inner.named_children)
 
 
 def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
@@ -168,33 +169,37 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
     """
     runs = any(acts(node) for node in nodes)
     for node in nodes:
-        found = cursor(_PROBES).captures(node)
-        yield from ((one, "`try`") for one in found.get("try", []))
-        yield from ((one, "a call of an async function") for one in found.get("async", []) if runs)
-        yield from ((one, "the operator `in`") for one in found.get("in", []) if runs)
+        captured = cursor(_PROBES).captures(node)
+        yield from ((probe, "`try`") for probe in captured.get("try", []))
         yield from (
-            (one, "a pattern of Unicode properties")
-            for one in found.get("pattern", [])
-            if runs and "\\p{" in text(one).lower()
+            (probe, "a call of an async function") for probe in captured.get("async", []) if runs
+        )
+        yield from ((probe, "the operator `in`") for probe in captured.get("in", []) if runs)
+        yield from (
+            (probe, "a pattern of Unicode properties")
+            for probe in captured.get("pattern", [])
+            if runs and "\\p{" in text(probe).lower()
         )
         yield from (
-            (one, "a pattern that not every engine reads")
-            for one in found.get("pattern", [])
-            if runs and _is_new(text(one))
+            (probe, "a pattern that not every engine reads")
+            for probe in captured.get("pattern", [])
+            if runs and _is_new(text(probe))
         )
-        yield from ((one, "the declaration `using`") for one in found.get("using", []) if runs)
         yield from (
-            (one, "the operator `**`")
-            for one in found.get("power", [])
-            if runs and not all(text(part).isdigit() for part in one.named_children)
+            (probe, "the declaration `using`") for probe in captured.get("using", []) if runs
         )
-        for one in found.get("name", []) if runs else ():
+        yield from (
+            (probe, "the operator `**`")
+            for probe in captured.get("power", [])
+            if runs and not all(text(part).isdigit() for part in probe.named_children)
+        )
+        for probe in captured.get("name", []) if runs else ():
             if (
-                text(one) in _UNLIKE
-                or (text(one) == "console" and not _is_logged(one))
-                or (text(one) in _ERRORS and not _is_thrown(one))
+                text(probe) in _UNLIKE
+                or (text(probe) == "console" and not _is_logged(probe))
+                or (text(probe) in _ERRORS and not _is_thrown(probe))
             ):
-                yield one, f"`{text(one)}`"
+                yield probe, f"`{text(probe)}`"
 
 
 def _is_new(pattern: str) -> bool:

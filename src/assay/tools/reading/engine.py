@@ -111,14 +111,14 @@ class Engine:
         if reply["outcome"] != "copied":
             raise _refusal(reply, file)
         main: dict[str, Any] = ecma.parse(reply["main"])
-        asked = tuple(Module(*one) for one in reply["asked"])
+        modules = tuple(Module(*module) for module in reply["asked"])
         notes = tuple(
             NotData(show_path(tuple(note["path"])), note["kind"]) for note in reply["notes"]
         )
         return Exported(
             main,
             reply["tools"],
-            asked + required_libraries(main),
+            modules + required_libraries(main),
             tuple(reply["handlers"]),
             notes,
         )
@@ -198,23 +198,29 @@ def required_libraries(main: dict[str, Any]) -> tuple[Module, ...]:
     [('ethers', '6.1.0', 'requiredLibraries')]
     """
     stated = main.get("requiredLibraries")
-    found: list[tuple[str, str | None]] = []
-    for one in stated if isinstance(stated, list) else [stated] if isinstance(stated, str) else []:
-        if isinstance(one, str):
-            found.append(split_version(one))
-        elif isinstance(one, dict) and isinstance(one.get("name"), str):
-            version = one.get("version")
-            found.append(
-                (one["name"], version) if isinstance(version, str) else split_version(one["name"])
+    libraries: list[tuple[str, str | None]] = []
+    for library in (
+        stated if isinstance(stated, list) else [stated] if isinstance(stated, str) else []
+    ):
+        if isinstance(library, str):
+            libraries.append(split_version(library))
+        elif isinstance(library, dict) and isinstance(library.get("name"), str):
+            version = library.get("version")
+            libraries.append(
+                (library["name"], version)
+                if isinstance(version, str)
+                else split_version(library["name"])
             )
         else:
-            found.append((ecma.stringify(one)[:300], None))
+            libraries.append((ecma.stringify(library)[:300], None))
     if isinstance(stated, dict):
-        found += [
+        libraries += [
             (name, version if isinstance(version, str) else None)
             for name, version in stated.items()
         ]
-    return tuple(Module(name, version, "requiredLibraries", None, True) for name, version in found)
+    return tuple(
+        Module(name, version, "requiredLibraries", None, True) for name, version in libraries
+    )
 
 
 # --- words
@@ -261,8 +267,10 @@ def _too_late(file: str, wall_s: float) -> InputError:
 def _not_installed(why: str, file: str) -> InputError:
     fix = install_hint("flowmcp")
     with suppress(metadata.PackageNotFoundError):
-        found = metadata.version("quickjs")  # an older engine, whose modules have the same names
-        why = f"quickjs {found} is installed in place of quickjs-ng"
+        older_version = metadata.version(
+            "quickjs"
+        )  # an older engine, whose modules have the same names
+        why = f"quickjs {older_version} is installed in place of quickjs-ng"
         fix = f"pip uninstall -y quickjs quickjs-ng && {fix}"
     return InputError(
         "FMC-006",

@@ -179,20 +179,20 @@ def _from_module(path: str, base: str, source: bytes, engine: Engine | None) -> 
     if engine is None:
         with Engine() as own:
             return _from_module(path, base, source, own)
-    found = engine.read(source, file=path)
-    namespace = _namespace(found.main, path)
+    module = engine.read(source, file=path)
+    namespace = _namespace(module.main, path)
     where = os.path.abspath(path)
     return ToolSchema(
         "flowmcp",
         where,
         namespace,
         _base(base, path),
-        found.main,
-        found.tools_text,
+        module.main,
+        module.tools_text,
         source,
-        found.modules,
-        found.handlers,
-        found.not_data,
+        module.modules,
+        module.handlers,
+        module.not_data,
     )
 
 
@@ -298,8 +298,8 @@ def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] 
             broken = True
         about |= {
             key: value
-            for one in (part, page)
-            for key, value in one.items()
+            for page_part in (part, page)
+            for key, value in page_part.items()
             if key in ("serverInfo", "instructions")
         }
     if not seen:

@@ -56,23 +56,23 @@ def read_folder(path: str) -> Folder:
     """Every tool schema in a folder and the folders below it. Raises InputError if there is none,
     or where the engine is not installed.
     """
-    found = _walk(path)
+    walked = _walk(path)
     with Engine() as engine:
-        return _read_all(path, found, engine)
+        return _read_all(path, walked, engine)
 
 
 _Found = tuple[str, str] | InputError | Skipped
 """A file and where it really is, or why it is not read."""
 
 
-def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
+def _read_all(path: str, walked: list[_Found], engine: Engine) -> Folder:
     schemas: list[ToolSchema] = []
-    unread = [one for one in found if isinstance(one, InputError)]
-    skipped = [one for one in found if isinstance(one, Skipped)]
-    for one in found:
-        if isinstance(one, InputError | Skipped):
+    unread = [outcome for outcome in walked if isinstance(outcome, InputError)]
+    skipped = [outcome for outcome in walked if isinstance(outcome, Skipped)]
+    for outcome in walked:
+        if isinstance(outcome, InputError | Skipped):
             continue
-        file, real = one
+        file, real = outcome
         try:
             schemas.append(schema_of(file, file_bytes(file, real), engine))
         except NoSchema as error:
@@ -116,14 +116,14 @@ def _walk(path: str) -> list[_Found]:
         )
     looked_at, files = 0, 0
     open_folders = [path]
-    found: list[tuple[str, _Found]] = []
+    outcomes: list[tuple[str, _Found]] = []
     while open_folders:
         folder = open_folders.pop()
         try:
             with os.scandir(folder) as entries:
                 names = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            found.append(
+            outcomes.append(
                 (
                     folder,
                     InputError(
@@ -145,7 +145,7 @@ def _walk(path: str) -> list[_Found]:
                 if not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
                     open_folders.append(entry.path)
                 elif (unseen := _modules_below(entry.path)) > 0:
-                    found.append(
+                    outcomes.append(
                         (
                             entry.path,
                             Skipped(
@@ -155,10 +155,10 @@ def _walk(path: str) -> list[_Found]:
                         )
                     )
                 continue
-            one = _judge(entry, root)
-            if one is not None:
+            outcome = _judge(entry, root)
+            if outcome is not None:
                 files += 1
-                found.append((entry.path, one))
+                outcomes.append((entry.path, outcome))
         if files > limits.MAX_FILES:
             raise InputError(
                 "FMC-004",
@@ -166,7 +166,7 @@ def _walk(path: str) -> list[_Found]:
                 where=path,
                 fix="Read it in parts.",
             )
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+    return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
 
 
 def _modules_below(folder: str) -> int:

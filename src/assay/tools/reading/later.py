@@ -39,14 +39,14 @@ def changed_later(node: Node, names: set[str]) -> Node | None:
     for place in written(node):
         if place.type == "identifier" and text(place) in names and not _is_local(place, node):
             return place
-        for one in members(place):
-            root = _root(one, through_calls=True)
+        for place_written in members(place):
+            root = _root(place_written, through_calls=True)
             if (
                 root is not None
                 and text(root) in known
                 and (text(root) not in names or not _is_local(root, node))
             ):
-                return one
+                return place_written
     for call in cursor(_CALLS).captures(node).get("call", []):
         method, owner = _method(call)
         target = owner if method in _MUTATORS else _first(call) if method in _SETTERS else None
@@ -62,11 +62,11 @@ def changed_later(node: Node, names: set[str]) -> Node | None:
 
 def _aliases(node: Node, names: set[str]) -> set[str]:
     """Other names for parts of what the names hold."""
-    found: set[str] = set()
+    aliases: set[str] = set()
     for _, match in cursor(_ALIASES).matches(node):
         root = _root(match["value"][0], through_calls=True)
         if root is not None and text(root) in names and not _is_local(root, node):
-            found |= set(_bound(match["name"][0]))
+            aliases |= set(_bound(match["name"][0]))
     for call in cursor(_CALLS).captures(node).get("call", []):
         root = _root(call, through_calls=True)
         arguments = call.child_by_field_name("arguments")
@@ -77,8 +77,8 @@ def _aliases(node: Node, names: set[str]) -> set[str]:
             and not _is_local(root, node)
         ):
             for given in arguments.named_children:
-                found |= set(_parameters(given)) if given.type in FUNCTIONS else set()
-    return found - names
+                aliases |= set(_parameters(given)) if given.type in FUNCTIONS else set()
+    return aliases - names
 
 
 def _root(node: Node | None, *, through_calls: bool) -> Node | None:
@@ -120,13 +120,13 @@ def _first(call: Node) -> Node | None:
 
 
 def _bound(pattern: Node) -> Iterator[str]:
-    yield from (text(one) for one in cursor(_BOUND).captures(pattern).get("name", []))
+    yield from (text(name) for name in cursor(_BOUND).captures(pattern).get("name", []))
 
 
 def _parameters(function: Node) -> Iterator[str]:
     for field in ("parameters", "parameter"):
-        if (found := function.child_by_field_name(field)) is not None:
-            yield from _bound(found)
+        if (parameter := function.child_by_field_name(field)) is not None:
+            yield from _bound(parameter)
 
 
 def _is_local(name: Node, top: Node) -> bool:
@@ -136,10 +136,10 @@ def _is_local(name: Node, top: Node) -> bool:
         if above.type in FUNCTIONS and wanted in _parameters(above):
             return True
         if above.type == "statement_block":
-            for one in above.named_children:
+            for declaration in above.named_children:
                 for inner in (
-                    one.named_children
-                    if one.type in ("lexical_declaration", "variable_declaration")
+                    declaration.named_children
+                    if declaration.type in ("lexical_declaration", "variable_declaration")
                     else ()
                 ):
                     declared = inner.child_by_field_name("name")

@@ -39,21 +39,21 @@ def command_shown(command: list[str]) -> str:
 
 def secret_parts(command: list[str]) -> list[str]:
     """The parts of a command that look like secrets."""
-    found = []
+    parts = []
     for before, part in zip(["", *command], command, strict=False):
         option, equals, value = part.partition("=")
         if equals and value and _takes_a_secret(option):
-            found.append(value)
+            parts.append(value)
         elif (
             before.startswith("-")
             and "=" not in before
             and not part.startswith("-")
             and _takes_a_secret(before)
         ):
-            found.append(part)
+            parts.append(part)
         elif (secret := secret_in(part)) is not None:
-            found.append(part[secret.start : secret.end])
-    return found
+            parts.append(part[secret.start : secret.end])
+    return parts
 
 
 def _takes_a_secret(option: str) -> bool:

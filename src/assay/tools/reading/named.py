@@ -21,19 +21,19 @@ _RUNNING = ("apply", "bind", "call")
 _COMPARED = frozenset(("==", "!=", "===", "!==", "instanceof", "in"))
 
 
-def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
+def asked(captured: dict[str, list[Node]]) -> Iterator[Module]:
     """The modules that nodes of the query in `syntax` ask for; a computed name as written. A text
     that is run as code can ask for any module.
     """
-    for node in found.get("import", []):
+    for node in captured.get("import", []):
         yield _ask(string(node.child_by_field_name("source")), "import", node)
-    for node in found.get("reexport", []):
+    for node in captured.get("reexport", []):
         yield _ask(string(node.child_by_field_name("source")), "export from", node)
-    for node in found.get("dynamic", []):
+    for node in captured.get("dynamic", []):
         yield _called(node, "dynamic import")
-    for node in found.get("global", []):
+    for node in captured.get("global", []):
         yield from _by_name(node)
-    for node in found.get("key", []):
+    for node in captured.get("key", []):
         yield from _by_key(node)
 
 
@@ -118,7 +118,11 @@ def _requested(node: Node, callee: Node) -> Module:
 def _called(call: Node, source: str) -> Module:
     arguments = call.child_by_field_name("arguments")
     first = next(
-        (one for one in (arguments.named_children if arguments else []) if one.type != "comment"),
+        (
+            argument
+            for argument in (arguments.named_children if arguments else [])
+            if argument.type != "comment"
+        ),
         None,
     )
     if first is None:

@@ -343,10 +343,10 @@ async def _http(
             )
         response.stream = Counted(response.stream)
 
-    asked = {**(headers or {}), "accept-encoding": "identity"}
+    sent_headers = {**(headers or {}), "accept-encoding": "identity"}
     async with (
         httpx2.AsyncClient(
-            headers=asked, timeout=timeout_s, event_hooks={"response": [count]}
+            headers=sent_headers, timeout=timeout_s, event_hooks={"response": [count]}
         ) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
     ):

@@ -47,7 +47,7 @@ def statement_of(outer: Node, start: int, inner: Node) -> TopStatement:
         names = frozenset(
             name for one in declarators for name in bound_names(one.child_by_field_name("name"))
         )
-        is_inert = all(_does_nothing(one) for one in declarators)
+        is_inert = all(_does_nothing(declarator) for declarator in declarators)
         return TopStatement(
             outer.start_byte, outer.end_byte, start, False, names, True, is_inert, inner
         )
@@ -108,16 +108,16 @@ def specifiers(clause: Node) -> list[tuple[str, str]]:
     if clause.type == "namespace_export":
         return [("*", name_of(child)) for child in clause.named_children]
     pairs = []
-    for one in clause.named_children:
-        name = one.child_by_field_name("name")
+    for specifier in clause.named_children:
+        name = specifier.child_by_field_name("name")
         if name is not None:
-            pairs.append((name_of(name), name_of(one.child_by_field_name("alias") or name)))
+            pairs.append((name_of(name), name_of(specifier.child_by_field_name("alias") or name)))
     return pairs
 
 
 def mentions(node: Node) -> frozenset[str]:
     """Every name in the node."""
-    return frozenset(text(one) for one in cursor(NAMES).captures(node).get("name", []))
+    return frozenset(text(name) for name in cursor(NAMES).captures(node).get("name", []))
 
 
 def marks(node: Node) -> frozenset[str]:
@@ -125,17 +125,17 @@ def marks(node: Node) -> frozenset[str]:
     return mentions(node) | {WRITES} if effects.writes(node) else mentions(node)
 
 
-def corrections(found: dict[str, list[Node]]) -> Iterator[tuple[int, int, int, bytes]]:
+def corrections(captured: dict[str, list[Node]]) -> Iterator[tuple[int, int, int, bytes]]:
     """Where the engine gives another value than others do, what to write instead: the start and the
     end of what is replaced, the start of the expression, and the new text.
 
     It copies no characters where a string is spread in an object. A pattern does.
     """
-    for node in found.get("number", []):
+    for node in captured.get("number", []):
         exact = _nearest_double(text(node))
         if exact is not None:
             yield node.start_byte, node.end_byte, node.start_byte, exact
-    for node in found.get("spread", []):
+    for node in captured.get("spread", []):
         start, end = node.start_byte, node.end_byte
         yield start, start, start, b"(({...all})=>all)(("
         yield end, end, start, b")??{})"

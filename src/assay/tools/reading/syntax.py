@@ -84,26 +84,28 @@ class Parsed:
         self._blank: list[tuple[int, int]] = []
         for node in root.named_children:
             self._take(node)
-        found = cursor(_QUERY).captures(root)
-        misread = [node for node in found.get("reserved", []) if is_await(node)]
-        found["await"] = [*found.get("await", []), *misread]
-        for node in found.get("return", []):
+        captured = cursor(_QUERY).captures(root)
+        misread = [node for node in captured.get("reserved", []) if is_await(node)]
+        captured["await"] = [*captured.get("await", []), *misread]
+        for node in captured.get("return", []):
             if not is_inside_function(node):
                 raise NoModule(*place(node), "`return` is outside a function.")
         refuse_script_comments(root, source)
-        self._refuse_early_errors(found)
-        self.asked = tuple(sorted(asked(found), key=lambda one: (one.line or 0, one.name)))
-        self._waits = [node for node in found.get("await", []) if not is_inside_function(node)]
-        self._dynamic = sorted(found.get("dynamic", []), key=lambda node: node.start_byte)
+        self._refuse_early_errors(captured)
+        self.asked = tuple(
+            sorted(asked(captured), key=lambda module: (module.line or 0, module.name))
+        )
+        self._waits = [node for node in captured.get("await", []) if not is_inside_function(node)]
+        self._dynamic = sorted(captured.get("dynamic", []), key=lambda node: node.start_byte)
         self.stand_in = next(
             name for number in range(10**5) if (name := f"_{number:05}").encode() not in source
         )
         """A name the module does not have. It stands for `import` where the module imports while it
         runs, so that asking for it is seen.
         """
-        self._corrections = sorted(corrections(found), reverse=True)
+        self._corrections = sorted(corrections(captured), reverse=True)
         """From the last to the first, because each moves what follows."""
-        self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
+        self._metas = [node for node in captured.get("meta", []) if text(node) == "import.meta"]
         self.names = mentions(root)
         self._unread = [node.start_byte for node in (*self._metas, *self._waits)]
         """Where the syntax is one that the engine cannot read."""
@@ -168,7 +170,7 @@ class Parsed:
         """What the code that the target needs has with which it can tell one engine from another,
         with its line.
         """
-        nodes = [one.node for one in self._kept(target, whole=False)]
+        nodes = [statement.node for statement in self._kept(target, whole=False)]
         return next(((place(node)[0], what) for node, what in effects.probes(nodes)), None)
 
     def first_line(self, name: str, target: str) -> int | None:
@@ -181,14 +183,14 @@ class Parsed:
                 (
                     place(node)[0]
                     for node in self._dynamic
-                    if any(one.start <= node.start_byte < one.end for one in kept)
+                    if any(statement.start <= node.start_byte < statement.end for statement in kept)
                 ),
                 None,
             )
-        for one in kept:
+        for statement in kept:
             for node in sorted(
-                cursor(NAMES).captures(one.node).get("name", []),
-                key=lambda found: found.start_byte,
+                cursor(NAMES).captures(statement.node).get("name", []),
+                key=lambda node_named: node_named.start_byte,
             ):
                 if text(node) == name:
                     return place(node)[0]
@@ -252,25 +254,25 @@ class Parsed:
             raise NoModule(*place(node), f"exports `{name[:MAX_NAME]}` a second time.")
         among[name] = local
 
-    def _refuse_early_errors(self, found: dict[str, list[Node]]) -> None:
+    def _refuse_early_errors(self, captured: dict[str, list[Node]]) -> None:
         """Raise for what no engine loads as a module, and ours would run as a script."""
-        for node in found.get("reserved", []):
+        for node in captured.get("reserved", []):
             if is_await(node):
                 continue
             if text(node) == "await" or not is_inside_function(node, arrows=False):
                 raise NoModule(*place(node), f"`{text(node)}` is not a valid name in a module.")
-        for node in found.get("meta", []):
+        for node in captured.get("meta", []):
             if text(node) != "import.meta" and not is_inside_function(node, arrows=False):
                 raise NoModule(*place(node), "`new.target` is outside a function.")
-        declared = {name for one in self._statements for name in one.declares}
-        for one in self._statements:
-            twice = one.declares & self.imported.keys()
+        declared = {name for statement in self._statements for name in statement.declares}
+        for statement in self._statements:
+            twice = statement.declares & self.imported.keys()
             if twice:
                 raise NoModule(
-                    *place(one.node), f"`{min(twice)[:MAX_NAME]}` is imported and declared."
+                    *place(statement.node), f"`{min(twice)[:MAX_NAME]}` is imported and declared."
                 )
         declared |= self.imported.keys() | {
-            name for node in found.get("var", []) for name in bound_names(node)
+            name for node in captured.get("var", []) for name in bound_names(node)
         }
         for public, local in self.exports.items():
             if local not in declared:
@@ -282,25 +284,25 @@ class Parsed:
         candidates = [one for one in self._statements if not self._holds_handlers(one, target)]
         if whole:
             return self._readable(candidates, target)
-        mentioned = {one.start: marks(one.node) for one in candidates}
+        mentioned = {candidate.start: marks(candidate.node) for candidate in candidates}
         needed = {target}
         kept: set[int] = set()
         grew = True
         while grew:
             grew = False
             reach = self._reach(candidates, mentioned, needed)
-            for one in candidates:
+            for candidate in candidates:
                 # A statement that declares nothing may change anything, also what every object
                 # inherits. A declaration that runs code may change what it mentions. Leaving either
                 # out would describe an object that no engine ever exports.
-                acts = not one.is_inert and (
-                    not one.is_declaration or bool(mentioned[one.start] & reach)
+                acts = not candidate.is_inert and (
+                    not candidate.is_declaration or bool(mentioned[candidate.start] & reach)
                 )
-                if one.start not in kept and (acts or one.declares & needed):
-                    kept.add(one.start)
-                    needed |= mentioned[one.start]
+                if candidate.start not in kept and (acts or candidate.declares & needed):
+                    kept.add(candidate.start)
+                    needed |= mentioned[candidate.start]
                     grew = True
-        return [one for one in candidates if one.start in kept]
+        return [candidate for candidate in candidates if candidate.start in kept]
 
     def _readable(self, candidates: list[TopStatement], target: str) -> list[TopStatement]:
         """All but the statements in a syntax that the engine cannot read, and those that mention
@@ -308,7 +310,7 @@ class Parsed:
         """
         if not self._unread:
             return candidates
-        kept = {one.start for one in self._kept(target, whole=False)}
+        kept = {statement.start for statement in self._kept(target, whole=False)}
         left_out = {
             one.start
             for one in candidates
@@ -324,7 +326,7 @@ class Parsed:
             } - left_out
             left_out |= more
             grew = bool(more)
-        return [one for one in candidates if one.start not in left_out]
+        return [candidate for candidate in candidates if candidate.start not in left_out]
 
     def _holds_handlers(self, one: TopStatement, target: str) -> bool:
         return self.exports.get("handlers") in one.declares and target not in one.declares
@@ -343,19 +345,19 @@ class Parsed:
             return None
         names = {target} | {
             name
-            for one in self._kept(target, whole=False)
-            if not one.is_inert
-            for name in one.declares
+            for statement in self._kept(target, whole=False)
+            if not statement.is_inert
+            for name in statement.declares
         }
-        for one in reached:  # grows while it is read
-            mentioned = mentions(one.node)
+        for statement in reached:  # grows while it is read
+            mentioned = mentions(statement.node)
             reached += [
                 other
                 for other in self._statements
                 if other.is_inert and other.declares & mentioned and other not in reached
             ]
         return next(
-            (found for one in reached if (found := changed_later(one.node, names)) is not None),
+            (change for one in reached if (change := changed_later(one.node, names)) is not None),
             None,
         )
 
@@ -394,5 +396,5 @@ class Parsed:
         local = self.exports.get("handlers")
         if local is None:
             return ()
-        statements = [one.node for one in self._statements]
+        statements = [statement.node for statement in self._statements]
         return tuple(dict.fromkeys(keys_of(find_value(local, statements), statements)))

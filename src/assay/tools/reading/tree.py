@@ -126,12 +126,12 @@ def string(node: Node | None) -> str:
     return _ESCAPE.sub(_sign, text(node)[1:-1])
 
 
-def _sign(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    if code or found[4]:
-        number = int(code, 16) if code else int(found[4], 8)
+def _sign(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    if code or match[4]:
+        number = int(code, 16) if code else int(match[4], 8)
         return chr(number) if number < 0x110000 else "\ufffd"
-    return _SIGNS.get(found[5], found[5])
+    return _SIGNS.get(match[5], match[5])
 
 
 def place(node: Node) -> tuple[int, int]:
@@ -166,15 +166,15 @@ def refuse_script_comments(root: Node, source: bytes) -> None:
     """Raise where `<!--` or `-->` would be a comment in a script. In a module it is an expression,
     and the engine evaluates a script.
     """
-    for found in re.finditer(rb"<!--|-->", source):
-        node = root.descendant_for_byte_range(found.start(), found.end())
+    for match in re.finditer(rb"<!--|-->", source):
+        node = root.descendant_for_byte_range(match.start(), match.end())
         if node is not None and node.type in _PROSE:
             continue
-        line = re.split(rb"[\r\n]|\xe2\x80[\xa8\xa9]", source[: found.start()])[-1]
-        if found[0] == b"<!--" or not line.strip() or b"*/" in line:
-            row = source.count(b"\n", 0, found.start()) + 1
+        line = re.split(rb"[\r\n]|\xe2\x80[\xa8\xa9]", source[: match.start()])[-1]
+        if match[0] == b"<!--" or not line.strip() or b"*/" in line:
+            row = source.count(b"\n", 0, match.start()) + 1
             raise NoModule(
-                row, len(line) + 1, f"`{found[0].decode()}` is not a comment in a module."
+                row, len(line) + 1, f"`{match[0].decode()}` is not a comment in a module."
             )
 
 

@@ -113,7 +113,10 @@ def answer(source: bytes) -> dict[str, Any]:
         }
     outcome = _evaluate(module, local)
     if outcome["outcome"] == "copied":
-        outcome |= {"asked": [list(one) for one in module.asked], "handlers": list(module.handlers)}
+        outcome |= {
+            "asked": [list(module) for module in module.asked],
+            "handlers": list(module.handlers),
+        }
     return {"export": target, **outcome}
 
 
@@ -223,5 +226,5 @@ def _shown(specifier: str) -> str:
 
 
 def _line_of(text: str) -> int | None:
-    found = _LINE.search(text)
-    return int(found[1]) - 1 if found else None
+    match = _LINE.search(text)
+    return int(match[1]) - 1 if match else None

@@ -28,12 +28,12 @@ def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
     [('listItem', 'list_item'), ('listItem', 'listItems')]
     """
     first: dict[str, str] = {}
-    found = []
+    alike = []
     for name in names:
         folded = fold(name)
         if folded in first:
             if first[folded] != name:
-                found.append((first[folded], name))
+                alike.append((first[folded], name))
         else:
             first[folded] = name
     for folded, name in first.items():
@@ -43,6 +43,6 @@ def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
             shorter = folded[:index] + folded[index + 1 :]
             # A digit more is a number, not a slip: getPage1 and getPage10 are meant to differ.
             if shorter in first and not folded[index].isdigit():
-                found.append((first[shorter], name))
+                alike.append((first[shorter], name))
                 break
-    return found
+    return alike

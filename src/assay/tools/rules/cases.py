@@ -21,11 +21,11 @@ def count(tool: object) -> int:
     return sum(isinstance(test, dict) for test in tests) if isinstance(tests, list) else 0
 
 
-def check(tool: dict[str, Any], path: str, found: SchemaFindings) -> None:
+def check(tool: dict[str, Any], path: str, findings: SchemaFindings) -> None:
     """Check the tests of one tool."""
     number = count(tool)
     if number < MIN_TESTS:
-        found.add(
+        findings.add(
             "tests-few", f"{path}.tests", f"there {'is 1' if number == 1 else f'are {number}'}."
         )
     listed = tool.get("tests")
@@ -38,26 +38,26 @@ def check(tool: dict[str, Any], path: str, found: SchemaFindings) -> None:
     for index, test in enumerate(listed if isinstance(listed, list) else []):
         where = f"{path}.tests[{index}]"
         if not isinstance(test, dict):
-            found.add("test-type", where, "is not an object.")
+            findings.add("test-type", where, "is not an object.")
             continue
         if not isinstance(test.get("_description"), str) or not test["_description"].strip():
-            found.add("test-description-missing", f"{where}._description", "is missing.")
+            findings.add("test-description-missing", f"{where}._description", "is missing.")
         values = {key: value for key, value in test.items() if key != "_description"}
         for key, value in values.items():
             if key not in given:
                 if key not in others:
-                    found.add(
+                    findings.add(
                         "test-key-unknown",
                         f"{where}.{key}",
                         "is not a parameter of this tool.",
                     )
             elif (why := refusal(given[key], value)) is not None:
-                found.add("test-value-refused", f"{where}.{key}", why)
+                findings.add("test-value-refused", f"{where}.{key}", why)
         for key, parameter in given.items():
             if parameter.required and key not in test:
-                found.add("test-value-missing", where, f"{key!r} is required.")
+                findings.add("test-value-missing", where, f"{key!r} is required.")
         if values and values in seen:
-            found.add("test-repeated", where, "gives the values of an earlier test.")
+            findings.add("test-repeated", where, "gives the values of an earlier test.")
         seen.append(values)
 
 

@@ -41,7 +41,7 @@ _SINGLE = (
 )
 
 
-def check(schema: dict[str, Any], path: str, found: SchemaFindings) -> None:
+def check(schema: dict[str, Any], path: str, findings: SchemaFindings) -> None:
     """Report each contradiction in the schema of an input. Unknown names in its own `required` are
     left to `required-unknown`.
     """
@@ -49,8 +49,8 @@ def check(schema: dict[str, Any], path: str, found: SchemaFindings) -> None:
     while stack:
         node, where = stack.pop()
         for message in (*_sizes(node), *_bounds(node), *_required(node, root=node is schema)):
-            found.add("schema-contradicts", where, message)
-        _check_values(node, where, found)
+            findings.add("schema-contradicts", where, message)
+        _check_values(node, where, findings)
         stack += reversed(list(_inner(node, where)))
 
 
@@ -73,7 +73,11 @@ def _inner(node: dict[str, Any], where: str) -> Iterator[tuple[dict[str, Any], s
 def _types(node: dict[str, Any]) -> list[str]:
     """The types that a schema names; empty if it takes any."""
     kind = node.get("type")
-    return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
+    return [
+        type_name
+        for type_name in (kind if isinstance(kind, list) else [kind])
+        if isinstance(type_name, str)
+    ]
 
 
 def _may_be(node: dict[str, Any], *kinds: str) -> bool:
@@ -123,22 +127,22 @@ def _required(node: dict[str, Any], *, root: bool) -> Iterator[str]:
         yield f"minProperties is {shown(least)}, and there are {len(properties)} properties."
 
 
-def _check_values(node: dict[str, Any], where: str, found: SchemaFindings) -> None:
+def _check_values(node: dict[str, Any], where: str, findings: SchemaFindings) -> None:
     """Check that `const` and the values of `enum` have the type given next to them."""
     types = _types(node)
     if types and "const" in node and not _has_type(node["const"], types):
         message = f"const {shown(node['const'])} is not of the type {' or '.join(types)}."
-        found.add("schema-contradicts", where, message)
+        findings.add("schema-contradicts", where, message)
     values = node.get("enum")
     if not isinstance(values, list):
         return
     if not values:
-        found.add("schema-contradicts", where, "enum lists no value.")
+        findings.add("schema-contradicts", where, "enum lists no value.")
     other = [value for value in values if types and not _has_type(value, types)]
     if other:
         message = f"enum lists {shown(other[0])}, which is not of the type {' or '.join(types)}."
         rule = "schema-contradicts" if len(other) == len(values) else "enum-value-refused"
-        found.add(rule, where, message)
+        findings.add(rule, where, message)
 
 
 def _has_type(value: object, types: list[str]) -> bool:

@@ -33,14 +33,14 @@ _SAYS = re.compile(
 """A description whose verb destroys something."""
 
 
-def check(tool: ShownTool, found: SchemaFindings) -> None:
+def check(tool: ShownTool, findings: SchemaFindings) -> None:
     """Check what one tool declares about its effects."""
     words = _words_of(tool.name)
     hints = tool.annotations
     if not {"readOnlyHint", "destructiveHint"} & hints.keys():
         verb = next((word for word in words[:2] if _CHANGES.fullmatch(word)), None)
         if verb is not None or tool.writes:
-            found.add(
+            findings.add(
                 "effects-unsaid",
                 tool.path,
                 f"{tool.name!r} looks as if it changed something ({verb or 'PUT or DELETE'}) and"
@@ -60,7 +60,7 @@ def check(tool: ShownTool, found: SchemaFindings) -> None:
     if changes is not None:
         where = "name" if changes == verb else "description" if changes == described else "method"
         message = f"{hint}, and the {where} of {tool.name[:80]!r} says {changes!r}."
-        found.add("effects-contradicted", tool.path, message)
+        findings.add("effects-contradicted", tool.path, message)
 
 
 def _words_of(name: str) -> list[str]:

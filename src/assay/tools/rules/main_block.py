@@ -81,37 +81,39 @@ def placeholders(text: str) -> list[str]:
     return [name.removeprefix("SERVER_PARAM:") for name in PLACEHOLDER.findall(text)]
 
 
-def check(schema: ToolSchema, found: SchemaFindings) -> dict[str, Any]:
+def check(schema: ToolSchema, findings: SchemaFindings) -> dict[str, Any]:
     """Check everything but the tools; return the tools under their key, empty if there are none to
     look at.
     """
     main = schema.main
     for place in schema.not_data:
-        found.add("not-data", place.path.removeprefix("main."), f"is not plain data: {place.kind}.")
+        findings.add(
+            "not-data", place.path.removeprefix("main."), f"is not plain data: {place.kind}."
+        )
     for module in schema.modules:
         if module.source != "requiredLibraries":
-            found.add(
+            findings.add(
                 "module-imported",
                 "",
                 f"the file asks for {module.name!r} ({module.source}).",
                 line=module.line,
             )
-    _check_identity(schema, found)
-    tools = _tools_of(main, found)
-    _check_root(schema, tools, found)
-    _check_fields(main, found)
-    _check_lists(main, found)
-    _check_resources(main, found)
-    _check_secrets(main, found)
+    _check_identity(schema, findings)
+    tools = _tools_of(main, findings)
+    _check_root(schema, tools, findings)
+    _check_fields(main, findings)
+    _check_lists(main, findings)
+    _check_resources(main, findings)
+    _check_secrets(main, findings)
     return tools
 
 
-def _check_identity(schema: ToolSchema, found: SchemaFindings) -> None:
+def _check_identity(schema: ToolSchema, findings: SchemaFindings) -> None:
     main = schema.main
     for field in ("namespace", "name", "description", "version"):
         value = main.get(field)
         if not isinstance(value, str) or not value.strip():
-            found.add(
+            findings.add(
                 f"{field}-missing",
                 field,
                 (
@@ -123,78 +125,78 @@ def _check_identity(schema: ToolSchema, found: SchemaFindings) -> None:
     namespace, version = main.get("namespace"), main.get("version")
     if isinstance(namespace, str) and namespace.strip():
         if not _NAMESPACE.match(namespace):
-            found.add("namespace-pattern", "namespace", f"is {namespace!r}.")
+            findings.add("namespace-pattern", "namespace", f"is {namespace!r}.")
         folders = PurePosixPath(schema.path).parts
         if "providers" in folders[:-2]:
             folder = folders[len(folders) - 1 - folders[::-1].index("providers") + 1]
             if folder != namespace:
-                found.add(
+                findings.add(
                     "namespace-folder", "namespace", f"is {namespace!r}, the folder is {folder!r}."
                 )
     if isinstance(version, str) and version.strip() and not _VERSION.match(version):
-        found.add(
+        findings.add(
             "version-superseded" if _OLD_VERSION.match(version) else "version-pattern",
             "version",
             f"is {version!r}.",
         )
 
 
-def _tools_of(main: dict[str, Any], found: SchemaFindings) -> dict[str, Any]:
+def _tools_of(main: dict[str, Any], findings: SchemaFindings) -> dict[str, Any]:
     if main.get("tools") is not None and main.get("routes") is not None:
-        found.add("tools-and-routes", "routes", "is next to `tools`.")
+        findings.add("tools-and-routes", "routes", "is next to `tools`.")
     if main.get("skills") is not None:
-        found.add("skills-in-schema", "skills", "is in the schema.")
+        findings.add("skills-in-schema", "skills", "is in the schema.")
     key = "tools" if main.get("tools") is not None else "routes"
     tools = main.get(key)
     if key == "routes" and tools is not None:
-        found.add("routes-deprecated", "routes", "contains the tools.")
+        findings.add("routes-deprecated", "routes", "contains the tools.")
     resources = main.get("resources")
     if tools is None or tools == {}:
         if not (isinstance(resources, dict) and resources):
-            found.add(
+            findings.add(
                 "tools-missing",
                 "tools",
                 "is missing." if tools is None else "is empty, and there are no resources.",
             )
         return {}
     if not isinstance(tools, dict):
-        found.add("tools-missing", key, f"is {_kind(tools)}, not an object.")
+        findings.add("tools-missing", key, f"is {_kind(tools)}, not an object.")
         return {}
     if len(tools) > MAX_TOOLS:
-        found.add("tool-limit", key, f"there are {len(tools)} tools.")
+        findings.add("tool-limit", key, f"there are {len(tools)} tools.")
     return {key: tools}
 
 
-def _check_root(schema: ToolSchema, tools: dict[str, Any], found: SchemaFindings) -> None:
+def _check_root(schema: ToolSchema, tools: dict[str, Any], findings: SchemaFindings) -> None:
     main = schema.main
     root = main.get("root")
     names = [name for group in tools.values() for name in group]
     if not isinstance(root, str) or not root.strip():
         if root is not None and not isinstance(root, str):
-            found.add("root-missing", "root", f"is {_kind(root)}, not a string.")
+            findings.add("root-missing", "root", f"is {_kind(root)}, not a string.")
         elif names and root == "" and all(name in schema.handlers for name in names):
-            found.add("root-empty", "root", "is empty: handlers make every call.")
+            findings.add("root-empty", "root", "is empty: handlers make every call.")
         elif names:
-            found.add(
+            findings.add(
                 "root-missing",
                 "root",
                 "is missing." if root is None else "is empty, and not every tool has a handler.",
             )
         return
     if not root.startswith("https://"):
-        found.add(
+        findings.add(
             "root-pattern",
             "root",
             f"begins with {root.partition('://')[0] + '://' if '://' in root else root[:8]!r}.",
         )
     elif root.endswith("/"):
-        found.add("root-pattern", "root", "ends with a slash.")
+        findings.add("root-pattern", "root", "ends with a slash.")
     known = server_params(main) | {
         key for group in tools.values() for tool in group.values() for key in _insert_keys(tool)
     }
     for name in placeholders(root):
         if name not in known:
-            found.add(
+            findings.add(
                 "server-param-undeclared",
                 "root",
                 f"asks for {{{{{name}}}}}, which nothing fills in.",
@@ -215,15 +217,15 @@ def _insert_keys(tool: object) -> list[str]:
     ]
 
 
-def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
+def _check_fields(main: dict[str, Any], findings: SchemaFindings) -> None:
     for field in main:
         if field not in _FIELDS:
-            found.add("field-unknown", field, "is not a field of the specification.")
+            findings.add("field-unknown", field, "is not a field of the specification.")
         elif field in _NEUTRAL:
-            found.add("source-neutral", field, "does not belong in the source.")
+            findings.add("source-neutral", field, "does not belong in the source.")
     for field, spec in _LISTS.items():
         value = main.get(field, [])
-        found.need(
+        findings.need(
             value is None
             or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
             "field-type",
@@ -232,15 +234,15 @@ def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
             fix=f"Write it as a list of strings ({spec}).",
         )
     headers, terms = main.get("headers"), main.get("termsOfService")
-    found.need(
+    findings.need(
         isinstance(headers, dict | None),
         "field-type",
         "headers",
         f"is {_kind(headers)}, not an object.",
         fix="Write it as an object of strings (VAL023).",
     )
-    found.need(main.get("docs"), "docs-missing", "docs", "is missing or empty.")
-    found.need(
+    findings.need(main.get("docs"), "docs-missing", "docs", "is missing or empty.")
+    findings.need(
         isinstance(terms, str) and re.fullmatch(r"no-tos-found|https?://\S+", terms),
         "terms-missing",
         "termsOfService",
@@ -248,9 +250,9 @@ def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
     )
 
 
-def _check_lists(main: dict[str, Any], found: SchemaFindings) -> None:
+def _check_lists(main: dict[str, Any], findings: SchemaFindings) -> None:
     lists = main.get("sharedLists")
-    found.need(
+    findings.need(
         isinstance(lists, list | None),
         "field-type",
         "sharedLists",
@@ -261,11 +263,11 @@ def _check_lists(main: dict[str, Any], found: SchemaFindings) -> None:
         path = f"sharedLists[{index}]"
         message = f"is {_kind(entry)}, not an object."
         fix = "Write { ref, version } (VAL024)."
-        if found.need(isinstance(entry, dict), "field-type", path, message, fix=fix):
+        if findings.need(isinstance(entry, dict), "field-type", path, message, fix=fix):
             ref, version = entry.get("ref"), entry.get("version")
             named = isinstance(ref, str) and ref
-            found.need(named, "list-ref-missing", f"{path}.ref", "is missing.")
-            found.need(
+            findings.need(named, "list-ref-missing", f"{path}.ref", "is missing.")
+            findings.need(
                 isinstance(version, str) and _THREE_NUMBERS.search(version),
                 "list-version-missing",
                 f"{path}.version",
@@ -273,27 +275,27 @@ def _check_lists(main: dict[str, Any], found: SchemaFindings) -> None:
             )
 
 
-def _check_resources(main: dict[str, Any], found: SchemaFindings) -> None:
+def _check_resources(main: dict[str, Any], findings: SchemaFindings) -> None:
     resources = main.get("resources", {})
     if resources is None:
         return
     if not isinstance(resources, dict) or not all(
         isinstance(item, dict) for item in resources.values()
     ):
-        found.add("resources-type", "resources", "is not an object of objects.")
+        findings.add("resources-type", "resources", "is not an object of objects.")
         return
     many = f"there are {len(resources)}."
-    found.need(len(resources) <= MAX_RESOURCES, "resource-limit", "resources", many)
+    findings.need(len(resources) <= MAX_RESOURCES, "resource-limit", "resources", many)
     for name, resource in resources.items():
         description = resource.get("description")
-        found.need(
+        findings.need(
             isinstance(description, str) and description.strip(),
             "resource-description-missing",
             f"resources.{name}.description",
             "is missing.",
         )
         source, origin = resource.get("source"), resource.get("origin", "inline")
-        found.need(
+        findings.need(
             name != "about" or (source == "markdown" and origin == "inline"),
             "about-form",
             "resources.about",
@@ -301,13 +303,13 @@ def _check_resources(main: dict[str, Any], found: SchemaFindings) -> None:
         )
 
 
-def _check_secrets(main: dict[str, Any], found: SchemaFindings) -> None:
+def _check_secrets(main: dict[str, Any], findings: SchemaFindings) -> None:
     for text, path, name in texts(main, ""):
         field = name
         if path.endswith(".position.value"):
             field = _sibling_key(main, path) or name
         if (secret := secret_in(text, name=field)) is not None:
-            found.add("secret-in-source", path, f"holds {secret.phrase()}.")
+            findings.add("secret-in-source", path, f"holds {secret.phrase()}.")
 
 
 def _sibling_key(main: dict[str, Any], path: str) -> str:

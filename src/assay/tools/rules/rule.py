@@ -80,12 +80,12 @@ def _line_of(text: str, names: list[str]) -> int | None:
     """
     start = 0
     for name in names:
-        found = re.compile(rf"""^[ \t]*(["']?){re.escape(name)}\1[ \t]*:""", re.MULTILINE).search(
+        match = re.compile(rf"""^[ \t]*(["']?){re.escape(name)}\1[ \t]*:""", re.MULTILINE).search(
             text, start
         )
-        if found is None:
+        if match is None:
             return None
-        start = found.start()
+        start = match.start()
     return text.count("\n", 0, start) + 1
 
 

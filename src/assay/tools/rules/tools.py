@@ -95,44 +95,46 @@ def parameters_of(tool: dict[str, Any], path: str) -> list[Parameter]:
     return known
 
 
-def check(schema: ToolSchema, name: str, tool: object, path: str, found: SchemaFindings) -> None:
+def check(schema: ToolSchema, name: str, tool: object, path: str, findings: SchemaFindings) -> None:
     """Check one tool but for its tests."""
-    found.need(_NAME.match(name), "tool-name-pattern", path, f"is named {name!r}.")
+    findings.need(_NAME.match(name), "tool-name-pattern", path, f"is named {name!r}.")
     if not isinstance(tool, dict):
-        found.add("tool-type", path, "is not an object.")
+        findings.add("tool-type", path, "is not an object.")
         return
     method, route, description = tool.get("method"), tool.get("path"), tool.get("description")
-    found.need(method in METHODS, "method-unknown", f"{path}.method", _is(method))
+    findings.need(method in METHODS, "method-unknown", f"{path}.method", _is(method))
     if not isinstance(route, str) or not route:
-        found.add("path-missing", f"{path}.path", "is not a string." if route else "is missing.")
+        findings.add("path-missing", f"{path}.path", "is not a string." if route else "is missing.")
     else:
         begins = f"begins with {route[0]!r}."
-        found.need(route.startswith("/"), "path-start", f"{path}.path", begins)
-    found.need(
+        findings.need(route.startswith("/"), "path-start", f"{path}.path", begins)
+    findings.need(
         isinstance(description, str) and description.strip(),
         "tool-description-missing",
         f"{path}.description",
         "is not a string." if description else "is missing.",
     )
     parameters = tool.get("parameters")
-    found.need(
+    findings.need(
         isinstance(parameters, list),
         "parameters-missing",
         f"{path}.parameters",
         "is missing." if parameters is None else "is not a list.",
     )
     for index, item in enumerate(parameters if isinstance(parameters, list) else ()):
-        _check_parameter(schema.main, item, f"{path}.parameters[{index}]", found)
-    _check_request(schema, name, tool, path, found)
-    _check_meta(schema.main, tool, path, found)
-    _check_output(tool.get("output"), f"{path}.output", found)
+        _check_parameter(schema.main, item, f"{path}.parameters[{index}]", findings)
+    _check_request(schema, name, tool, path, findings)
+    _check_meta(schema.main, tool, path, findings)
+    _check_output(tool.get("output"), f"{path}.output", findings)
 
 
 def _is(value: object) -> str:
     return "is missing." if value is None else f"is {value!r}."
 
 
-def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: SchemaFindings) -> None:
+def check_server_params(
+    schema: ToolSchema, tools: dict[str, Any], findings: SchemaFindings
+) -> None:
     """Check the headers of all tools, and that what users must provide is used."""
     known = server_params(schema.main)
     used: set[str] = set(placeholders(str(schema.main.get("root", ""))))
@@ -147,7 +149,7 @@ def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: Schema
         for header, value in headers.items() if isinstance(headers, dict) else ():
             for name in placeholders(str(value)):
                 used.add(name)
-                found.need(
+                findings.need(
                     name in known,
                     "server-param-undeclared",
                     f"{path}.{header}",
@@ -155,22 +157,24 @@ def check_server_params(schema: ToolSchema, tools: dict[str, Any], found: Schema
                 )
     for name in sorted(known - used) if not schema.handlers else ():
         message = f"names {name}, which nothing uses."
-        found.add("server-param-unused", "requiredServerParams", message)
+        findings.add("server-param-unused", "requiredServerParams", message)
 
 
-def _check_parameter(main: dict[str, Any], item: object, path: str, found: SchemaFindings) -> None:
+def _check_parameter(
+    main: dict[str, Any], item: object, path: str, findings: SchemaFindings
+) -> None:
     position, z = (item.get("position"), item.get("z")) if isinstance(item, dict) else (None, None)
     where = f"{path}.position"
-    if found.need(isinstance(position, dict), "position-missing", where, "is missing."):
+    if findings.need(isinstance(position, dict), "position-missing", where, "is missing."):
         assert isinstance(position, dict)
         key, value, location = (position.get(name) for name in ("key", "value", "location"))
         lacks = "is missing or not a string."
-        found.need(isinstance(key, str) and key, "key-missing", f"{where}.key", lacks)
-        found.need(isinstance(value, str), "value-missing", f"{where}.value", lacks)
+        findings.need(isinstance(key, str) and key, "key-missing", f"{where}.key", lacks)
+        findings.need(isinstance(value, str), "value-missing", f"{where}.value", lacks)
         known = location in LOCATIONS
-        found.need(known, "location-unknown", f"{where}.location", _is(location))
+        findings.need(known, "location-unknown", f"{where}.location", _is(location))
         for name in PLACEHOLDER.findall(value) if known and isinstance(value, str) else ():
-            found.need(
+            findings.need(
                 name == "USER_PARAM" or name.removeprefix("SERVER_PARAM:") in server_params(main),
                 "server-param-undeclared",
                 f"{where}.value",
@@ -180,19 +184,21 @@ def _check_parameter(main: dict[str, Any], item: object, path: str, found: Schem
                     " the caller gives."
                 ),
             )
-    if found.need(isinstance(z, dict), "z-missing", f"{path}.z", "is missing."):
+    if findings.need(isinstance(z, dict), "z-missing", f"{path}.z", "is missing."):
         assert isinstance(z, dict)
-        _check_type(main, z, path, found)
+        _check_type(main, z, path, findings)
 
 
-def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: SchemaFindings) -> None:
+def _check_type(
+    main: dict[str, Any], z: dict[str, Any], path: str, findings: SchemaFindings
+) -> None:
     primitive, options, where = z.get("primitive"), z.get("options"), f"{path}.z.primitive"
     if not isinstance(primitive, str) or not primitive:
-        found.add("primitive-missing", where, "is missing or not a string.")
+        findings.add("primitive-missing", where, "is missing or not a string.")
     elif (match := _PRIMITIVE.match(primitive)) is None:
-        found.add("primitive-unknown", where, f"is {primitive!r}.")
+        findings.add("primitive-unknown", where, f"is {primitive!r}.")
     elif match[2] is not None and not match[2].strip(" ,"):
-        found.add("enum-empty", where, "names no value: no call can pass.")
+        findings.add("enum-empty", where, "names no value: no call can pass.")
     else:
         lists = main.get("sharedLists")
         declared = {
@@ -204,23 +210,23 @@ def _check_type(main: dict[str, Any], z: dict[str, Any], path: str, found: Schem
             shared = name.partition(":")[0]
             if match[2] is None:
                 message = f"uses {{{{{name}}}}} in {match[1]}()."
-                found.add("list-outside-enum", where, message)
+                findings.add("list-outside-enum", where, message)
             else:
                 message = f"uses the list {shared!r}."
-                found.need(shared in declared, "list-undeclared", where, message)
+                findings.need(shared in declared, "list-undeclared", where, message)
     where = f"{path}.z.options"
     if options is None:
         return
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        found.add("options-type", where, "is not a list of strings.")
+        findings.add("options-type", where, "is not a list of strings.")
         return
     for option in options:
         message = f"holds {option.partition('(')[0]!r}."
-        found.need(_OPTION.match(option), "option-unknown", where, message)
+        findings.need(_OPTION.match(option), "option-unknown", where, message)
 
 
 def _check_request(
-    schema: ToolSchema, name: str, tool: dict[str, Any], path: str, found: SchemaFindings
+    schema: ToolSchema, name: str, tool: dict[str, Any], path: str, findings: SchemaFindings
 ) -> None:
     """Check that every value finds its way into the request, and every gap in the request its
     value.
@@ -238,17 +244,17 @@ def _check_request(
             ) and f"{{{{{parameter.key}}}}}" not in address
             if not colon and parameter.key not in placeholders(address):
                 rule = "parameter-left-to-handler" if handled else "insert-without-placeholder"
-                found.add(
+                findings.add(
                     rule, parameter.path, f"{parameter.key!r} has no place in the path {route!r}."
                 )
         elif parameter.location == "body" and tool.get("method") not in ("POST", "PUT", None):
             rule = "parameter-left-to-handler" if handled else "body-without-body"
-            found.add(
+            findings.add(
                 rule, parameter.path, f"{parameter.key!r} is in the body of a {tool['method']}."
             )
     if old_form:
-        found.add("placeholder-form", f"{path}.path", f"is {route!r}.")
-    _check_gaps(schema, route, inserts, path, found, handled=handled)
+        findings.add("placeholder-form", f"{path}.path", f"is {route!r}.")
+    _check_gaps(schema, route, inserts, path, findings, handled=handled)
     seen: dict[str, Parameter] = {}
     for parameter in known:
         first = seen.setdefault(parameter.key, parameter)
@@ -257,7 +263,7 @@ def _check_request(
         fixed = {first.location, parameter.location} == {"query"} and not (
             first.given and parameter.given
         )
-        found.add(
+        findings.add(
             "query-key-twice" if fixed else "parameter-twice",
             parameter.path,
             f"{parameter.key!r} appears twice.",
@@ -269,7 +275,7 @@ def _check_gaps(
     route: str,
     inserts: set[str],
     path: str,
-    found: SchemaFindings,
+    findings: SchemaFindings,
     *,
     handled: bool,
 ) -> None:
@@ -279,31 +285,33 @@ def _check_gaps(
         if name in known or name in inserts:
             continue
         if name.isupper():
-            found.add(
+            findings.add(
                 "server-param-undeclared",
                 f"{path}.path",
                 f"asks for {{{{{name}}}}}, which nothing fills in.",
             )
         else:
-            found.add(
+            findings.add(
                 unfilled, f"{path}.path", f"asks for {{{{{name}}}}}, which no parameter fills in."
             )
     for name in _COLON.findall(route.partition("?")[0]):
         if not any(name.startswith(key) for key in inserts):
-            found.add(unfilled, f"{path}.path", f"asks for :{name}, which no parameter fills in.")
+            findings.add(
+                unfilled, f"{path}.path", f"asks for :{name}, which no parameter fills in."
+            )
 
 
 def _check_meta(
-    main: dict[str, Any], tool: dict[str, Any], path: str, found: SchemaFindings
+    main: dict[str, Any], tool: dict[str, Any], path: str, findings: SchemaFindings
 ) -> None:
     meta = tool.get("meta") if tool.get("meta") is not None else main.get("meta")
     if not isinstance(meta, dict):
         message = "is missing." if meta is None else "is not an object."
-        found.add("meta-missing", f"{path}.meta", message)
+        findings.add("meta-missing", f"{path}.meta", message)
         return
     for field, (rule, kind) in _META.items():
         value = meta.get(field)
-        found.need(
+        findings.need(
             isinstance(value, kind)
             and value != ""
             and (not isinstance(value, list) or all(isinstance(alias, str) for alias in value)),
@@ -313,37 +321,37 @@ def _check_meta(
         )
 
 
-def _check_output(output: object, path: str, found: SchemaFindings) -> None:
+def _check_output(output: object, path: str, findings: SchemaFindings) -> None:
     if not isinstance(output, dict):
         missing = output is None
-        found.add(
+        findings.add(
             "output-missing" if missing else "output-type",
             path,
             "is missing." if missing else "is not an object.",
         )
         return
     mime_type, schema = output.get("mimeType"), output.get("schema")
-    found.need(mime_type in MIME_TYPES, "mime-type-unknown", f"{path}.mimeType", _is(mime_type))
+    findings.need(mime_type in MIME_TYPES, "mime-type-unknown", f"{path}.mimeType", _is(mime_type))
     if not isinstance(schema, dict) or schema.get("type") not in _JSON_TYPES:
         what = "is missing or not an object."
         if isinstance(schema, dict):
             what = f"has the type {schema.get('type')!r}."
-        found.add("output-schema-missing", f"{path}.schema", what)
+        findings.add("output-schema-missing", f"{path}.schema", what)
         return
     if mime_type in _TYPES_OF and schema["type"] not in _TYPES_OF[mime_type]:
         message = f"is {schema['type']!r} for {mime_type}."
-        found.add("output-type-mismatch", f"{path}.schema.type", message)
+        findings.add("output-type-mismatch", f"{path}.schema.type", message)
     elif mime_type == "image/png":
         form = schema.get("format")
         message = f"is {form!r} for image/png."
-        found.need(form == "base64", "output-type-mismatch", f"{path}.schema.format", message)
+        findings.need(form == "base64", "output-type-mismatch", f"{path}.schema.format", message)
     stack: list[tuple[dict[str, Any], str, int]] = [(schema, f"{path}.schema", 1)]
     while stack:
         node, where, depth = stack.pop()
         kind, properties = node.get("type"), node.get("properties")
-        found.need(depth != MAX_DEPTH + 1, "output-depth", where, f"is level {depth}.")
+        findings.need(depth != MAX_DEPTH + 1, "output-depth", where, f"is level {depth}.")
         for key, holder, rule in _HOLDERS:
-            found.need(
+            findings.need(
                 key not in node or kind in (holder, None),
                 rule,
                 where,

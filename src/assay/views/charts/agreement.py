@@ -35,11 +35,11 @@ NAME, TITLE = "reliability", "Agreement with people"
 
 def statistics(agreement: AgreementBlock) -> list[tuple[str, Estimate | None]]:
     """Every statistic of agreement, by what people call it."""
-    found = [(text, getattr(agreement, key)) for key, text in STATISTICS.items()]
+    rows = [(text, getattr(agreement, key)) for key, text in STATISTICS.items()]
     kappas = agreement.weighted_kappa
-    found.insert(2, ("Weighted kappa, linear", kappas.linear))
-    found.insert(3, ("Weighted kappa, quadratic", kappas.quadratic))
-    return found
+    rows.insert(2, ("Weighted kappa, linear", kappas.linear))
+    rows.insert(3, ("Weighted kappa, quadratic", kappas.quadratic))
+    return rows
 
 
 def reliability(agreement: AgreementBlock | None, n: int | None = None) -> Chart:
@@ -50,14 +50,14 @@ def reliability(agreement: AgreementBlock | None, n: int | None = None) -> Chart
         return nothing(NAME, TITLE, "This judge was never compared with human labels.")
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for name, found in statistics(agreement):
-        value = None if found is None else number(found.value)
-        if found is None or value is None:
-            rows.append((name, "not measured", (found.reason if found else None) or "none"))
+    for name, statistic in statistics(agreement):
+        value = None if statistic is None else number(statistic.value)
+        if statistic is None or value is None:
+            rows.append((name, "not measured", (statistic.reason if statistic else None) or "none"))
             continue
-        ends = interval(found, form=three)
+        ends = interval(statistic, form=three)
         rows.append((name, three(value), ends))
-        low, high = number(found.low), number(found.high)
+        low, high = number(statistic.low), number(statistic.high)
         known = {"low": low, "high": high} if low is not None and high is not None else {}
         drawn.append({"name": name, "value": value, **known, "note": _aside(value, known)})
     columns = ("Statistic", "Value", "Interval")

@@ -176,15 +176,15 @@ def labels(values: Iterable[object], most: int = MAX_LABEL) -> list[str]:
     ['a', 'b', 'a (2)']
     """
     seen: dict[str, int] = {}
-    found = []
+    made_labels = []
     for value in values:
         text = label(value, most)
         seen[text] = seen.get(text, 0) + 1
         count = seen[text]
         made = text if count == 1 else f"{text} ({count})"
         seen.setdefault(made, 1)
-        found.append(made)
-    return found
+        made_labels.append(made)
+    return made_labels
 
 
 # --- numbers
@@ -220,7 +220,9 @@ def three(value: object) -> str:
     return "not measured" if made is None else f"{made:.3f}"
 
 
-def interval(found: ValueInterval | Estimate | Difference, *, form: Callable[[object], str]) -> str:
+def interval(
+    measured: ValueInterval | Estimate | Difference, *, form: Callable[[object], str]
+) -> str:
     """An interval in words: its level and ends, or why there is none.
 
     >>> interval(Estimate(value=0.5, low=0.25, high=0.75, level=0.95), form=shown)
@@ -228,10 +230,10 @@ def interval(found: ValueInterval | Estimate | Difference, *, form: Callable[[ob
     >>> interval(Estimate(value=0.5, reason="one sample"), form=shown)
     'no interval: one sample'
     """
-    if found.low is None or found.high is None:
-        return f"no interval: {clean(found.reason)}" if found.reason else "no interval"
-    name = "interval" if found.level is None else f"{100 * float(found.level):g}% interval"
-    return f"{name} {form(found.low)} to {form(found.high)}"
+    if measured.low is None or measured.high is None:
+        return f"no interval: {clean(measured.reason)}" if measured.reason else "no interval"
+    name = "interval" if measured.level is None else f"{100 * float(measured.level):g}% interval"
+    return f"{name} {form(measured.low)} to {form(measured.high)}"
 
 
 def cut(rows: Sequence[tuple[str, ...]], columns: int) -> tuple[tuple[str, ...], ...]:

@@ -162,15 +162,15 @@ def difference(decision: Decision) -> Chart:
     """
     name, title = "difference", "Difference, candidate minus baseline"
     compared = decision.comparison
-    found = compared.difference
-    if found.estimate is None:
+    overall = compared.difference
+    if overall.estimate is None:
         return nothing(
             name,
             title,
             "The decision states no difference, so there is nothing to draw.",
         )
     entries: list[tuple[str, int, Any, str]] = [
-        ("All samples", compared.n_paired, found, "whole"),
+        ("All samples", compared.n_paired, overall, "whole"),
         *(
             (item.slice, item.n, item.difference, "worse" if item.worse else "slice")
             for item in (decision.slices.slices if decision.slices else ())
@@ -201,11 +201,11 @@ def difference(decision: Decision) -> Chart:
         f"The candidate has been shown to be {', '.join(claims)}."
         if claims
         else "The candidate has been shown to be worse."
-        if found.high is not None and found.high < 0
+        if overall.high is not None and overall.high < 0
         else "It has not been shown to be as good."
     )
     sentence = (
-        f"{signed(found.estimate)} points of 100, {interval(found, form=signed)}, n"
+        f"{signed(overall.estimate)} points of 100, {interval(overall, form=signed)}, n"
         f" {compared.n_paired:,}; margin {compared.margin:g}. {shown_to_be}"
     )
     return Chart(
@@ -306,10 +306,10 @@ def _edge_text(x: dict[str, Any], align: str) -> dict[str, Any]:
 def rules(decision: Decision) -> Chart:
     """Every promotion rule, whether it holds, and why; what does not hold comes first."""
     name, title = "rules", "Promotion rules"
-    found = decision.rules
-    if not found:
+    checked = decision.rules
+    if not checked:
         return nothing(name, title, "The decision names no rule, so none was shown to hold.")
-    order = sorted(found, key=lambda rule: (rule.holds is True, not rule.violated))
+    order = sorted(checked, key=lambda rule: (rule.holds is True, not rule.violated))
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
     for rule, text in zip(order, labels(rule.id for rule in order), strict=True):
@@ -318,11 +318,11 @@ def rules(decision: Decision) -> Chart:
             {"name": text, "lamp": LAMPS[word], "word": word, "why": label(rule.reason, 72)}
         )
         rows.append((clean(rule.id), word, clean(rule.reason)))
-    held = sum(rule.holds is True for rule in found)
+    held = sum(rule.holds is True for rule in checked)
     return Chart(
         name,
         title,
-        f"{held} of {count(len(found), 'rule')} hold; the outcome is"
+        f"{held} of {count(len(checked), 'rule')} hold; the outcome is"
         f" {decision.outcome.replace('_', ' ')} under {clean(decision.policy)}.",
         marks.lamps(drawn),
         ("Rule", "Holds", "Why"),

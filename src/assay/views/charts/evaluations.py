@@ -54,36 +54,38 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     """
     if not points:
         return nothing(NAME, TITLE, "There is no evaluation to show.")
-    minutes = [_time(one.at, "%-d %b %H:%M") for one in points]
+    minutes = [_time(point.at, "%-d %b %H:%M") for point in points]
     is_clear = len(set(minutes)) == len(points)
-    names = minutes if is_clear else labels([_time(one.at, "%-d %b %H:%M:%S") for one in points])
+    names = (
+        minutes if is_clear else labels([_time(point.at, "%-d %b %H:%M:%S") for point in points])
+    )
     rows = [
         (
-            clean(one.name) + (" (baseline)" if one.is_baseline else ""),
-            clean(one.version),
-            clean(one.dataset),
-            clean(one.graded_by),
-            percent(one.rate.value, "not graded"),
-            interval(one.rate, form=percent),
-            f"{one.n:,}",
+            clean(point.name) + (" (baseline)" if point.is_baseline else ""),
+            clean(point.version),
+            clean(point.dataset),
+            clean(point.graded_by),
+            percent(point.rate.value, "not graded"),
+            interval(point.rate, form=percent),
+            f"{point.n:,}",
         )
-        for one in points
+        for point in points
     ]
     drawn: list[dict[str, Any]] = []
-    for place, one in enumerate(points):
-        rate = one.rate
+    for place, evaluated in enumerate(points):
+        rate = evaluated.rate
         if rate.value is None:
             continue
         ended = rate.low is not None and rate.high is not None
         drawn.append(
             {
                 "place": names[place],
-                "name": label(one.name),
-                "version": label(one.version),
+                "name": label(evaluated.name),
+                "version": label(evaluated.version),
                 "value": rate.value,
-                "group": clean(f"{one.dataset} {one.graded_by}"),
+                "group": clean(f"{evaluated.dataset} {evaluated.graded_by}"),
                 "note": f"version {', '.join(rows[place][1:6])}, n {rows[place][6]}",
-                "mark": "baseline" if one.is_baseline else "evaluation",
+                "mark": "baseline" if evaluated.is_baseline else "evaluation",
                 **({"low": rate.low, "high": rate.high} if ended else {}),
             }
         )
@@ -98,8 +100,8 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     )
     breaks = [
         names[place]
-        for place, one in enumerate(points)
-        if place and one.graded_by != points[place - 1].graded_by
+        for place, point in enumerate(points)
+        if place and point.graded_by != points[place - 1].graded_by
     ]
     if breaks:
         sentence += (
@@ -114,8 +116,8 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
 
 
 def _time(at: str, form: str) -> str:
-    found = time_of(at, UTC)
-    return found.strftime(form) if found is not None else "no time"
+    moment = time_of(at, UTC)
+    return moment.strftime(form) if moment is not None else "no time"
 
 
 def _spec(
@@ -178,9 +180,9 @@ def _versions(
 ) -> dict[str, Any]:
     """The version over the first evaluation that has it."""
     marks = [
-        {"place": names[place], "version": label(one.version, 20)}
-        for place, one in enumerate(points)
-        if place == 0 or one.version != points[place - 1].version
+        {"place": names[place], "version": label(point.version, 20)}
+        for place, point in enumerate(points)
+        if place == 0 or point.version != points[place - 1].version
     ]
     return over(
         marks,

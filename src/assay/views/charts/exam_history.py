@@ -54,10 +54,11 @@ def history(
         (clean(point.at), shown(point.score), shown(point.n), clean(point.rubric))
         for point in points
     ]
-    spread = [(float(one.score), one.items) for one in distribution or ()]
+    spread = [(float(share.score), share.items) for share in distribution or ()]
     total = sum(items for _, items in spread)
     stored = (
-        sum(Fraction(str(one.score)) * one.items for one in distribution or ()) / Fraction(total)
+        sum(Fraction(str(share.score)) * share.items for share in distribution or ())
+        / Fraction(total)
         if total
         else None
     )

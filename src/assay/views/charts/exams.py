@@ -51,7 +51,7 @@ def _names_of(exam: ExamResult) -> list[str]:
 
 def _kinds(exam: ExamResult, item: ItemResult) -> list[str]:
     """The patterns that name an item."""
-    return list(dict.fromkeys(one.kind for one in exam.patterns if _names(one, item)))
+    return list(dict.fromkeys(pattern.kind for pattern in exam.patterns if _names(pattern, item)))
 
 
 def _names(pattern: PatternSeen, item: ItemResult) -> bool:
@@ -178,7 +178,7 @@ def _stacked(
         "type": "nominal",
         "scale": {
             "domain": names,
-            "range": [WHITE if one == BLUE else BLACK for one in colours],
+            "range": [WHITE if colour == BLUE else BLACK for colour in colours],
         },
         "legend": None,
     }
@@ -246,7 +246,9 @@ def heatmap(exam: ExamResult) -> Chart:
         zero = sum(axis in item.lost for item in exam.items)
         kinds = list(
             dict.fromkeys(
-                clean(one.kind) for one in exam.patterns if one.evidence.get("axis") == axis
+                clean(pattern.kind)
+                for pattern in exam.patterns
+                if pattern.evidence.get("axis") == axis
             )
         )
         sides.append({"name": text, "note": " · ".join([f"{zero} of {exam.n} lost", *kinds])})

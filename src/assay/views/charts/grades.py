@@ -28,8 +28,8 @@ from assay.views.charts.chart import (
 from assay.views.pieces import points
 
 
-def _named(one: Mapping[str, Any]) -> object:
-    return one.get("label") or one.get("name")
+def _named(criterion: Mapping[str, Any]) -> object:
+    return criterion.get("label") or criterion.get("name")
 
 
 def _letter(result: Mapping[str, Any]) -> str:
@@ -53,7 +53,9 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     """
     name, title = "contributions", "Where the points came from and where they went"
     criteria = result.get("criteria") or ()
-    known = [one for one in criteria if number(one.get("contribution")) is not None]
+    known = [
+        criterion for criterion in criteria if number(criterion.get("contribution")) is not None
+    ]
     score = number(result.get("weighted_score"))
     if not known:
         return nothing(
@@ -61,12 +63,12 @@ def contributions(result: Mapping[str, Any]) -> Chart:
         )
     drawn: list[dict[str, Any]] = []
     total = 0.0
-    for one, text in zip(known, labels(map(_named, known)), strict=True):
-        won, most = number(one["contribution"]) or 0.0, number(one.get("maximum"))
+    for item, text in zip(known, labels(map(_named, known)), strict=True):
+        won, most = number(item["contribution"]) or 0.0, number(item.get("maximum"))
         lost = max(0.0, most - won) if most is not None else 0.0
         note = (
-            f"{points(one['contribution'])} of {points(one.get('maximum'), 'not stated')}"
-            f"{', no score' if one.get('missing') else ''}"
+            f"{points(item['contribution'])} of {points(item.get('maximum'), 'not stated')}"
+            f"{', no score' if item.get('missing') else ''}"
         )
         drawn.append(
             {
@@ -80,14 +82,14 @@ def contributions(result: Mapping[str, Any]) -> Chart:
         total += won
     rows = [
         (
-            clean(_named(one)),
-            points(one.get("contribution"), "not stated"),
-            points(one.get("maximum"), "not stated"),
-            _lost(one),
-            shown(one.get("norm")),
-            _raw(one),
+            clean(_named(criterion)),
+            points(criterion.get("contribution"), "not stated"),
+            points(criterion.get("maximum"), "not stated"),
+            _lost(criterion),
+            shown(criterion.get("norm")),
+            _raw(criterion),
         )
-        for one in criteria
+        for criterion in criteria
     ]
     last = (
         [{"name": "Score", "from": 0.0, "to": score, "note": f"{points(score)}, {_letter(result)}"}]
@@ -133,15 +135,15 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     )
 
 
-def _lost(one: Mapping[str, Any]) -> str:
-    won, most = number(one.get("contribution")), number(one.get("maximum"))
+def _lost(criterion: Mapping[str, Any]) -> str:
+    won, most = number(criterion.get("contribution")), number(criterion.get("maximum"))
     return points(round(most - won, 9)) if won is not None and most is not None else "not known"
 
 
-def _raw(one: Mapping[str, Any]) -> str:
-    raw = one.get("raw_score")
+def _raw(criterion: Mapping[str, Any]) -> str:
+    raw = criterion.get("raw_score")
     if raw is None:
-        return f"none: {clean(one.get('missing') or 'no reason given')}"
+        return f"none: {clean(criterion.get('missing') or 'no reason given')}"
     if isinstance(raw, dict):
         return ", ".join(f"{clean(key)} {shown(value)}" for key, value in raw.items())
     return shown(raw)
@@ -158,15 +160,18 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
         f", {_letter(result)}, threshold {points(result.get('pass_threshold'), 'not stated')}."
     )
     losses = [
-        (lost, one)
-        for one in known
-        if (lost := (number(one.get("maximum")) or 0.0) - (number(one.get("contribution")) or 0.0))
+        (lost, criterion)
+        for criterion in known
+        if (
+            lost := (number(criterion.get("maximum")) or 0.0)
+            - (number(criterion.get("contribution")) or 0.0)
+        )
         > 0
     ]
-    if losses and all(number(one.get("maximum")) is not None for one in known):
+    if losses and all(number(criterion.get("maximum")) is not None for criterion in known):
         _, most = max(losses, key=lambda pair: pair[0])
         sentences.append(f"{label(_named(most), MAX_NAME)} lost most, {_lost(most)} points.")
-    elif all(number(one.get("maximum")) is not None for one in known):
+    elif all(number(criterion.get("maximum")) is not None for criterion in known):
         sentences.append("No points were lost.")
     failed = result.get("hard_gate_failures")
     if failed:
@@ -180,7 +185,11 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
 def floors(result: Mapping[str, Any]) -> Chart:
     """Each criterion's norm on 0 to 1, its floor, and the margin between them."""
     name, title = "floors", "Norms and their floors"
-    criteria = [one for one in result.get("criteria") or () if number(one.get("norm")) is not None]
+    criteria = [
+        criterion
+        for criterion in result.get("criteria") or ()
+        if number(criterion.get("norm")) is not None
+    ]
     if not criteria:
         return nothing(
             name, title, "The result names no criterion with a norm, so there is nothing to draw."
@@ -189,37 +198,37 @@ def floors(result: Mapping[str, Any]) -> Chart:
     rows: list[tuple[str, ...]] = []
     missed: list[str] = []
     floored = 0
-    for one, text in zip(criteria, labels(map(_named, criteria)), strict=True):
+    for criterion, text in zip(criteria, labels(map(_named, criteria)), strict=True):
         norm, floor = (
-            number(one["norm"]) or 0.0,
-            number((one.get("critical_floor") or {}).get("norm")),
+            number(criterion["norm"]) or 0.0,
+            number((criterion.get("critical_floor") or {}).get("norm")),
         )
         row: dict[str, Any] = {
             "name": text,
             "norm": norm,
             "met": "no floor",
-            "note": shown(one["norm"]),
+            "note": shown(criterion["norm"]),
         }
         margin = "no floor"
         if floor is not None:
             floored += 1
-            failed = bool(one.get("floor_failed"))
+            failed = bool(criterion.get("floor_failed"))
             missed += [text] if failed else []
             margin = f"{norm - floor:+.3g}" if norm != floor else "exactly on it"
             row.update(
                 floor=floor,
                 met="missed" if failed else "met",
                 note=(
-                    f"{shown(one['norm'])}, floor"
+                    f"{shown(criterion['norm'])}, floor"
                     f" {floor:g} {'missed' if failed else 'met'} ({margin})"
                 ),
             )
         drawn.append(row)
         rows.append(
             (
-                clean(_named(one)),
-                shown(one["norm"]),
-                "none" if floor is None else shown(one["critical_floor"]["norm"]),
+                clean(_named(criterion)),
+                shown(criterion["norm"]),
+                "none" if floor is None else shown(criterion["critical_floor"]["norm"]),
                 margin,
                 str(row["met"]),
             )

@@ -46,8 +46,8 @@ SHARES = ("self_agreement", "injection")
 WIDE, HIGH = WIDTH + 120, 180
 
 
-def _ends(found: Estimate) -> str:
-    return interval(found, form=three)
+def _ends(measured: Estimate) -> str:
+    return interval(measured, form=three)
 
 
 def calibration(card: JudgeCard) -> Chart:
@@ -55,12 +55,12 @@ def calibration(card: JudgeCard) -> Chart:
     larger mark stands for more items.
     """
     name, title = "calibration", "Judge and people compared"
-    found = card.calibration
-    if found is None or not found.labels:
+    measured = card.calibration
+    if measured is None or not measured.labels:
         return nothing(name, title, "This judge was never compared with human labels.")
     pairs: Counter[tuple[float, float]] = Counter()
     unread = others = 0
-    for key, human in found.labels.items():
+    for key, human in measured.labels.items():
         ours, theirs = _worth(human), _worth(card.verdicts.get(key))
         if card.verdicts.get(key) is None:
             unread += 1
@@ -72,18 +72,18 @@ def calibration(card: JudgeCard) -> Chart:
         return nothing(
             name,
             title,
-            f"{count(len(found.labels), 'label')}, none of them a number with a numeric verdict:"
+            f"{count(len(measured.labels), 'label')}, none of them a number with a numeric verdict:"
             " see the confusion table.",
         )
     drawn: list[dict[str, Any]] = [
         {
-            "x": one,
+            "x": by_people,
             "y": other,
             "items": n,
-            "name": f"people {one:g}, judge {other:g}",
+            "name": f"people {by_people:g}, judge {other:g}",
             "note": count(n, "item"),
         }
-        for (one, other), n in sorted(pairs.items())
+        for (by_people, other), n in sorted(pairs.items())
     ]
     low, high = (
         min(min(row["x"], row["y"]) for row in drawn),
@@ -94,8 +94,8 @@ def calibration(card: JudgeCard) -> Chart:
         marks.scored(domain=(low - pad, high + pad), title=who, grid=True)
         for who in ("people", "judge")
     )
-    for one in (x, y):
-        one["axis"]["tickCount"] = 5
+    for axis_spec in (x, y):
+        axis_spec["axis"]["tickCount"] = 5
     most = max(pairs.values())
     legend = {
         "title": "items",
@@ -124,8 +124,8 @@ def calibration(card: JudgeCard) -> Chart:
             "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}, "size": size},
         },
     ]
-    bias = found.bias.mean_difference
-    same = sum(n for (one, other), n in pairs.items() if one == other)
+    bias = measured.bias.mean_difference
+    same = sum(n for (by_people, other), n in pairs.items() if by_people == other)
     total = sum(pairs.values())
     sentence = f"The judge agrees with people on {same:,} of {count(total, 'labelled item')}."
     sentence += f" {_lean(bias)}"
@@ -134,7 +134,10 @@ def calibration(card: JudgeCard) -> Chart:
             f" Not drawn: {count(unread, 'verdict')} that could not be read, {others} without a"
             " number."
         )
-    rows = [(f"{one:g}", f"{other:g}", f"{n:,}") for (one, other), n in sorted(pairs.items())]
+    rows = [
+        (f"{by_people:g}", f"{other:g}", f"{n:,}")
+        for (by_people, other), n in sorted(pairs.items())
+    ]
     return Chart(
         name,
         title,
@@ -164,15 +167,15 @@ def _worth(value: object) -> float | None:
 def confusion(agreement: AgreementBlock | None) -> Chart:
     """How often the judge gave which verdict where people gave which label."""
     name, title = "confusion", "Labels and verdicts"
-    found = None if agreement is None else agreement.confusion
-    if agreement is None or found is None or not found.human or not found.judge:
+    table = None if agreement is None else agreement.confusion
+    if agreement is None or table is None or not table.human or not table.judge:
         return nothing(
             name,
             title,
             "The card has no table of verdicts against labels: the judge was not compared with"
             " people, or its scores are continuous.",
         )
-    human, judge, whole = found.human, found.judge, found.counts
+    human, judge, whole = table.human, table.judge, table.counts
     down, across = labels(human, 20), labels(judge, 14)
     most = max((cell for line in whole for cell in line), default=0) or 1
     drawn: list[dict[str, Any]] = [
@@ -180,12 +183,12 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
             "human": row,
             "judge": column,
             "n": cell,
-            "kind": "same" if str(one) == str(other) else "other",
+            "kind": "same" if str(label) == str(other) else "other",
             "share": cell / most,
             "note": f"{cell:,}",
             "name": f"people {row}, judge {column}",
         }
-        for row, one, line in zip(down, human, whole, strict=True)
+        for row, label, line in zip(down, human, whole, strict=True)
         for column, other, cell in zip(across, judge, line, strict=True)
     ]
     y = {"field": "human", "type": "nominal", "sort": None, "axis": {"title": "people"}}
@@ -225,8 +228,8 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
         f" diagonal. Cohen's kappa {three(kappa.value)}, {_ends(kappa)}."
     )
     rows = [
-        (clean(one), *(f"{cell:,}" for cell in line))
-        for one, line in zip(human, whole, strict=True)
+        (clean(label), *(f"{cell:,}" for cell in line))
+        for label, line in zip(human, whole, strict=True)
     ]
     spec = view(drawn, *layers, width=WIDE, height={"step": 34})
     return Chart(
@@ -234,7 +237,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
         title,
         sentence,
         spec,
-        ("People", *(f"judge: {clean(one)}" for one in judge)),
+        ("People", *(f"judge: {clean(label)}" for label in judge)),
         cut(rows, 1 + len(judge)),
     )
 

@@ -157,18 +157,18 @@ def score_histogram(
 def gate_failures(gates: Mapping[str, int], n: int) -> Chart:
     """How many of n runs each gate fails, the most first."""
     name, title = "gate-failures", "Gates that fail"
-    found = sorted(gates.items(), key=lambda pair: -pair[1])
-    if not found or not n:
+    worst = sorted(gates.items(), key=lambda pair: -pair[1])
+    if not worst or not n:
         return nothing(name, title, "No run has a gate, so none can fail.")
     drawn: list[dict[str, Any]] = [
         {"name": text, "runs": failed, "note": f"{failed:,} of {n:,}, {percent(failed / n)}"}
-        for (_, failed), text in zip(found, labels(gate for gate, _ in found), strict=True)
+        for (_, failed), text in zip(worst, labels(gate for gate, _ in worst), strict=True)
     ][:MAX_ROWS]
     y = marks.rows_axis(drawn)
     x = {
         "field": "runs",
         "type": "quantitative",
-        "scale": {"domain": [0, max(1, found[0][1])], "nice": False},
+        "scale": {"domain": [0, max(1, worst[0][1])], "nice": False},
         "axis": None,
     }
     spec = view(
@@ -177,9 +177,9 @@ def gate_failures(gates: Mapping[str, int], n: int) -> Chart:
         marks.aside(y, "note"),
     )
     sentence = (
-        f"{label(found[0][0], MAX_NAME)} fails most often: in {found[0][1]:,} of {count(n, 'run')}."
-        if found[0][1]
+        f"{label(worst[0][0], MAX_NAME)} fails most often: in {worst[0][1]:,} of {count(n, 'run')}."
+        if worst[0][1]
         else f"No gate fails in {count(n, 'run')}."
     )
-    rows = [(clean(gate), f"{failed:,}", percent(failed / n)) for gate, failed in found]
+    rows = [(clean(gate), f"{failed:,}", percent(failed / n)) for gate, failed in worst]
     return Chart(name, title, sentence, spec, ("Gate", "Failed", "Rate"), cut(rows, 3))

@@ -59,20 +59,20 @@ def drift(cards: Sequence[JudgeCard]) -> Chart:
     rows: list[tuple[str, ...]] = []
     timed: list[tuple[datetime, tuple[str, ...]]] = []
     for card in cards:
-        found = card.kappa
-        if found is None:
+        kappa = card.kappa
+        if kappa is None:
             continue
-        at, value = time_of(card.made_at, UTC), number(found.value)
+        at, value = time_of(card.made_at, UTC), number(kappa.value)
         row = (
             clean(card.made_at or "no moment"),
-            three(found.value),
-            interval(found, form=three),
+            three(kappa.value),
+            interval(kappa, form=three),
             shown(card.n_labelled),
         )
         rows.append(row)
         if at is None or value is None:
             continue
-        low, high = number(found.low), number(found.high)
+        low, high = number(kappa.low), number(kappa.high)
         ends = {"low": low, "high": high} if low is not None and high is not None else {}
         timed.append((at, row))
         drawn.append(
