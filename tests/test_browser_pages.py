@@ -252,7 +252,9 @@ def test_the_worst_sample_of_an_evaluation_is_found_by_mouse_and_by_keyboard(
     expect(rows).to_have_count(50)
     page.get_by_role("link", name="the run ended with status error").click()
     expect(rows).to_have_count(6)
-    page.wait_for_load_state()  # the rows are there before the script that listens for the key
+    # the rows are there before what listens: the page's script, or htmx to the field it put in
+    page.wait_for_load_state()
+    expect(page.locator(".htmx-added")).to_have_count(0)
     kept = page.url
     page.keyboard.press("/")
     page.keyboard.type("ferry 43")  # found while it is typed, and the field keeps the focus
