@@ -100,3 +100,17 @@ def test_charts_of_a_report_are_never_scaled_and_letters_stand_on_one_line(
         assert len(tops) == 1
     bars = page.locator('.samples td[class*="w-"]').all_text_contents()
     assert all(re.fullmatch(r"[01]\.\d\d|–", bar) for bar in bars), bars
+
+
+def test_no_column_of_the_samples_is_narrower_than_its_heading(
+    browser: Window, report: Path
+) -> None:
+    """The demo has several workflows, so its table has the most columns there are."""
+    page, _, _ = opened(browser, report, width=1280)
+    heads = page.locator(".samples thead th")
+    assert "Workflow" in heads.all_inner_texts()
+    narrow = heads.evaluate_all(
+        "found => found.filter((one) => one.offsetWidth < 48 || one.scrollWidth > one.offsetWidth)"
+        ".map((one) => one.innerText)"
+    )
+    assert narrow == []
