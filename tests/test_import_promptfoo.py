@@ -417,6 +417,14 @@ def test_answers_passed_unchecked_are_told_wherever_the_evaluation_is(
     assert "✓ All 8" not in pages["/evaluations/free"]
     assert "Import notes" in pages["/evaluations/free"]
     assert f"{note}." in pages["/evaluations/free"]
+    for source in ("free", "free.json"):  # from the ledger and from the file
+        assert assay(["grade", source, "-o", "r.html", "-o", "r.md"]) == 0
+        report = (tmp_path / "r.html").read_text()
+        assert "? </span>Passed." in report, source
+        for name in ("r.html", "r.md"):
+            text = (tmp_path / name).read_text()
+            assert note in text, (source, name)
+            assert "made from the metrics of the results: equal weights, no floors" in text
 
 
 def test_a_test_with_a_description_is_called_by_it_and_its_variables_read_as_text(

@@ -148,12 +148,12 @@ class Grading:
 
     def _title_reports(self) -> None:
         """Give every report its title."""
-        reports = [sink.form for sink in self._sinks if sink.exporter == "html"]
+        reports = [sink.form for sink in self._sinks if sink.exporter in ("html", "markdown")]
         if not reports:
             return
         from assay.cli.report_title import report_title  # only where a report is written
 
-        title = report_title(self._options.files, self._builder)
+        title = report_title(self._options, self._builder)
         for form in reports:
             form.about(title)
 

@@ -12,14 +12,13 @@ from msgspec import structs
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
-from assay.cli.imported_inputs import left_out
+from assay.cli.imported_inputs import noted
 from assay.cli.ledger import baselines_folder, ledger_options, storing
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import file_digest, read_documents
 from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
-from assay.views.pieces import clip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,13 +26,8 @@ if TYPE_CHECKING:
     from assay.archive.evaluating import MadeEvaluation
     from assay.archive.store import Store
     from assay.cli.parsing import Options
-    from assay.importers.tally import ImportTally
     from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
-
-MAX_NOTES = 20
-MAX_NOTE = 500
-"""Limits of what is kept of an import's notes."""
 
 
 def store_evaluations(
@@ -116,7 +110,7 @@ def evaluate_file(
         "policy": options.policy,
         "rubric": options.rubric,
         "own_profile": None if profile is None else {"profile": profile, "rubric": None},
-        **({} if imported is None else _noted(imported.tally)),
+        **({} if imported is None else noted(imported.tally)),
     }
     groups = run_groups(document.tree for document in read_documents(spool))
     made: list[MadeEvaluation] = []
@@ -150,17 +144,6 @@ def evaluate_file(
             )
         )
     return made
-
-
-def _noted(tally: ImportTally) -> dict[str, Any]:
-    """What a reader of the evaluations should know of their import; empty if nothing is."""
-    notes = [clip(note, MAX_NOTE) for note in left_out(tally)[:MAX_NOTES]]
-    noted: dict[str, Any] = {"notes": notes} if notes else {}
-    if tally.mapping:
-        noted["map"] = dict(tally.mapping)
-    if tally.unchecked:
-        noted["unchecked"] = {"n": tally.unchecked, "of": tally.samples}
-    return noted
 
 
 def _file(path: str) -> dict[str, str]:

@@ -43,7 +43,11 @@ from assay.pipeline.importing import ImportedRuns, import_runs
 from assay.pipeline.made_profile import PASSED, map_option
 from assay.registry import is_path, near_miss
 from assay.views.documents import pretty
+from assay.views.pieces import clip
 
+MAX_NOTES = 20
+MAX_NOTE = 500
+"""Limits of what is kept of an import's notes."""
 MADE = "the metrics of the results"
 """Where the value of `--profile` comes from that was made from metrics."""
 
@@ -335,3 +339,14 @@ def left_out(tally: ImportTally) -> list[str]:
         for reason, n in sorted(tally.dropped.items())
     ]
     return [*dropped, *(f"note: {note}" for note in tally.notes)]
+
+
+def noted(tally: ImportTally) -> dict[str, Any]:
+    """What a reader of the evaluations should know of their import; empty if nothing is."""
+    notes = [clip(note, MAX_NOTE) for note in left_out(tally)[:MAX_NOTES]]
+    noted: dict[str, Any] = {"notes": notes} if notes else {}
+    if tally.mapping:
+        noted["map"] = dict(tally.mapping)
+    if tally.unchecked:
+        noted["unchecked"] = {"n": tally.unchecked, "of": tally.samples}
+    return noted

@@ -287,7 +287,7 @@ def show_evaluation(
     browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
     page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
     commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
-    passed = evaluation.totals.passed == evaluation.totals.n and not unchecked(evaluation)
+    passed = evaluation.totals.passed == evaluation.totals.n and not unchecked(evaluation.settings)
     if step := release_step(options, runs, passed=passed):
         commands.append((step[0] + more, step[1]))
     view = evaluation_view(

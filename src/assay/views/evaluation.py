@@ -48,10 +48,10 @@ def evaluation_view(
     subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
     whole = totals.passed == totals.n and totals.n > 0
     outcome = verdict(
-        ("undetermined" if unchecked(evaluation) else "passed") if whole else "failed",
+        ("undetermined" if unchecked(evaluation.settings) else "passed") if whole else "failed",
         f"{totals.passed:,} of {count(totals.n, 'run')} passed",
     )
-    notes = [*notes, *(f"From the import: {note}." for note in import_notes(evaluation))]
+    notes = [*notes, *(f"From the import: {note}." for note in import_notes(evaluation.settings))]
     parts: list[Part] = [
         Facts(
             [

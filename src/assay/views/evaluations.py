@@ -27,9 +27,9 @@ from assay.views.pieces import (
 _HEAD = ("Name", "Workflow", "Dataset", Column("Runs", "n"), "Pass rate", "Mean score", "Started")
 
 
-def unchecked(evaluation: Evaluation) -> str:
+def unchecked(settings: Mapping[str, Any]) -> str:
     """How many answers the tool of an import passed without a check; empty if it did not."""
-    noted = evaluation.settings.get("unchecked")
+    noted = settings.get("unchecked")
     if not isinstance(noted, dict) or not isinstance(noted.get("n"), int):
         return ""
     n, of = noted["n"], noted.get("of")
@@ -53,9 +53,9 @@ def graded_by(settings: Mapping[str, Any]) -> str:
     return ", ".join([*words, *([f"own profile {digest(own)[7:15]}"] if own else [])])
 
 
-def import_notes(evaluation: Evaluation) -> list[str]:
+def import_notes(settings: Mapping[str, Any]) -> list[str]:
     """What the import of an evaluation noted: what was left out, unchecked or not graded."""
-    notes = evaluation.settings.get("notes")
+    notes = settings.get("notes")
     notes = notes if isinstance(notes, list) else []
     return [note.removeprefix("note: ").rstrip(".") for note in notes if isinstance(note, str)]
 
@@ -69,7 +69,7 @@ def evaluation_line(evaluation: Evaluation) -> str:
         else f"{totals.passed:,} of {count(totals.n, 'run')} passed"
     )
     subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
-    warning = unchecked(evaluation)
+    warning = unchecked(evaluation.settings)
     return f"{evaluation.name}: {subject}, {passed}{f'; {warning}' if warning else ''}"
 
 
@@ -87,7 +87,7 @@ def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:
                 f"{totals.n:,}",
                 phrase(
                     number(totals.pass_rate.value, interval=totals.pass_rate, percent=True),
-                    f"; {unchecked(evaluation)}" if unchecked(evaluation) else "",
+                    f"; {unchecked(evaluation.settings)}" if unchecked(evaluation.settings) else "",
                 )
                 if graded
                 else absent("not graded"),
@@ -115,6 +115,7 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as
     for evaluation, href in evaluations:
         totals = evaluation.totals
         graded = totals.ungraded < totals.n
+        warned = unchecked(evaluation.settings)
         labels = [" ", *(badge(clip(label, 40)) for label in evaluation.labels[:10])]
         rows.append(
             [
@@ -125,7 +126,7 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as
                 phrase(
                     meter(100 * (totals.pass_rate.value or 0), whole=100, digits=1, unit="%"),
                     line(small(_ends(totals.pass_rate, percent=True))),
-                    *([line(small(unchecked(evaluation)))] if unchecked(evaluation) else []),
+                    *([line(small(warned))] if warned else []),
                 )
                 if graded
                 else absent("not graded"),

@@ -71,6 +71,10 @@ class ReportTitle(Struct, frozen=True):
     """What ran on what, and when."""
     rate: Callable[[int, int], ValueInterval]
     """The interval of a share, from those that passed and all."""
+    notes: Sequence[str] = ()
+    """What was noted when the runs were imported, and what they are graded by."""
+    unchecked: bool = False
+    """Whether the tool they come from passed answers without a check."""
 
 
 class Sink(Protocol):

@@ -30,6 +30,7 @@ from assay.views.blocks import (
     Paragraph,
     Part,
     Section,
+    Sentences,
     Table,
     can_draw,
     section,
@@ -39,7 +40,7 @@ from assay.views.drawing import MISSING
 from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade import grade_charts
 from assay.views.grade_line import bar_sentence, is_passed, passed_text
-from assay.views.pieces import clip, letter, listed, number, phrase, shown, verdict
+from assay.views.pieces import clip, letter, listed, number, phrase, sentence, shown, verdict
 from assay.views.render import report
 from assay.views.report_evidence import drawn_evidence, evidence_hint, kept_evidence, read_evidence
 from assay.views.report_rows import Result, kept_row, read_row, row_of, workflow_name
@@ -85,6 +86,8 @@ class Report(Format):
         self._named = False
         """Whether the title is that of an evaluation, whose workflow is shown below it."""
         self._rate: Callable[[int, int], ValueInterval] | None = None
+        self._notes: Sequence[str] = ()
+        self._unchecked = False
         self._spool: SampleSpool | None = None
         self._letters: Counter[Any] = Counter()
         self._causes: Counter[str] = Counter()
@@ -107,7 +110,7 @@ class Report(Format):
         """Learn what is graded."""
         self._named = bool(title.name)
         self.title, self.subtitle = title.name or self.title, title.lead
-        self._rate = title.rate
+        self._rate, self._notes, self._unchecked = title.rate, title.notes, title.unchecked
 
     def piece_of(self, result: Any, source: ResultSource) -> bytes:
         """A result on three lines: what is counted, its row, and its evidence."""
@@ -294,6 +297,7 @@ class Report(Format):
         parts += [
             Paragraph(self._verdict(unread, bar), "verdict"),
             Facts([(name, value) for value, name in numbers], "figures"),
+            *([Sentences([*map(sentence, self._notes)], "Notes")] if self._notes else []),
         ]
         if not self.graded:
             return parts
@@ -315,7 +319,8 @@ class Report(Format):
         rate = f" {bar_sentence(counts)}".rstrip()
         reasons = [passed_text(self.graded, failed)] if failed or not unread else []
         if is_passed(counts):
-            return phrase(verdict("passed", "Passed."), f" {reasons[0]}.{rate}")
+            kind = "undetermined" if self._unchecked else "passed"
+            return phrase(verdict(kind, "Passed."), f" {reasons[0]}.{rate}")
         reasons += [f"{count(unread, 'input')} could not be read"] if unread else []
         common = sorted(self._causes.items(), key=lambda pair: (-pair[1], pair[0]))[:CAUSES]
         causes = "; ".join(f"{cause} ({n:,})" for cause, n in common)

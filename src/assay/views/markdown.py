@@ -15,7 +15,7 @@ import msgspec
 
 from assay.errors import count
 from assay.records.grade import Payload
-from assay.views.exporters import Exporter, Format, ResultSource
+from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade_line import (
     NAMED,
     bar_sentence,
@@ -46,6 +46,11 @@ class Markdown(Format):
         self.rows = rows
         self.failed: list[bytes] = []
         self.worst: list[WorstSample] = []
+        self.notes: Sequence[str] = ()
+
+    def about(self, title: ReportTitle) -> None:
+        """Learn what was noted about the runs."""
+        self.notes = title.notes
 
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
         """One row, and behind it what the comment shows of the sample."""
@@ -86,7 +91,8 @@ class Markdown(Format):
 
     def _page(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any], most: int) -> str:
         rows = self.failed[:most]
-        parts = [_verdict(counts), worst_samples(self.worst)]
+        noted = "".join(f"- {code(note)}\n" for note in self.notes)
+        parts = [_verdict(counts), noted, worst_samples(self.worst)]
         if rows:
             parts.append(
                 "| run | grade | score | why |\n|---|---|---:|---|\n"

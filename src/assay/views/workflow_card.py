@@ -124,7 +124,7 @@ def workflow_card(
     newest = evaluations[0]
     against = _against(newest, baseline)
     compared = [against] if baseline is not None and baseline.difference is not None else []
-    warned = unchecked(newest)
+    warned = unchecked(newest.settings)
     state: list[Part] = [
         Facts([("Pass rate", _rate(newest.totals)), *compared], "figures"),
         *([Note(verdict("undetermined", f"{warned}."))] if warned else []),

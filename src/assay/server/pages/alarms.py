@@ -158,7 +158,7 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
                 address("evaluations", evaluation.id, show="failed"),
                 evaluation.started,
             )
-        if note := unchecked(evaluation):
+        if note := unchecked(evaluation.settings):
             yield Alarm(
                 "open",
                 f"{name}: {note} in the newest evaluation.",
