@@ -448,3 +448,34 @@ def test_a_test_with_a_description_is_called_by_it_and_its_variables_read_as_tex
     assert f"a dry answer ({runs[0]['dataset']['sample_id']})" in page
     assert "by hand@openai:m on by hand@unversioned, " in page
     assert "pass rate" in page
+
+
+@pytest.mark.parametrize(("checked", "code"), [(0, 1), (29, 1), (30, 0)])
+def test_answers_that_nothing_checked_on_both_sides_promote_nothing(
+    tmp_path, monkeypatch, capsys, checked, code
+) -> None:
+    """The candidate may say anything: nobody looked. Nor does it help to hide that nobody did."""
+    monkeypatch.chdir(tmp_path)
+    asserted = {"gradingResult": {"pass": True, "score": 1, "reason": "All assertions passed"}}
+    for side in ("before", "after", "hidden"):
+        free = "All good" if side == "hidden" else "No assertions"
+        rows = [
+            row(
+                f"land {index}",
+                response={"output": side},
+                **(
+                    asserted
+                    if index < checked
+                    else {"gradingResult": {"pass": True, "score": 1, "reason": free}}
+                ),
+            )
+            for index in range(40)
+        ]
+        tree = layout2(*rows, stats={"successes": 40, "failures": 0})
+        (tmp_path / f"{side}.json").write_text(json.dumps(tree))
+    for candidate in ("after.json", "hidden.json"):
+        for options in ([], ["--allow-unpaired"]):
+            arguments = ["gate", candidate, "--baseline", "before.json", *options]
+            assert assay(arguments) == code, arguments
+            out = capsys.readouterr().out
+            assert (f"{checked} of 40 samples were checked" in out) == bool(code)

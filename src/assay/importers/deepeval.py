@@ -255,7 +255,6 @@ def _run(
         )
     if errors and not failures:
         success = None
-    tally.unchecked += bool(not measured and success)
     reasons = [f"{error.name}: {error.reason}" for error in (*errors, *failures)]
     values = _values(run, measured)
     turns = optional(case.get("turns"), list, "`turns`", path)
@@ -272,6 +271,7 @@ def _run(
         attempt=attempts[sample_id],
         scores=_scores(run, values) or {"passed": success if measured else None},
         verdict=success,
+        unchecked=bool(not measured and success),
         reason="; ".join(reasons),
         inputs=_inputs(case, turns),
         outputs={

@@ -192,7 +192,6 @@ def _run(
     sample_id = "/".join(parts)
     attempts[sample_id] += 1
     scores: dict[str, Any] = {}
-    tally.unchecked += row.reason == "No assertions"
     passed = row.passed and row.error is None
     waived = [name for name, ok in row.components.items() if passed and not ok]
     survey.waived.update(waived)
@@ -209,6 +208,7 @@ def _run(
         status="success" if row.error is None else "error",
         scores=scores,
         verdict=row.passed,
+        unchecked=row.reason == "No assertions",
         reason=row.reason if row.error is None else row.error,
         inputs=row.vars or {"prompt": row.prompt},
         outputs={"answer": row.answer},

@@ -19,7 +19,7 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import file_digest
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally, Metric
-from assay.records.evidence import CHECKS, IMPORTED, RUN_SCHEMA
+from assay.records.evidence import CHECKS, IMPORTED, RUN_SCHEMA, UNCHECKED
 
 UNVERSIONED = "unversioned"
 """The version of a dataset or workflow that has none."""
@@ -109,6 +109,7 @@ def sample_run(
     line: int | None = None,
     unused: Mapping[str, Any] = {},
     endings: Collection[str] = (),
+    unchecked: bool = False,
     **more: Any,
 ) -> dict[str, Any]:
     """The run of one sample. `scores` maps the tool's label of each metric to a number, true or
@@ -117,8 +118,9 @@ def sample_run(
     status. `line` is the line of the sample in its file. `unused` is data of the sample that the
     run leaves out: only its digest is kept, so that samples that differ only there stay distinct.
     `endings` are the fields in which the tool says how the sample ended: a comparison requires
-    those of the baseline, because leaving one out could hide an error. `more` are other parts of
-    `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
+    those of the baseline, because leaving one out could hide an error. `unchecked` samples passed
+    although the tool checked nothing. `more` are other parts of `assay.run/1`, such as `expected`,
+    `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
@@ -175,6 +177,9 @@ def sample_run(
     imported: dict[str, Any] = {"from": origin.tool}
     if line is not None:
         imported["line"] = line
+    if unchecked:
+        imported[UNCHECKED] = True
+        tally.unchecked += 1
     if unused:
         # not `digest`: unused data may contain what JSON can't express, such as an infinite number
         text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")

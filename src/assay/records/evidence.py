@@ -24,6 +24,8 @@ TESTING = "declared_testing"
 """The key in a run's metadata for a digest of how its patch is tested: the command, the tests, and
 the files that are restored first. A comparison requires of the candidate what the baseline has.
 """
+UNCHECKED = "unchecked"
+"""The key below `IMPORTED` of a run that its tool passed without a check."""
 IMPORTED = "imported"
 """The key in a run's metadata for the tool that it was imported from, its place in that tool's
 file, and what the import left out.

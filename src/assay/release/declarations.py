@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from assay.canon import digest
 from assay.errors import count
-from assay.records.evidence import CHECKS, TESTING, TOOLS, Run
+from assay.files.json_files import member
+from assay.records.evidence import CHECKS, IMPORTED, TESTING, TOOLS, UNCHECKED, Run
 from assay.records.schema_weight import without_notes
 
 
@@ -42,6 +43,8 @@ class Declarations(NamedTuple):
     """How a patch is tested; None if the run doesn't state it."""
     expected_handoffs: frozenset[tuple[str, str]]
     """Where each agent's handoffs should go."""
+    unchecked: bool
+    """Whether the tool that it was imported from passed it without a check."""
 
     def of_workflow(self) -> list[str]:
         """The declarations that a workflow makes for all of its samples alike, in words."""
@@ -77,6 +80,7 @@ def declared_by(run: Run) -> Declarations:
         _tools(run.metadata.get(TOOLS)),
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
         _expected_handoffs(run),
+        member(run.metadata, IMPORTED, UNCHECKED) is True,
     )
 
 
@@ -157,6 +161,7 @@ def weakest(mine: Declarations | None, other: Declarations | None) -> Declaratio
         mine.tools if mine.tools == other.tools else None,
         mine.testing if mine.testing == other.testing else None,
         mine.expected_handoffs & other.expected_handoffs,
+        mine.unchecked or other.unchecked,
     )
 
 

@@ -127,6 +127,7 @@ def unscored_baseline(
     return {
         **{rule: f"{reason}. {AGAIN}" for rule, reason in reasons.items() if reason},
         **_nowhere(candidate.summary, baseline.summary),
+        **_unchecked(candidate, baseline, rules.min_pairs),
     }
 
 
@@ -151,6 +152,28 @@ def _nowhere(ours: SummaryBlock, theirs: SummaryBlock) -> dict[str, str]:
         )
         if names
     }
+
+
+def _unchecked(candidate: Side, baseline: Side, least: int) -> dict[str, str]:
+    """Samples that another tool passed because nothing was asserted of them show nothing. Whichever
+    side says so: samples are only paired if the same is asserted of both.
+    """
+    sides = (candidate.rows, baseline.rows)
+    unchecked = {
+        name
+        for rows in sides
+        for name, row in rows.items()
+        if row.declared is not None and row.declared.unchecked
+    }
+    n, checked = (min(len(rows.keys() - less) for rows in sides) for less in (set(), unchecked))
+    if not unchecked or checked >= least:
+        return {}
+    reason = (
+        f"{checked} of {count(n, 'sample')} were checked, and the policy asks for at least {least};"
+        " the others passed because nothing is asserted of them. Add assertions, and evaluate both"
+        " sides with them."
+    )
+    return {GATE_RULE: reason}
 
 
 def _scores(
