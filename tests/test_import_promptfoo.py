@@ -479,3 +479,17 @@ def test_answers_that_nothing_checked_on_both_sides_promote_nothing(
             assert assay(arguments) == code, arguments
             out = capsys.readouterr().out
             assert (f"{checked} of 40 samples were checked" in out) == bool(code)
+
+
+def test_a_card_says_how_many_runs_did_not_pass_where_only_their_score_is_too_low(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [row(f"land {index}", score=0.5) for index in range(4)]
+    tree = layout2(*rows, stats={"successes": 4, "failures": 0})
+    (tmp_path / "low.json").write_text(json.dumps(tree))
+    assert assay(["import", "low.json"]) == 0
+    with serving(f"sqlite:///{tmp_path}/.assay/ledger.db") as api:
+        text = show(api, "/").text
+    assert "did not pass: 4 of 4 runs" in text
+    assert "Every reason" not in text

@@ -281,6 +281,8 @@ def _fails(newest: Evaluation, floors: Mapping[str, int] | None) -> list[Part]:
         return []
     ways = [text for _, text in failing[:FAILS]]
     every = "Every reason, floors included" if floors is None else "Every reason"
+    if not failing and floors is not None:
+        every = f"did not pass: {_of(totals.n - totals.passed, totals.n)}"
     ways.append(link(every, address("evaluations", newest.id)))
     return [Sentences(ways, "Failures and missing scores")]
 
