@@ -296,9 +296,10 @@ def test_without_git_or_a_sandbox_the_demo_says_so_and_nothing_passes_that_was_n
         (tmp_path / "bin" / tool).symlink_to(found)
     done = assay("demo", "--out", "out", env={"PATH": str(tmp_path / "bin")})
     assert (done.code, done.err) == (0, "")
-    assert done.out.count("No code runs here") == 1
+    assert done.out.count("no code runs here") == 1
     assert f"apt-get install {'bubblewrap' if tools else 'git'}" in done.out
-    table = _table(done.out)
-    assert {cells[5] for cells in table.values()} == {"F"}
-    assert {cells[4] for cells in table.values()} == {"unknown"}
-    assert {cells[1] for cells in table.values()} == ({"yes", "no"} if tools else {"unknown"})
+    assert "shed-1" not in done.out, "six failures would say nothing about the bot"
+    results = json.loads((tmp_path / "out" / "repair" / "grades.json").read_text())["results"]
+    assert {(result["grade"], result["passed"]) for result in results} == {("F", False)}
+    for name in ("tests_fail_to_pass_all_green", "no_sandbox_violation"):
+        assert {result["hard_gates"][name]["status"] for result in results} == {"undetermined"}

@@ -62,15 +62,13 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     write_file(grades, pretty(document))
     return {
         "missing": missing or None,
-        "issues": [
-            _row(tree, graded_run, missing) for tree, graded_run in zip(trees, graded, strict=True)
-        ],
+        "issues": [_row(tree, graded_run) for tree, graded_run in zip(trees, graded, strict=True)],
         "results": results,
         "grades": grades,
     }
 
 
-def _row(run: dict[str, Any], graded: Graded, missing: str) -> dict[str, Any]:
+def _row(run: dict[str, Any], graded: Graded) -> dict[str, Any]:
     """One issue in a few words."""
     tests, gate = run.get("tests") or {}, run["gates"]["no_sandbox_violation"]
     return {
@@ -82,17 +80,17 @@ def _row(run: dict[str, Any], graded: Graded, missing: str) -> dict[str, Any]:
         "grade": graded.grade.grade,
         "score": graded.grade.weighted_score,
         "passed": graded.grade.passed,
-        "why": _why(run, graded, missing),
+        "why": _why(run, graded),
     }
 
 
-def _why(run: dict[str, Any], graded: Graded, missing: str) -> str:
+def _why(run: dict[str, Any], graded: Graded) -> str:
     """The reason for the result: the first thing that prevents a pass."""
     about, gate = run["metadata"].get("repair", {}), run["gates"]["no_sandbox_violation"]
     if graded.grade.passed:
         return f"every gate holds, and the score is {graded.grade.weighted_score:.2f}"
     if about.get("tests_not_run"):
-        return "no test ran" if about["tests_not_run"] == missing else str(about["tests_not_run"])
+        return str(about["tests_not_run"])
     if gate["passed"] is False:
         return str(gate["reason"])
     for name, reason in about.get("failed", {}).items():
@@ -108,7 +106,8 @@ def repair_lines(repaired_part: dict[str, Any]) -> Iterator[str]:
         "bold",
     )
     if repaired_part["missing"]:
-        yield f"  No code runs here, so no gate on it can pass: {repaired_part['missing']}"
+        yield f"  Left out, because no code runs here: {repaired_part['missing']}"
+        return
     rows = [HEADS, *(_cells(row) for row in repaired_part["issues"])]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS) - 1)]
     for number, row in enumerate(rows):
