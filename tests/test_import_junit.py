@@ -131,20 +131,26 @@ def test_what_a_test_has_besides_is_never_a_pass(tmp_path: Path) -> None:
         "<wrapper><failure/></wrapper>": None,
         "<properties><property name='a' value='b'/></properties><attachments/>": True,
         "<system-out>x</system-out><System-Err>y</System-Err>": True,
+        "<attachments><attachment name='a'/></attachments>": True,
+        "<properties><failure message='no'/></properties>": False,
+        "<properties><property><Error/></property></properties>": None,
+        "<system-out><smoke/></system-out>": None,
     }
     cases = "".join(
         f"<testcase classname='c' name='t{number}'>{text}</testcase>"
         for number, text in enumerate(inner)
     )
-    text = f"<testsuites><testsuite name='s' tests='9'>{cases}<TestCase name='t8'/></testsuite>"
+    text = f"<testsuites><testsuite name='s' tests='13'>{cases}<TestCase name='t'/></testsuite>"
     runs, tally = _imported(tmp_path, f"{text}</testsuites>")
     assert _passed(runs) == [*inner.values(), True]
-    statuses = ["success"] * 2 + ["error", "cancelled", "error", "error"] + ["success"] * 3
+    statuses = ["success"] * 2 + ["error", "cancelled", "error", "error"] + ["success"] * 4
+    statuses += ["error", "error", "success"]
     assert [run["status"] for run in runs] == statuses
     assert "<crashed>" in runs[4]["gates"]["junit_passed"]["reason"]
     assert [note.partition(" in ")[0] for note in tally.notes if "know <" in note] == [
         "Assay doesn't know <crashed>",
         "Assay doesn't know <wrapper>",
+        "Assay doesn't know <smoke>",
     ]
 
 

@@ -16,6 +16,7 @@ from assay.api.comparing import gate, load
 from assay.archive.evaluation_choice import ComparedInput, made_profile, one_made_profile
 from assay.cli.main import run as assay
 from assay.errors import ExitCode, InputError
+from assay.files.archives import open_archive
 from assay.importers.known import KNOWN
 from assay.store.ledger import open_ledger
 from peer_files import RECORDED, ROOT
@@ -714,3 +715,31 @@ def test_runs_without_a_profile_name_the_one_next_to_them(
     assert assay(["import", "old.json", "--no-store", "-o", "runs.jsonl"]) == ExitCode.PASSED
     assert assay(["grade", "runs.jsonl"]) == ExitCode.MALFORMED
     assert capsys.readouterr().err.count("--profile runs.profile.yaml") == 1
+
+
+def test_an_error_that_the_tool_counts_is_not_left_out_of_its_sample(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The marks of errors are optional in these files, so that a sample without one is fine."""
+    with open_archive(str(RECORDED / "inspect_ai" / "errors.eval")) as packed:
+        entries = {
+            entry.filename: json.loads(packed.read(entry, 10**7)) for entry in packed.entries()
+        }
+    log = entries["header.json"]
+    log["samples"] = [tree for name, tree in entries.items() if name.startswith("samples/")]
+    rows = json.loads((RECORDED / "promptfoo" / "capitals.json").read_text())
+    for name, tree, samples in (
+        ("inspect_ai", log, log["samples"]),
+        ("promptfoo", rows, rows["results"]["results"]),
+    ):
+        (here / "log.json").write_text(json.dumps(tree))
+        assert assay(["import", "log.json", "-o", "runs.jsonl"]) == ExitCode.PASSED
+        for sample in samples:
+            if sample.pop("error", None) and name == "inspect_ai":
+                sample["scores"] = {"includes": {"value": "C"}}
+            elif sample.get("failureReason") == 2:
+                del sample["failureReason"], sample["response"]["error"]
+        (here / "log.json").write_text(json.dumps(tree))
+        capsys.readouterr()
+        assert assay(["import", "log.json", "-o", "runs.jsonl"]) == ExitCode.MALFORMED, name
+        assert "with an error or without a result, and the file shows 0" in capsys.readouterr().err

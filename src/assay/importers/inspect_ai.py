@@ -354,6 +354,9 @@ class _Log:
         if declared.total is not None and self._part("results") and not self._unsure:
             if declared.total >= known:
                 self._tally.state("samples", declared.total)
+                completed = count_of(self._part("results").get("completed_samples"))
+                if completed is not None:
+                    self._tally.stated_errors += max(0, declared.total - completed)
             else:
                 self._tally.note(
                     f"the log counts {declared.total:,} samples and declares {known:,}"

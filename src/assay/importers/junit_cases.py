@@ -7,8 +7,9 @@ from assay.files.xml_files import XmlStart
 OUTCOMES = ("failure", "error", "skipped")
 RERUN = "rerunfailure"
 AGAIN = ("flakyfailure", "flakyerror", RERUN, "rerunerror")
-_HARMLESS = ("system-out", "system-err", "properties", "property", "attachments")
-_KNOWN = frozenset((*OUTCOMES, *AGAIN, *_HARMLESS))
+HARMLESS = ("system-out", "system-err", "properties", "property", "attachments", "attachment")
+"""Elements that report no outcome. What is inside one of them counts as if it were next to it."""
+_KNOWN = frozenset((*OUTCOMES, *AGAIN, *HARMLESS))
 _STATED = ("status", "result", "outcome", "success", "executed")
 _STATUSES = {
     "passed": (
@@ -34,7 +35,7 @@ class CaseReport:
     def child(self, start: XmlStart, text: str) -> None:
         """Add an element of the case."""
         self.found[start.name] = self.found.get(start.name, 0) + 1
-        if start.name in _HARMLESS:
+        if start.name in HARMLESS:
             return
         message = start.attributes.get("message", "").strip() or text.strip()
         kind = start.attributes.get("type", "").strip()

@@ -235,6 +235,7 @@ def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> Non
     if known and all(isinstance(n, int) and n >= 0 for n in known):
         tally.state("samples", sum(known))
         tally.state("passed", known[0])
+        tally.stated_errors += known[2]
 
 
 def _metrics(columns: Any) -> list[dict[str, Any]]:

@@ -113,6 +113,10 @@ class ImportTally:
         """The tool's own totals: `samples`, `passed`, or the mean of a metric by the name of its
         criterion. Counts that differ from ours are refused; means that differ are noted.
         """
+        self.stated_errors = 0
+        """Samples without a result by the tool's own count. A file that shows fewer is refused:
+        leaving out the field that says so turns an error into a result.
+        """
         self.plain: set[str] = set()
         """Stated means that are plain means over the samples: if every sample has the metric, a
         different mean is refused, as a different count is.

@@ -16,7 +16,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, open_input, parse_json
 from assay.importers.column_map import SCORE, scales_of
@@ -163,6 +163,14 @@ def _compare(tally: ImportTally, tool: str, where: str) -> None:
     """Refuse counts, and plain means over all samples, that differ from what the tool states. Other
     means that differ are only noted: the tool may weigh samples or leave some out.
     """
+    if tally.errors < tally.stated_errors:
+        raise InputError(
+            "FIL-010",
+            f"{tool} states {count(tally.stated_errors, 'sample')} with an error or without a"
+            f" result, and the file shows {tally.errors}.",
+            where=where,
+            fix="The file was changed after the tool wrote it. Write it again.",
+        )
     for total, stated in tally.stated.items():
         counted = _counted(tally, total)
         if total in COUNTS and counted != stated:
