@@ -508,6 +508,36 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     assert "one was graded by plain@1+" in stricter.err
 
 
+def test_a_candidate_with_easier_scorers_is_not_promoted(assay: Any, tmp_path: Path) -> None:
+    def version(number: int, answer: str, scorer: str) -> str:
+        (tmp_path / "bot.py").write_text(f"import text\ndef answer(inputs): return {answer}\n")
+        (tmp_path / "text.py").write_text(f"SIGN = '@'  # {number}\n")
+        (tmp_path / "checks.py").write_text(
+            f"import text\ndef no_pii(outputs): return {scorer} not in outputs['answer']\n"
+        )
+        (tmp_path / "assay.yaml").write_text(
+            f"workflow:\n  workflow: w\n  version: {number}\n  inputs: [q]\n  outputs: [answer]\n"
+            "  output_schema: true\n  adapter: {kind: python, target: 'bot:answer'}\n"
+            "dataset: s.jsonl\ngates: [{target: 'checks:no_pii'}]\n"
+            "profile:\n  profile: own\n  version: 1\n  title: T\n  family: own\n  gates: []\n"
+            "  criteria: [{id: right, label: R, weight: 1, layer: 1, formula: ratio,"
+            " measure: contains_expected}]\n"
+        )
+        name = f"v{number}"
+        assert assay("run", "--name", name).code in (0, 1)
+        return name
+
+    rows = [{"id": f"s-{n}", "q": "a", "expected": {"answer": "a"}} for n in range(32)]
+    (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    good, leaks = "{'answer': inputs['q']}", "{'answer': inputs['q'] + '@b'}"
+    first = version(1, good, "text.SIGN")
+    # what the workflow runs too may change
+    assert assay("gate", version(2, good, "text.SIGN"), "--baseline", first).code == 0
+    assert assay("gate", version(3, leaks, "text.SIGN"), "--baseline", first).code == 1
+    found = assay("gate", version(4, leaks, "'?'"), "--baseline", first)
+    assert (found.code, "lost the check scorer checks:no_pii" in found.out) == (1, True), found
+
+
 def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path: Path) -> None:
     (tmp_path / "bot.py").write_text(
         "def answer(inputs):\n"

@@ -12,24 +12,35 @@ from pathlib import Path
 
 from assay.canon import digest
 
+Places = Iterable[tuple[str, Path]]
+"""Names of code, each a `module:name` or a file in its folder."""
 
-def code_digest(places: Iterable[tuple[str, Path]]) -> str | None:
-    """The digest of all code that these names lead to, each a `module:name` or a file in its
-    folder; None if they lead to no file. Installed packages and files that the code reads when it
-    runs don't count.
+
+def code_digest(places: Places, *, besides: Places = ()) -> str | None:
+    """The digest of all code that these names lead to, and those `besides` don't; None if they lead
+    to no file. Installed packages and files that the code reads when it runs don't count.
+    """
+    files, others = _reached(places), _reached(besides)
+    own = sorted(written for file, written in files.items() if file not in others)
+    return digest(own) if own else None
+
+
+def _reached(places: Places) -> dict[Path, tuple[str, str]]:
+    """Each file that these names lead to, by its whole path: its path in its folder, and its
+    digest.
     """
     files: dict[Path, tuple[str, str]] = {}
     for name, folder in places:
         queue = list(_files_of(name, folder))
         while queue:
             file = queue.pop()
-            if file in files:
+            if (whole := file.resolve()) in files:
                 continue
             source = file.read_bytes()
-            files[file] = os.path.relpath(file, folder), sha256(source).hexdigest()
+            files[whole] = os.path.relpath(file, folder), sha256(source).hexdigest()
             if file.suffix == ".py":
                 queue += _imported(source, file, folder)
-    return digest(sorted(files.values())) if files else None
+    return files
 
 
 def _files_of(name: str, folder: Path) -> Iterator[Path]:

@@ -14,6 +14,7 @@ from assay.errors import UsageError, count
 from assay.files.atomic import write_file
 from assay.grouping import grouped
 from assay.library.shelf import Shelf
+from assay.records.evidence import CHECKS
 from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
 from assay.running.compatibility import PreparedSample
 from assay.running.journal import scorers_digest
@@ -48,7 +49,7 @@ def after_of(
         measures.append(repair_of(workflow))
     measures.append(_assertions(workflow))
     placed = all_scorers(workflow, scorers)
-    measures.append(_added(workflow, scorer_additions(placed)))
+    measures.append(_added(workflow, placed))
     return measures + scorer_measures(placed, criteria)
 
 
@@ -264,14 +265,34 @@ def _assertions(workflow: LoadedWorkflow) -> PostRun:
     return measure
 
 
-def _added(workflow: LoadedWorkflow, additions: Additions) -> PostRun:
-    """Names the added criteria in each run, so that none is graded without them later."""
-    by_scorers = [item.id for item in additions.criteria]
+def _added(workflow: LoadedWorkflow, scorers: Sequence[PlacedScorer]) -> PostRun:
+    """Names the added criteria in each run, so that none is graded without them later, and the
+    scorers, which a comparison requires.
+    """
+    by_scorers = [item.id for item in scorer_additions(scorers).criteria]
+    checks = _checks(workflow, scorers)
+    required = {CHECKS: checks} if checks else {}
     weighted = isinstance(workflow.spec.assertions, AssertionWeight)
 
     def measure(sample: PreparedSample, run: dict[str, Any]) -> dict[str, Any]:
         asserted = [CRITERION] if weighted and sample.assertions is not None else []
         names = by_scorers + asserted
-        return {"metadata": {ADDED: names}} if names else {}
+        return {"metadata": {**({ADDED: names} if names else {}), **required}}
 
     return measure
+
+
+def _checks(workflow: LoadedWorkflow, scorers: Iterable[PlacedScorer]) -> dict[str, int]:
+    """Each scorer with a digest of its code: another one may be easier to please. Files that the
+    workflow itself runs are left out, because another version of it has others.
+    """
+    own = [(name, workflow.folder) for name in workflow.code]
+    digests = {
+        scorer.target: code_digest([(scorer.target, folder)], besides=own)
+        for scorer, folder, _ in scorers
+    }
+    return {
+        f"scorer {target} with the code {code[7:19]}": 0
+        for target, code in digests.items()
+        if code is not None
+    }
