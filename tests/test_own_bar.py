@@ -572,8 +572,8 @@ def test_a_schema_that_accepts_all_outputs_is_nothing_to_lose(schema: dict[str, 
     ours = declarations.declared_by(read_run(Document(toolruns({})[0], "new")))
     is_limit = schema in ({"type": "string"}, False)
     what = "output schema of the baseline"
-    assert (what in declarations.weakened(ours, before)) == is_limit
-    assert what in declarations.weakened(before, ours)
+    assert (what in declarations.weakened(ours, before, passed=True)) == is_limit
+    assert what in declarations.weakened(before, ours, passed=True)
 
 
 def test_a_candidate_that_alone_says_what_is_expected_of_it_is_held() -> None:
@@ -807,10 +807,11 @@ def test_gates_that_an_unpaired_baseline_lacks_evidence_for_do_not_offset_failur
     before = rows(left | right, lacks)
     dropped = rows(left, right)
     del dropped[1]["hard_gates"]["no_policy_violation"]
-    for ours in (rows(left, right), rows(left, right | lacks), rows(left, lacks), dropped):
+    for ours in (rows(left, right), rows(left, right | lacks), rows(left, lacks)):
         found = unpaired(ours, before, severe_gates=none)
         assert found.outcome == "hold"
         assert "in 2 of 32 samples, the baseline for certain in 1; in 1 it" in found.reason
+    assert unpaired(dropped, before, severe_gates=none).outcome == "hold"
     assert unpaired(rows(left), before, severe_gates=none).outcome == "promote"
     sure = rows(left | right, {"third": False})
     assert unpaired(rows(left, right), sure, severe_gates=none).outcome == "promote"
@@ -897,6 +898,20 @@ def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
         found = decide_sides(ours, theirs, RULES, GRADER, terms=Terms(allow_unpaired=elsewhere))
         held = next(one for one in found.rules if one.id == rule)
         assert (found.outcome, held.holds, why in held.reason) == ("hold", False, True), found
+        # evidence for one sample, or for some that only the candidate has, shows as little
+        known = toolruns({**expected, **correctness(0.9)})
+        new = [{**known[0], "run_id": f"n{n}"} for n in range(N)]
+        for n, one in enumerate(new):
+            one["dataset"] = {**one["dataset"], "sample_id": f"n{n}"}
+        for more in ([*known[:1], *sides[1][1:]], [*sides[1], *new]):
+            if elsewhere:
+                continue
+            found = decide_sides(made(more, "side"), theirs, RULES, GRADER, terms=Terms())
+            held = next(one for one in found.rules if one.id == rule)
+            assert (held.holds, "no run of the baseline has" in held.reason) == (False, True)
+        if forgotten.get("status") is None:
+            found = decide_sides(made(known, "side"), theirs, RULES, GRADER, terms=Terms())
+            assert next(one for one in found.rules if one.id == rule).holds
     # a gate of one sample that both lack evidence for is left out
     sides = [copy.deepcopy(BASELINE) for _ in range(2)]
     for rows in sides:
@@ -1046,6 +1061,14 @@ def test_samples_with_different_gates_do_not_hide_a_failed_one_without_pairs() -
         "reject",
         f"gate_failure_rate: {N} of {N}, 0 of {N} before",
     )
+    # nor does leaving out the gate that they would fail
+    without = [{**row, "hard_gates": {"left": True}} for row in mixed]
+    without[1] = mixed[1]
+    found = unpaired(without, mixed)
+    assert (found.outcome, found.reason) == (
+        "hold",
+        f"gate_failure_rate: 1 of {N} samples have right, {N // 2} of {N} before",
+    )
 
 
 def test_the_order_of_samples_that_lack_scores_changes_nothing() -> None:
@@ -1111,6 +1134,7 @@ def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
     assert outcome(repaired(5, 100), baseline, terms=Terms()) == "promote"
     assert outcome(repaired(2, 100), baseline, terms=Terms()) == "reject"
     assert outcome(repaired(5, 50), baseline, terms=Terms()) == "reject"
+    assert outcome(repaired(5, 0), baseline, terms=Terms()) == "reject"
     # tests that the candidate adds hide none that it broke
     assert outcome(repaired(5, 1100), baseline, terms=Terms()) == "promote"
     assert outcome(repaired(5, 1100, broken=10), baseline, terms=Terms()) == "reject"

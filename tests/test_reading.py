@@ -430,6 +430,15 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
         "process.mainModule.require('fs')",
         "((m) => m.require('fs'))(process['mainModule'])",
     ]
+    ways += ["f.constructor.valueOf()('1')", "f.constructor['call'](0, '1')", "process[f]('fs')"]
+    ways += ["f.constructor[f](0, '1')", "f.constructor.constructor.prototype[f]('1')"]
+    ways += ["module.constructor._load('fs')", "globalThis.process.binding('fs')"]
+    ways += ["f[`constr${'uctor'}`]('1')"]
+    ways += [
+        "process['getBuiltin' + f]('fs')",
+        "Function.valueOf()('1')",
+        "globalThis.valueOf()[f]",
+    ]
     for way in ways:
         found = read(engine, f"export const handlers = () => [{way}]\nexport const main = {{}}")
         assert any(module.computed for module in found.modules), way
@@ -438,7 +447,7 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
     honest += " typeof globalThis, f['eval'], f.redis.eval(f), { constructor: f }, globalThis['a']]"
     honest += "\nexport const other = (f) => [typeof require, f instanceof Function, f.binding(1),"
     honest += " Function.prototype.toString.call(f), { require: 1, eval: 2 }, f['a' + f], f[`a`],"
-    honest += " f.require(f)]"
+    honest += " f.require(f), process.env[f], process.argv, `${f}`, ['constructor'].includes(f)]"
     assert read(engine, f"{honest}\nexport const main = {{}}").modules == ()
 
 
@@ -447,7 +456,8 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
     "call",
     [
         "process['getBuiltinModule']('fs')",
-        "process[`getBuiltin${''}Module`] + process['getBuiltin' + 'Module']('fs')",
+        "process['getBuiltin' + 'Module']('fs')",
+        "process[`getBuiltin${''}Module`](`${'f'}s`)",
         "module['require']('fs')",
         "require('f' + 's')",
     ],

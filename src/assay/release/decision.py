@@ -219,6 +219,7 @@ def unpaired_decision(
         severe=_certain(partial(is_severe, rules), (ours, theirs), rows),
         severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
         sizes=(len(rows[0]), len(rows[1])),
+        alone=0,
     )
     open_rules = {
         rule: f"{reason} {_IN_PAIRS}" if reason.endswith(AGAIN) else reason

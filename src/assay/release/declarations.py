@@ -169,10 +169,11 @@ UNSHOWN = "declarations of its runs (grades and scorecards carry none)"
 """What a candidate lost that comes as grades, where the baseline comes as runs."""
 
 
-def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str]:
-    """What the candidate declares less than the baseline, in words. Agents that the baseline's
-    rules don't mention may hand over freely. Grades and scorecards show no declarations: against a
-    baseline that has some, they count as lost.
+def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: bool) -> list[str]:
+    """What the candidate declares less than the baseline, in words. A run that `passed` without any
+    of the baseline's tests left them out; one that failed may never have got to them. Agents that
+    the baseline's rules don't mention may hand over freely. Grades and scorecards show no
+    declarations: against a baseline that has some, they count as lost.
     """
     if theirs is None or theirs == ours:
         return []
@@ -210,7 +211,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         )
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
-        if 0 < mine < before:
+        if mine < before and (mine or passed):
             lost.append(f"{count(before - mine, 'test')} of {name}")
         elif 0 < before < mine and failing > theirs.failing[place]:
             # passing tests that only the candidate has would dilute those that it broke

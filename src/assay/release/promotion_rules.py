@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from assay.errors import count
+from assay.grouping import grouped
 from assay.records.decision import RuleResult
 from assay.release.pair_tally import lost_things
 from assay.release.pass_rate import PassBar, check_pass_rate
@@ -265,6 +266,8 @@ def unpaired_rules(
         rate(FLOOR_RULE, lambda row: bool(row.missed)),
         rate(SEVERE_RULE, lambda row: is_severe(rules, row)),
     ]
+    if results[0].holds and (gone := _left_out(*own)):
+        results[0] = rule(GATE_RULE, False, gone, results[0].evidence, violated=False)
     for place, kinds in enumerate((("gate", "declaration"), ("criterion",), ("role", "floor"))):
         evidence = dict(results[place].evidence)
         lost = _add_lost(evidence, lost_things(ours, *kinds))
@@ -275,6 +278,21 @@ def unpaired_rules(
         reason = f"{ungated} of {len(ours)} samples have no hard gate on either side"
         results[0] = rule(GATE_RULE, None, reason, results[0].evidence)
     return tuple(results)
+
+
+def _left_out(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
+    """The first gate that a smaller share of the candidate's samples has, among those that are
+    scored alike: leaving it out of the samples that fail it must not help.
+    """
+    mine, before = (grouped((row.stratum, row.gates) for row in side) for side in (ours, theirs))
+    for stratum in mine.keys() & before.keys():
+        sides = mine[stratum], before[stratum]
+        for name in sorted(frozenset().union(*sides[1])):
+            have, had = (sum(name in gates for gates in side) for side in sides)
+            if have * len(sides[1]) < had * len(sides[0]):
+                n, size = map(len, sides)
+                return f"{have} of {n} samples have {name}, {had} of {size} before"
+    return ""
 
 
 def _rate(

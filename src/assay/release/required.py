@@ -59,7 +59,10 @@ def held(row: Row, before: Row) -> Row:
         name for name, role in before.roles.items() if name in norms and row.roles.get(name) != role
     ]
     lost = [Lost("gate", f"gate {name}") for name in before.gates - row.gates]
-    lost += [Lost("declaration", what) for what in weakened(row.declared, before.declared)]
+    lost += [
+        Lost("declaration", what)
+        for what in weakened(row.declared, before.declared, passed=row.passed)
+    ]
     if row.threshold < before.threshold:
         lost.append(_threshold(before.threshold))
     lost += [

@@ -81,6 +81,7 @@ def hold_unscored(
         severe_criteria=severe.criteria,
         sizes=(gates.n, gates.n),
         new_misses=tally.floors.new.total,
+        alone=candidate.summary.n - promotion.n_paired,
     )
     for rule, reason in reasons.items():
         promotion = with_finding(
@@ -101,11 +102,13 @@ def unscored_baseline(
     severe: CertainFailures,
     severe_criteria: frozenset[str],
     sizes: tuple[int, int],
+    alone: int,
     new_misses: int = 0,
 ) -> dict[str, str]:
     """Why a rule doesn't hold though it does as counted, by its id. `sizes` are the samples of
     each side of which `certain` and `severe` count the failures, `low` the lower end of the
-    difference, and `new_misses` the floors that the baseline's scores show to be newly missed.
+    difference, `new_misses` the floors that the baseline's scores show to be newly missed, and
+    `alone` how many runs of the candidate may be of samples that are in no pair.
     """
     unscored = {
         name: lacks
@@ -126,32 +129,44 @@ def unscored_baseline(
     }
     return {
         **{rule: f"{reason}. {AGAIN}" for rule, reason in reasons.items() if reason},
-        **_nowhere(candidate.summary, baseline.summary),
+        **_nowhere(candidate.summary, baseline.summary, rules, alone=alone),
         **_unchecked(candidate, baseline, rules.min_pairs),
     }
 
 
-def _nowhere(ours: SummaryBlock, theirs: SummaryBlock) -> dict[str, str]:
-    """Gates and floors that no run of either side has evidence for. Every run fails them, on both
-    sides alike, and that shows nothing. Those that only some runs have are left out.
+def _nowhere(
+    ours: SummaryBlock, theirs: SummaryBlock, rules: ReleaseRules, *, alone: int
+) -> dict[str, str]:
+    """Gates and floors that no run of the baseline has evidence for, and too few of the candidate.
+    Then about every run fails them, on both sides alike, and that shows nothing. Those that only
+    some runs have are left out.
     """
-    sides = (ours, theirs)
-    gates = [
-        {name for name, one in side.gates.items() if one.undetermined == side.n} for side in sides
-    ]
-    floors = [
-        {name for name, one in side.criteria.items() if one.missing == one.floor_failures == side.n}
-        for side in sides
-    ]
-    return {
-        rule: f"no run of either side has {what} for {', '.join(sorted(names))}, so none can pass."
-        " Evaluate both sides with it."
-        for rule, what, names in (
-            (GATE_RULE, "evidence", gates[0] & gates[1]),
-            (FLOOR_RULE, "a score", floors[0] & floors[1]),
-        )
-        if names
+    gates = {
+        name: ours.gates[name].n - ours.gates[name].undetermined
+        for name, one in theirs.gates.items()
+        if one.undetermined == theirs.n and name in ours.gates
     }
+    floors = {
+        name: ours.criteria[name].n - ours.criteria[name].missing
+        for name, one in theirs.criteria.items()
+        if one.missing == one.floor_failures == theirs.n and name in ours.criteria
+    }
+    reasons = {}
+    for rule, what, known in ((GATE_RULE, "evidence", gates), (FLOOR_RULE, "a score", floors)):
+        few = {name: n for name, n in sorted(known.items()) if n - alone < rules.min_pairs}
+        names, most = ", ".join(few), max(few.values(), default=0)
+        if most:
+            reasons[rule] = (
+                f"no run of the baseline has {what} for {names}, and of the candidate's {ours.n}"
+                f" only {most}; the policy asks for at least {rules.min_pairs} paired samples."
+                " Evaluate both sides with it."
+            )
+        elif few:
+            reasons[rule] = (
+                f"no run of either side has {what} for {names}, so none can pass. Evaluate both"
+                " sides with it."
+            )
+    return reasons
 
 
 def _unchecked(candidate: Side, baseline: Side, least: int) -> dict[str, str]:

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 _GLOBALS = ("globalThis", "global", "window", "self")
 _NATIVE = ("_linkedBinding", "dlopen", "mainModule", "process.binding")
 """Doors of Node to code without a module's name; `binding` alone is an ordinary word."""
+_OPEN = ("process", "prototype")
+"""Objects of which a computed key may be such a door."""
 _LOADERS = frozenset(("module", "vm", "worker_threads"))
 """Modules of Node that run a text or get any other module; a `data:` address is such a text."""
 _RUNNING = ("apply", "bind", "call")
+_ITSELF = "valueOf"
+"""The method of any object that returns the object."""
 _COMPARED = frozenset(("==", "!=", "===", "!==", "instanceof", "in"))
 
 
@@ -58,26 +62,30 @@ def _by_name(node: Node) -> Iterator[Module]:
         module = _requested(node, above if owned else node)
         yield module if name == "require" else module._replace(computed=True)
     elif name == "Function":
-        if not known or fixed(key) in (*_RUNNING, "constructor"):
+        if not known or fixed(key) in (*_RUNNING, _ITSELF, "constructor"):
             yield _requested(node, node)._replace(computed=True)
-    elif name in ("globalThis", "global") and not known:
+    elif name in ("globalThis", "global") and (not known or fixed(key) == _ITSELF):
         yield _computed(node, "require", node)
 
 
 def _by_key(node: Node) -> Iterator[Module]:
     """What a property asks for: a door of Node, or code that gets at `eval` or `Function` without
-    their names. None for any other use of these words, such as `x.constructor.name` or
-    `redis.eval(x)`.
+    their names. None for any other use of these words, such as `redis.eval(x)`. What is read from a
+    constructor may be that constructor again, unless it is its name or the class is our own.
     """
     name, above = fixed(node), node.parent
-    if name is None or above is None:
+    if above is None:
         return
     owner = above.child_by_field_name("object")
-    if name == "getBuiltinModule" or (
+    last = text(owner).rpartition(".")[2]
+    if name is None:
+        if last in _OPEN:
+            yield _computed(above, "require", node)
+    elif name == "getBuiltinModule" or (
         name == "require" and (owner is None or text(owner) in _GLOBALS or "odule" in text(owner))
     ):  # other objects have methods of the name `require`
         yield _requested(node, above)
-    elif name in _NATIVE or f"{text(owner)}.{name}" in _NATIVE:
+    elif name in _NATIVE or f"{last}.{name}" in _NATIVE:
         yield _computed(above, "require", node)
     elif name in ("eval", "Function", *_GLOBALS):
         if text(owner) in _GLOBALS:
@@ -85,7 +93,9 @@ def _by_key(node: Node) -> Iterator[Module]:
     elif name == "constructor" and not _is_compared(above):
         use = above.parent
         read = use is not None and use.child_by_field_name("object") == above
-        if not read or text(use and use.child_by_field_name("property")) in _RUNNING:
+        key = use and (use.child_by_field_name("property") or use.child_by_field_name("index"))
+        ordinary = fixed(key) not in (None, _ITSELF, *_RUNNING) if text(owner) == "this" else False
+        if not (read and (ordinary or fixed(key) == "name")):
             yield _computed(above, "require", node)
 
 

@@ -101,18 +101,24 @@ def name_of(node: Node) -> str:
 
 
 def fixed(node: Node | None) -> str | None:
-    """The text that a key or an expression always is: a name, a string, a template without a value
-    in it, a sum of these; None for anything else.
+    """The text that a key or an expression always is: a name, a string, a template or a sum of
+    these; None for anything else.
     """
     if node is None:
         return None
     if node.type in ("property_identifier", "shorthand_property_identifier_pattern"):
         return text(node)
-    if node.type == "string" or (
-        node.type == "template_string"
-        and all(one.type != "template_substitution" for one in node.named_children)
-    ):
+    if node.type == "string":
         return string(node)
+    if node.type == "template_string":
+        parts = [
+            fixed(part.named_child(0))
+            if part.type == "template_substitution"
+            else _ESCAPE.sub(_sign, text(part))
+            for part in node.named_children
+        ]
+        known = [part for part in parts if part is not None]
+        return "".join(known) if len(known) == len(parts) else None
     if node.type in ("parenthesized_expression", "computed_property_name"):
         return fixed(node.named_child(0))
     if node.type == "binary_expression" and text(node.child_by_field_name("operator")) == "+":
