@@ -111,7 +111,7 @@ def _tool(tool: ShownTool | None, **scored: Any) -> CheckedTool:
     properties = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
     more = max(0, len(properties) - MAX_PARAMETERS) if isinstance(properties, dict) else 0
     return CheckedTool(
-        title=_text(tool.title),
+        title=_text(tool.shown.get("title") or tool.annotations.get("title")),
         description=_text(tool.description),
         parameters=parameters[:MAX_PARAMETERS],
         more_parameters=max(more, len(parameters) - MAX_PARAMETERS, 0),

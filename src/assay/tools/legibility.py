@@ -131,8 +131,8 @@ def _check_description(schema: ToolSchema, tool: ShownTool, findings: SchemaFind
     for value, where, _ in [
         (tool.name, tool.path, ""),
         (tool.description, path, ""),
-        (tool.title, f"{tool.path}.title", ""),
-        *texts(tool.schema, f"{tool.path}.inputSchema"),
+        *texts(tool.shown, tool.path, with_names=True),
+        *texts(tool.schema, f"{tool.path}.inputSchema", with_names=True),
     ]:
         if (why := orders_in(value)) is not None:
             findings.add("description-injects", where, f"{why}.")
@@ -147,7 +147,7 @@ def _check_description(schema: ToolSchema, tool: ShownTool, findings: SchemaFind
 
 
 def _check_secrets(tool: ShownTool, findings: SchemaFindings) -> None:
-    shown = {"description": tool.description, "title": tool.title, "inputSchema": tool.schema}
+    shown = {"description": tool.description, **tool.shown, "inputSchema": tool.schema}
     for text, where, name in texts(shown, tool.path):
         if (secret := secret_in(text, name=name)) is not None:
             findings.add("secret-shown", where, f"contains {secret.phrase()}.")

@@ -9,14 +9,29 @@ import unicodedata
 
 _WHO = r"(the )?(user|human|operator|anyone)"
 _NOT = r"\b(do not|don't|never|must not)"
+_DROP = rf"(\b(ignor(e|ing)|disregard(ing)?|forget|override)\b|{_NOT} (follow|obey)\b).{{0,30}}"
+_BEFORE = r"\b(previous|prior|preceding|above|earlier|before)\b"
+_INSTRUCTION = r"\b(instruction|guideline|guidance|directive)"
+_DROPS = "tells the model to drop its instructions"
 _BEHIND = "tells the model to act behind the user's back"
 _NEGATED = re.compile(r"\b(not|never|don't|cannot)\b[^.]*\Z", re.IGNORECASE)
 _ORDERS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), why)
     for pattern, why in (
         (
-            r"\b(ignore|disregard|forget|override)\b.{0,30}\b(previous|prior|above|earlier|other|all)\b.{0,30}\b(instruction|prompt|rule|message|context)",
-            "tells the model to drop its instructions",
+            rf"{_DROP}({_BEFORE}|\b(other|all)\b).{{0,30}}({_INSTRUCTION}|\b(prompt|rule|message|context))",
+            _DROPS,
+        ),
+        (
+            (
+                rf"{_DROP}(({_INSTRUCTION}s?|\beverything)\b.{{0,30}}({_BEFORE}|\btold\b)"
+                rf"|\b(your|these) {_INSTRUCTION}|\bsystem prompt)"
+            ),
+            _DROPS,
+        ),
+        (
+            rf"{_BEFORE} {_INSTRUCTION}.{{0,40}}\b(ignored|forgotten|void|(no longer|not) apply)\b",
+            _DROPS,
         ),
         (
             rf"{_NOT}\b.{{0,20}}\b(tell|inform|notify|warn|alert) {_WHO}\b",
@@ -50,7 +65,14 @@ _ORDERS = tuple(
     )
 )
 _SUSPECT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]|[^\x00-\x7f]")
-_JOINERS = "\u200c\u200d"
+_JOINERS = frozenset("\u200c\u200d\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f")
+_FILLERS = "\u115f\u1160\u3164\uffa0"
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Each chooses how the character before it looks, and shows nothing itself."""
+_LATIN = str.maketrans(
+    "\u2018\u2019авгеһікмнорстухѕјԁԛԝӏүαεικνορτυχ", "''abrehikmhopctyxsjdqwlyaeikvoptux"
+)
+"""Letters of other alphabets, in lower case, by the Latin ones that they are mistaken for."""
 
 
 def orders_in(text: str) -> str | None:
@@ -63,18 +85,24 @@ def orders_in(text: str) -> str | None:
     """
     for match in _SUSPECT.finditer(text):
         sign = match[0]
-        if (why := _invisible(sign)) is not None:
-            if sign in _JOINERS and _joins(text, match.start()):
-                continue
+        if (why := _invisible(sign)) is not None and not _belongs(text, match.start()):
             return f"holds {why} (U+{ord(sign):04X})"
+    plain = text if text.isascii() else _plain(text)
     for pattern, why in _ORDERS:
-        for found in pattern.finditer(text):
+        for found in pattern.finditer(plain):
             # "Never delete without asking the user" protects the user.
             if why != _BEHIND or not _NEGATED.search(
-                text, max(0, found.start() - 200), found.start()
+                plain, max(0, found.start() - 200), found.start()
             ):
                 return why
     return None
+
+
+def _plain(text: str) -> str:
+    """A text as it looks to a reader, in the letters that its orders would be looked for in."""
+    parts = unicodedata.normalize("NFKD", text)
+    seen = "".join(sign for sign in parts if unicodedata.category(sign) not in ("Mn", "Cf"))
+    return seen.casefold().translate(_LATIN)
 
 
 def _invisible(sign: str) -> str | None:
@@ -85,17 +113,18 @@ def _invisible(sign: str) -> str | None:
         return "a character that turns the direction of text"
     if 0xE0000 <= code <= 0xE007F:
         return "a tag character, in which whole sentences can hide"
+    hidden = sign in _JOINERS or sign in _FILLERS or _SELECTORS.match(sign)
     return (
-        "a character that shows nothing"
-        if unicodedata.category(sign) == "Cf" or code in (0x115F, 0x1160, 0x3164, 0xFFA0)
-        else None
+        "a character that shows nothing" if hidden or unicodedata.category(sign) == "Cf" else None
     )
 
 
-def _joins(text: str, index: int) -> bool:
-    """Whether a joiner is where scripts and emoji need it: between two non-ASCII characters."""
-    return (
-        0 < index < len(text) - 1
-        and not text[index - 1].isascii()
-        and not text[index + 1].isascii()
-    )
+def _belongs(text: str, index: int) -> bool:
+    """Whether a character that shows nothing is where scripts and emoji need it: a joiner between
+    two non-ASCII characters, and one selector after such a character or the figure of a keycap.
+    """
+    before, after = text[max(0, index - 1) : index], text[index + 1 : index + 2]
+    if _SELECTORS.match(text[index]):
+        is_figure = before.isdigit() or before in ("#", "*")
+        return is_figure or (not before.isascii() and not _SELECTORS.match(before))
+    return text[index] in _JOINERS and not before.isascii() and not after.isascii()

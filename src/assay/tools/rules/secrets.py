@@ -98,9 +98,9 @@ def _span(text: str, part: str, start: int, end: int) -> Secret:
     return Secret(0, len(text)) if at < 0 else Secret(at + start, at + end)
 
 
-def texts(value: object, path: str) -> Iterator[tuple[str, str, str]]:
-    """Every text in a tree with its path and the name of its field. Without recursion: a hostile
-    tree may have any depth.
+def texts(value: object, path: str, *, with_names: bool = False) -> Iterator[tuple[str, str, str]]:
+    """Every text in a tree with its path and the name of its field, and `with_names` the names
+    themselves. Without recursion: a hostile tree may have any depth.
     """
     stack: list[tuple[object, str, str]] = [(value, path, "")]
     while stack:
@@ -108,6 +108,7 @@ def texts(value: object, path: str) -> Iterator[tuple[str, str, str]]:
         if isinstance(item, str):
             yield item, where, name
         elif isinstance(item, dict):
+            yield from ((str(key), where, "") for key in item if with_names)
             stack += [
                 (child, f"{where}.{key}" if where else str(key), str(key))
                 for key, child in reversed(item.items())

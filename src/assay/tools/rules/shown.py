@@ -29,7 +29,8 @@ class ShownTool(NamedTuple):
     name: str
     path: str
     description: str
-    title: str
+    shown: dict[str, Any]
+    """What else of it a client may show: its title, its annotations, the schema of its output."""
     schema: Any
     """The JSON Schema of its input, as it is: it need not be an object."""
     fields: dict[str, str]
@@ -94,12 +95,11 @@ def _from_mcp(name: str, tool: dict[str, Any], path: str) -> ShownTool:
         if isinstance(properties, dict)
         else {}
     )
-    title = tool.get("title") or (annotations.get("title") if isinstance(annotations, dict) else "")
     return ShownTool(
         name,
         path,
         _text(tool.get("description")),
-        _text(title),
+        {key: tool.get(key) for key in ("title", "annotations", "outputSchema")},
         schema,
         fields,
         annotations if isinstance(annotations, dict) else {},
@@ -155,7 +155,7 @@ def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> ShownTool:
         name,
         path,
         _text(tool.get("description")),
-        "",
+        {},
         schema,
         fields,
         annotations,
