@@ -59,6 +59,7 @@ def test_a_function_is_evaluated_and_the_result_prints_on_one_screen(profile: st
     assert len(text.splitlines()) <= 40
     assert found.evaluation is not None
     assert found.evaluation.totals.n == 4
+    assert found.runs[0]["workflow"]["profile"] == "echo@1"
     failed = str(assay.evaluate(lambda question: "no", ROWS, scorers=[right], profile=profile))
     assert "criterion below its floor  runs  of\n  correctness                4     4\n" in failed
 

@@ -136,9 +136,20 @@ def test_a_run_uses_the_file_and_code_elsewhere_only_when_trusted(
     assert refused.code == 3
     assert "line 1  workflow: 'w.yaml' is outside" in refused.err
     assert assay("run", *given, "--trust").code == 0
-    done = assay("run", "w.yaml", *given)
+    done = assay("run", "w.yaml", *given, "--work", "w")
     assert done.code == 0, "what the command line names needs no trust"
     assert "profile plain@1 from home/assay.yaml:3" in done.err
+    assert '"profile":"plain@1"' in (tmp_path / "w" / "runs.jsonl").read_text()
+    elsewhere = assay("grade", "w/runs.jsonl", "--no-config")
+    assert (elsewhere.code, "no profile is named 'plain@1'" in elsewhere.err) == (3, True)
+    assert assay("baseline", "set", "main", "w/runs.jsonl", *given[:2]).code == 0
+    (home / "plain.yaml").write_text(PROFILE.replace("weight: 1", "weight: 2"))
+    gate = ("gate", "w/runs.jsonl", "--baseline", "main", *given[:2])
+    done = assay(*gate)
+    assert (done.code, "by a changed profile plain@1 (" in done.err) == (3, True)
+    again = re.findall("`assay ([^`]+)`", done.err)[-1]
+    assert assay(*again.split(), *given[:2]).code == 0, again
+    assert assay(*gate).code == 4
     missing = assay("run", "--config", "nowhere.yaml")
     assert (missing.code, "nowhere.yaml" in missing.err) == (3, True)
 

@@ -63,7 +63,9 @@ def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
     broken = failed("r-9", status="error", outputs=None, metadata={"error": "boom"}, scores={})
     evaluation, worst = evaluated(*runs, broken, make_run("rag"))
     terminal.show(evaluation_view(evaluation, worst=worst, commands=[("assay evals", "lists")]))
-    lines = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    assert "\n\n\n" not in out
+    lines = out.splitlines()
     assert lines[0] == "evaluation  faq-1: faq@3 on d"
     assert lines[1] == "passed      ✗ 1 of 6 runs passed"
     assert lines[2].startswith("pass rate   16.7% [")

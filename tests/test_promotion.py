@@ -195,6 +195,9 @@ def test_the_allowed_rise_is_a_number_of_the_policy_and_is_compared_exactly() ->
     rules = RULES._replace(gate_failure_increase=Ratio(1, 40), severe_increase=5)
     assert decide(failing({3}), cards(BASE), rules=rules).outcome == "promote"
     assert decide(failing({3, 4}), cards(BASE), rules=rules).outcome == "reject"
+    many = drawn(1001)
+    found = decide(failing(set(range(1001)), many), cards(many))
+    assert "1,001 of 1,001 samples fail a gate" in rule(found, "gate_failure_rate").reason
 
 
 def test_samples_of_the_candidates_own_dilute_no_rate() -> None:

@@ -244,6 +244,8 @@ def _evaluated(
     grader = choice.grader()
     planned = grader.plan_for(Workflow(**workflow.subject()))
     profile = planned.profile
+    if choice.profile is not None:
+        workflow.profile = profile.id
     builder = EvaluationBuilder(
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),

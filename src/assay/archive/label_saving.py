@@ -70,7 +70,7 @@ def set_label(
         raise UsageError(
             "CLI-001",
             f"no score yet for {', '.join(missing[:5])}"
-            f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}.",
+            f"{f' and {len(missing) - 5:,} more' if len(missing) > 5 else ''}.",
             fix="Choose a point for every criterion, then save.",
         )
     return _checked({**shared, "kind": "rubric", "scores": points, "rubric": rubric.digest})

@@ -163,7 +163,7 @@ def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:
     ordered = sorted(document["changed"], key=by_difference)
     lines += map(change_line, ordered[:most])
     if len(ordered) > most:
-        lines.append(f"  ... and {len(ordered) - most} more that differ")
+        lines.append(f"  ... and {len(ordered) - most:,} more that differ")
     systems_used = f"{document['scoringSystem']} · {document['gradingSystem']}"
     return [*lines, "", f"policy {document['policy']} · {systems_used}"]
 

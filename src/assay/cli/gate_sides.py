@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from assay.release.sides import Side
 
 _KEPT_RULES = (
-    "Name the rules of the baseline with --profile, --rubric or --grading-policy, or keep a new"
-    " baseline with `assay baseline set`."
+    "Name the rules of the baseline with --profile, --rubric or --grading-policy, or undo their"
+    " change in assay.yaml; or store it again under the new ones:"
 )
 
 
@@ -141,8 +143,10 @@ def read_baseline(
         )
 
     def graded(stored: StoredBaseline, side: Side) -> None:
+        file = shlex.quote(stored.path) if stored.path.endswith(".jsonl") else "FILE"
+        again = f"`assay baseline set {re.split('[@ ]', stored.name)[0]} {file}`"
         changed_rules = check_kept_rules(
-            stored.record, side, name=stored.name, given=given, fix=_KEPT_RULES
+            stored.record, side, name=stored.name, given=given, fix=f"{_KEPT_RULES} {again}."
         )
         if changed_rules is not None and regraded is not None:
             note = regraded_note(stored.name, *changed_rules, kind="baseline")

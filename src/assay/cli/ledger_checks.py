@@ -224,7 +224,7 @@ def _replayed_lines(replayed: Replayed) -> Iterator[str]:
         name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
     elif replayed.item.kind == "evaluation":
         totals = stored["totals"]
-        name, outcome = stored["name"], f"{totals['passed']} of {totals['n']} runs passed,"
+        name, outcome = stored["name"], f"{totals['passed']:,} of {totals['n']:,} runs passed,"
     else:
         name = _GATES.get(stored["schema"], "decision")
         outcome = stored.get("outcome") or passed_word(stored["passed"])

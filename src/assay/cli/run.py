@@ -86,6 +86,8 @@ def run(options: Options) -> int:
     own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
     if own is not None:
         planned = plan_of(options, workflow)
+    if options.profile is not None:
+        workflow.profile = planned.profile.id
     why = _profile_why(options, workflow, planned)
     if own is not None:
         why = f"profile {own.id} (plus your scorers and assertions)"

@@ -318,6 +318,6 @@ def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
         f"{name} {value:.3f}" for name, value in statistics.items() if isinstance(value, float)
     )
     print_progress(
-        f"{words} · {len(flaky)} of {len(passed)} samples sometimes"
+        f"{words} · {len(flaky):,} of {len(passed):,} samples sometimes"
         f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
     )

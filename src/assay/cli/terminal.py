@@ -65,14 +65,19 @@ STYLES = {
 def show(parts: Iterable[Part]) -> None:
     """Print a view."""
     out = console()
+    if out is None:
+        sys.stdout.writelines(f"{line}\n" for line in plain_lines(parts, _painted))
+        return
+    last = None
     for part in parts:
-        if out is None:
-            sys.stdout.writelines(f"{line}\n" for line in plain_lines(part, _painted))
-        elif isinstance(part, Table):
+        if isinstance(part, Table):
             out.print(_rich_table(part))
-        else:
-            for text, look in text_lines(part):
+            last = ""  # a table ends with an empty line
+            continue
+        for text, look in text_lines(part):
+            if text or last != "":
                 out.print(_text(text, STYLES.get(look, "")))
+            last = text
 
 
 def _painted(text: str, look: str) -> str:

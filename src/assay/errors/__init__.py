@@ -220,7 +220,7 @@ class InputError(AssayError):
                 lines.append(f"  {fault.text()}")
             elif key not in shown:
                 shown.add(key)
-                lines.append(f"  {fault.text()} (and in {alike[key] - 1} more places)")
+                lines.append(f"  {fault.text()} (and in {alike[key] - 1:,} more places)")
         if total > len(self.faults):
             lines.append(f"  ... and {total - len(self.faults):,} more")
         if self.advice:

@@ -311,8 +311,8 @@ def _notes(made: Sequence[Mapping[str, Any]]) -> list[str]:
         )
     if unnamed:
         notes.append(
-            f"{unnamed} of {len(made)} runs have the trace id as their sample: set assay.sample_id"
-            " to pair them with another version's"
+            f"{unnamed:,} of {len(made):,} runs have the trace id as their sample: set"
+            " assay.sample_id to pair them with another version's"
         )
     return notes
 

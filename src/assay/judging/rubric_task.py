@@ -208,7 +208,8 @@ def mean_of(answers: Sequence[JudgeAnswer]) -> tuple[Any, str | None]:
     if len(scores) != len(answers):
         first = next(answer for answer in answers if answer.verdict is None)
         rest = (
-            f"{len(answers) - len(scores)} of {len(answers)} samples have no verdict; the first is"
+            f"{len(answers) - len(scores):,} of {len(answers):,} samples have no verdict; the first"
+            " is"
             if len(answers) > 1
             else "the judge's answer is"
         )

@@ -320,8 +320,8 @@ def _unpaired(
         fix += " (`allow_unpaired` in Python and HTTP)."
         if n := with_equal_inputs(candidate, baseline):
             other = (
-                f" {n} of {len(candidate.rows)} samples have the inputs of the baseline's, so their"
-                " ids, expectations, assertions, weights or thresholds differ."
+                f" {n:,} of {len(candidate.rows):,} samples have the inputs of the baseline's, so"
+                " their ids, expectations, assertions, weights or thresholds differ."
             )
             fix = "Evaluate the baseline again with the candidate's ids and expectations."
         raise InputError(

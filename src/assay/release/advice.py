@@ -46,7 +46,7 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
     if gates.violated and "lost" not in gates.evidence:
         excess = gates.evidence["candidate"]["failed"] - gates.evidence["baseline"]["failed"]
         names = _names([{"sample": name} for name in gates.evidence["newly_failing"]])
-        changes.append(f"Fix {excess} of the samples that newly fail a gate: {names}.")
+        changes.append(f"Fix {excess:,} of the samples that newly fail a gate: {names}.")
     if floored.violated and floored.evidence["new"]:
         changes.append(f"Raise these above their floor: {_names(floored.evidence['new'])}.")
     if severe.violated:
@@ -89,7 +89,7 @@ def _to_supply(missing: MissingSamples) -> str:
 def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
     unique = list(dict.fromkeys(item[key] for item in items))
     least = "at least " if len(items) == SHOWN else ""  # a rule lists no more
-    return ", ".join(unique[:5]) + (f" and {least}{len(unique) - 5} more" if unique[5:] else "")
+    return ", ".join(unique[:5]) + (f" and {least}{len(unique) - 5:,} more" if unique[5:] else "")
 
 
 def decidable_margin(seen: Seen, rules: ReleaseRules) -> float | None:

@@ -228,4 +228,5 @@ def _changed_rule(
     if names[0] != names[1]:
         return ChangedRules(*(f"{kind} {_listed(each)}" for each in names))
     short = [[digest.removeprefix("sha256:")[:12] for digest in each] for each in digests]
-    return ChangedRules(*(f"{kind} {_listed(names[0])} ({_listed(each)})" for each in short))
+    before, now = (f"{kind} {_listed(names[0])} ({_listed(each)})" for each in short)
+    return ChangedRules(before, f"a changed {now}")

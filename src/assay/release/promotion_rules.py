@@ -98,7 +98,7 @@ def gate_failures(tally: GateTally, rules: ReleaseRules, *, without_gates: bool)
         "newly_failing": newly.first[:SHOWN],
         "newly_failing_count": newly.total,
     }
-    counts = f"{ours} of {n} samples fail a gate, {theirs} before"
+    counts = f"{ours:,} of {n:,} samples fail a gate, {theirs:,} before"
     lost = _add_lost(evidence, tally.lost)
     if lost:
         return rule(GATE_RULE, False, f"{lost}; {counts}", evidence)
@@ -112,7 +112,7 @@ def gate_failures(tally: GateTally, rules: ReleaseRules, *, without_gates: bool)
     if ungated.total and not without_gates:
         evidence["without_gates"] = ungated.first[:SHOWN]
         reason = (
-            f"{ungated.total} of {n} samples have no hard gate on either side, for example"
+            f"{ungated.total:,} of {n:,} samples have no hard gate on either side, for example"
             f" {ungated.first[0]}"
         )
         return rule(GATE_RULE, None, reason, evidence)
@@ -169,7 +169,7 @@ def scores(
             )
             gone = f"runs of {count(lost.samples, 'sample')} are missing"
             if lost.first:
-                samples = f"{lost.samples} samples lack" if lost.samples > 1 else "a sample lacks"
+                samples = f"{lost.samples:,} samples lack" if lost.samples > 1 else "a sample lacks"
                 gone = f"{samples} a run or score on one side, for example {lost.first}"
                 ends += ". Evaluate that side again with all of its evidence"
             return unshown(f"{gone}; with them, {low}; as counted, {ends}")
@@ -209,7 +209,7 @@ def floors(tally: FloorTally, rules: ReleaseRules) -> RuleResult:
         )
         return rule(FLOOR_RULE, True, reason, evidence)
     first = fresh.first[0]
-    more = f" (and {fresh.total - 1} more)" if fresh.total > 1 else ""
+    more = f" (and {fresh.total - 1:,} more)" if fresh.total > 1 else ""
     reason = (
         f"{first['sample']} misses the floor of {first['criterion']}, which it met before{more}"
     )
@@ -226,7 +226,7 @@ def severe_failures(tally: SevereTally, rules: ReleaseRules) -> RuleResult:
         "items": first[:SHOWN],
         "severe_gates": sorted(rules.severe_gates),
     }
-    counts = f"{count(ours, 'severe failure')}, {theirs} before"
+    counts = f"{count(ours, 'severe failure')}, {theirs:,} before"
     if ours - theirs <= rules.severe_increase:
         return rule(SEVERE_RULE, True, counts, evidence)
     reason = f"{counts}; for example {first[0]['what']} in {first[0]['sample']}"
@@ -275,7 +275,7 @@ def unpaired_rules(
             results[place] = rule(results[place].id, False, lost, evidence)
     ungated = sum(not row.gates for row in ours)
     if ungated and results[0].holds and not without_gates:
-        reason = f"{ungated} of {len(ours)} samples have no hard gate on either side"
+        reason = f"{ungated:,} of {len(ours):,} samples have no hard gate on either side"
         results[0] = rule(GATE_RULE, None, reason, results[0].evidence)
     return tuple(results)
 
@@ -291,7 +291,7 @@ def _left_out(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
             have, had = (sum(name in gates for gates in side) for side in sides)
             if have * len(sides[1]) < had * len(sides[0]):
                 n, size = map(len, sides)
-                return f"{have} of {n} samples have {name}, {had} of {size} before"
+                return f"{have:,} of {n:,} samples have {name}, {had:,} of {size:,} before"
     return ""
 
 

@@ -228,7 +228,7 @@ def lost_words(named: Sequence[str], sample: str, samples: int) -> str:
     more = f" and {count(samples - 1, 'more sample')}" if samples > 1 else ""
     return (
         "the candidate lost the"
-        f" {', the '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in"
+        f" {', the '.join(named[:5])}{f' and {len(named) - 5:,} more' if len(named) > 5 else ''} in"
         f" {sample}{more}"
     )
 

@@ -238,8 +238,8 @@ def _floors(
         if misses - before > allowed:
             return (
                 f"{count(misses, 'score')} of the candidate for {name}"
-                f" {'misses' if misses == 1 else 'miss'} its floor, {before} of the"
-                f" baseline, which has no score in {times} of {baseline.summary.n} runs"
+                f" {'misses' if misses == 1 else 'miss'} its floor, {before:,} of the"
+                f" baseline, which has no score in {times:,} of {baseline.summary.n:,} runs"
             )
         if missed > allowed:
             return (
@@ -249,8 +249,8 @@ def _floors(
     missed = sum(lacks.missed for lacks in unscored.values())
     if missed and missed + new_misses > allowed:
         return (
-            f"the candidate newly misses {count(new_misses, 'floor')}, and {missed} more for which"
-            f" the baseline has no score; allowed: {allowed}"
+            f"the candidate newly misses {count(new_misses, 'floor')}, and {missed:,} more for"
+            f" which the baseline has no score; allowed: {allowed}"
         )
     return ""
 
@@ -268,8 +268,9 @@ def _gates(candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
         n = min(ours.n, theirs.n)
         if Fraction(failures, n) - Fraction(before, theirs.n) > allowed:
             return (
-                f"{name} fails in {failures} of {ours.n} runs of the candidate and in {before} of"
-                f" the baseline, where it is undetermined in {unknown} of {theirs.n}"
+                f"{name} fails in {failures:,} of {ours.n:,} runs of the candidate and in"
+                f" {before:,} of the baseline, where it is undetermined in {unknown:,} of"
+                f" {theirs.n:,}"
             )
     return ""
 
@@ -282,11 +283,11 @@ def _samples(certain: CertainFailures, sizes: tuple[int, int], rules: ReleaseRul
     rise = Fraction(certain.candidate, n) - Fraction(certain.baseline, before)
     if rise <= Fraction(*rules.gate_failure_increase):
         return ""
-    of_before = "" if n == before else f" of {before}"
+    of_before = "" if n == before else f" of {before:,}"
     return (
-        f"the candidate fails a gate in {certain.candidate} of {n} samples, the baseline for"
-        f" certain in {certain.baseline}{of_before}; in {certain.undetermined} it lacks evidence"
-        " for one"
+        f"the candidate fails a gate in {certain.candidate:,} of {n:,} samples, the baseline for"
+        f" certain in {certain.baseline:,}{of_before}; in {certain.undetermined:,} it lacks"
+        " evidence for one"
     )
 
 

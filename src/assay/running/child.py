@@ -237,6 +237,7 @@ def _leave(code: int) -> None:
 async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
     _watch_for_end(stream, asyncio.current_task())
     workflow = read_workflow(order["workflow"])
+    workflow.profile = order["profile"] or workflow.profile
     dataset = _dataset(order["dataset"])
     scorers = [
         PlacedScorer(convert(placed["scorer"], Scorer), Path(placed["folder"]), placed["where"])

@@ -249,6 +249,8 @@ class LoadedWorkflow:
         self.where = where
         self.id = spec.workflow
         self.version = str(spec.version)
+        self.profile = spec.profile
+        """The profile that the runs name; callers set it to the one that the user chose."""
         inputs = spec.inputs if isinstance(spec.inputs, dict) else dict.fromkeys(spec.inputs)
         self.inputs: dict[str, Input] = {
             name: given if isinstance(given, Input) else Input(source=given)
@@ -293,7 +295,7 @@ class LoadedWorkflow:
             "id": self.id,
             "version": self.version,
             "family": self.spec.family,
-            "profile": self.spec.profile or self._default_profile,
+            "profile": self.profile or self._default_profile,
             "rubric": self.spec.rubric,
         }
         return {key: value for key, value in subject.items() if value is not None}

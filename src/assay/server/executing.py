@@ -255,6 +255,7 @@ class ExecutionWork:
         path = self._offered.workflow_file(workflow["id"], workflow["version"])
         subject = Workflow(**read_workflow(path).subject())
         grader = grader_of(self._services, self._job.project)
+        planned, own = grader.plan_for(subject), self._services.settings.release
         check_rules(accepted, rules_digest(grader, subject), "execution")
         source: dict[str, Any] = {
             "id": dataset["id"],
@@ -267,7 +268,8 @@ class ExecutionWork:
             "execution": self._job.id,
             "workflow": path,
             "workflow_digest": workflow["digest"],
-            "criteria": grader.plan_for(subject).criteria,
+            "criteria": planned.criteria,
+            "profile": planned.profile.id if own.profile or own.extended else None,
             "scorers": [
                 {"scorer": scorer.scorer, "folder": str(scorer.folder), "where": scorer.where}
                 for scorer in self._services.settings.release.placed_scorers

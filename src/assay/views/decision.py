@@ -210,7 +210,7 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
     shared = (
         f"1 sample is equal in {ours} and {theirs}; that one is compared"
         if overlap.equal == 1
-        else f"{overlap.equal} samples are equal in {ours} and {theirs}; those are compared"
+        else f"{overlap.equal:,} samples are equal in {ours} and {theirs}; those are compared"
     )
     facts = [("dataset", shared)]
     if overlap.new:

@@ -13,17 +13,23 @@ LABEL = 12
 
 def text_view(parts: Iterable[Part]) -> str:
     """A view as lines of text; text of a document is made printable."""
-    return "\n".join(line for part in parts for line in plain_lines(part)).strip("\n")
+    return "\n".join(plain_lines(parts)).strip("\n")
 
 
 def plain_lines(
-    part: Part, paint: Callable[[str, str], str] = lambda text, look: text
+    parts: Iterable[Part], paint: Callable[[str, str], str] = lambda text, look: text
 ) -> Iterator[str]:
-    """A part as lines; `paint` gives a text its look."""
-    if isinstance(part, Table):
-        yield from _table(part, paint)
-    else:
-        yield from (paint(printable(text), look) for text, look in text_lines(part))
+    """A view as lines, never two empty ones; `paint` gives a text its look."""
+    last = None
+    for part in parts:
+        for line in (
+            _table(part, paint)
+            if isinstance(part, Table)
+            else (paint(printable(text), look) for text, look in text_lines(part))
+        ):
+            if line or last != "":
+                yield line
+            last = line
 
 
 def text_lines(part: Part) -> Iterator[tuple[str, str]]:
