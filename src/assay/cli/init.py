@@ -291,7 +291,7 @@ _CI_RUN = f"""{_CI_GATE}\
 _CI_RESULTS = f"""\
       - run: exit 1                # edit it: run your evaluation, which writes RESULTS
 {_CI_GATE}\
-          git checkout --quiet FETCH_HEAD -- .assay/baselines
+          git checkout --quiet FETCH_HEAD -- .assay/baselines    # commit them there first
           assay gate RESULTS --baseline production --step-summary
 """
 
