@@ -10,8 +10,6 @@ file are reported at once, the first 20 with their lines.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -20,7 +18,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
-from assay.files.json_files import Unread, open_input, stream_documents
+from assay.files.json_files import Unread, stream_documents
+from assay.files.tables import csv_rows, line_of
 from assay.judging.labels import LARGEST
 from assay.records.reading import read_record
 from assay.registry import near_miss
@@ -59,8 +58,8 @@ def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
     """The columns of the raters. At ordinal and interval level every rating must be a number."""
     faults = FaultList(path, code="SCO-036")
     typed = not path.lower().endswith(".csv")
-    rows = list(_json_rows(path, faults) if typed else _csv_rows(path, raters, faults))
-    if typed and rows:
+    rows = list(_json_rows(path, faults) if typed else _csv_rows(path))
+    if rows:
         _need_columns(path, raters, {key: None for row in rows for key in row.cells})
     read = _read_with(_json_rating) if typed else _read_with(_csv_rating)
     columns: dict[str, list[Rating]] = {rater: [] for rater in raters}
@@ -91,11 +90,11 @@ def read_ratings(path: str, raters: Sequence[str], *, level: str) -> Ratings:
     return Ratings(columns, numeric, len(rows))
 
 
-def _need_columns(path: str, raters: Sequence[str], names: dict[str, None], hint: str = "") -> None:
+def _need_columns(path: str, raters: Sequence[str], names: dict[str, None]) -> None:
     missing = [rater for rater in raters if rater not in names]
     if missing:
         shown = ", ".join(list(names)[:_SHOWN])
-        fix = f"The columns are {shown}.{hint}"
+        fix = f"The columns are {shown}."
         faults = [
             Fault(
                 f"no column is named '{name}'.{near_miss(name, names)}",
@@ -122,58 +121,10 @@ def _json_rows(path: str, faults: FaultList) -> Iterator[_RaterRow]:
             yield _RaterRow(document.tree, document.line, document.at)
 
 
-def _csv_rows(path: str, raters: Sequence[str], faults: FaultList) -> Iterator[_RaterRow]:
-    with open_input(path) as stream:
-        lines = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
-        header: list[str] | None = None
-        try:
-            for cells in lines:
-                if not any(cell.strip() for cell in cells) and len(cells) < 2:
-                    continue  # a blank line; an item that nobody rated still has its commas
-                if header is None:
-                    header = _header(path, [cell.strip() for cell in cells], raters)
-                elif len(cells) != len(header):
-                    faults.add(
-                        f"{len(cells)} cells, and the header has {len(header)}.",
-                        line=lines.line_num,
-                    )
-                else:
-                    yield _RaterRow(
-                        {
-                            name: cell.strip() or None
-                            for name, cell in zip(header, cells, strict=True)
-                        },
-                        lines.line_num,
-                    )
-        except UnicodeDecodeError:
-            raise InputError(
-                "FIL-002", "is not UTF-8 text.", where=path, fix="CSV here is UTF-8."
-            ) from None
-        except csv.Error as error:
-            faults.add(
-                f"not CSV: {error}.",
-                line=lines.line_num,
-                code="FIL-002",
-                fix="The rest of the file was not read.",
-            )
-
-
-def _header(path: str, names: list[str], raters: Sequence[str]) -> list[str]:
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(
-            "FIL-003",
-            f"line 1: the column '{twice}' appears twice.",
-            where=path,
-            fix="Keep one of them.",
-        )
-    hint = (
-        " Cells are separated by commas here."
-        if len(names) == 1 and (";" in names[0] or "\t" in names[0])
-        else ""
-    )
-    _need_columns(path, raters, dict.fromkeys(names), hint)
-    return names
+def _csv_rows(path: str) -> Iterator[_RaterRow]:
+    for row, place in csv_rows(path):
+        cells = {name.strip(): cell.strip() or None for name, cell in row.items()}
+        yield _RaterRow(cells, line_of(place))
 
 
 def _read_with(read: Callable[[Any], Rating]) -> Callable[[Any], tuple[Rating, str]]:
