@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import ValidationError, structs
 
 from assay.archive.labels import every_label_of_run, label_draft, replacing
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, few
 from assay.records.label import (
     MAX_COMMENT,
     HumanLabel,
@@ -69,8 +69,7 @@ def set_label(
     if missing:
         raise UsageError(
             "CLI-001",
-            f"no score yet for {', '.join(missing[:5])}"
-            f"{f' and {len(missing) - 5:,} more' if len(missing) > 5 else ''}.",
+            f"no score yet for {few(missing)}.",
             fix="Choose a point for every criterion, then save.",
         )
     return _checked({**shared, "kind": "rubric", "scores": points, "rubric": rubric.digest})

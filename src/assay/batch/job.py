@@ -47,7 +47,7 @@ from assay.batch.targets import (
 )
 from assay.batch.task import VIEW, BatchTask, Queries, graded_view
 from assay.canon import digest
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import InputError, NotEnoughEvidence, UsageError, few
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.records.batch import (
@@ -303,10 +303,9 @@ def _earlier(
     before = {file.partition for file in old.inputs if file.partition is not None}
     gone = sorted(before - {partition.name for partition in partitions})
     if gone:  # runs that fail could be forgotten, and what is left would pass
-        more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
         raise UsageError(
             "BAT-021",
-            f"has grades of {gone[0]}{more}, which the input no longer has.",
+            f"has grades of {few(gone, 1)}, which the input no longer has.",
             where=target.path,
             fix="Restore it, or grade what is left with --overwrite.",
         )

@@ -14,11 +14,9 @@ from assay.batch.run_query import DECIDED
 from assay.batch.targets import BatchTarget
 from assay.cli import options as opt
 from assay.cli.parsing import Options
-from assay.errors import ExitCode, count, printable
+from assay.errors import ExitCode, count, few, printable
 from assay.pipeline.batch_verification import BatchCheck
 from assay.release.pass_rate import BarResult
-
-SHOWN = 5
 
 """Gates, floors and partitions that the summary names."""
 
@@ -95,17 +93,13 @@ def batch_summary(
         ("no score", tally.missing),
     ):
         if names:
-            yield f"{label:<12}{_most(names)}"
+            yield f"{label:<12}{few([f'{name} {n:,}' for name, n in names.items()])}"
     if result.graded or result.kept:
         yield (
             f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
         )
     if result.unused:
-        more = len(result.unused) - MOST_UNUSED
-        yield (
-            f"not used    {', '.join(result.unused[:MOST_UNUSED])}"
-            f"{' and ' + count(more, 'more column') if more > 0 else ''}"
-        )
+        yield f"not used    {few(result.unused, MOST_UNUSED)}"
     decided = [name for name in result.unused if name.lower() in DECIDED]
     if decided and record.family == "workflow":
         hint = f"which `assay gate` reads: --keep {','.join(decided)}"
@@ -150,12 +144,6 @@ def _versions(record: Any) -> str:
         f"{profile}policy {record.policy} · {record.scoring_system} · {record.grading_system}"
         f" · {record.engine.name} {record.engine.version}"
     )
-
-
-def _most(names: dict[str, int]) -> str:
-    shown = [f"{name} {count:,}" for name, count in list(names.items())[:SHOWN]]
-    more = len(names) - SHOWN
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def _percent(share: float) -> str:

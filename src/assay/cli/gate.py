@@ -12,7 +12,7 @@ from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import storing
 from assay.cli.run_settings import is_typed
-from assay.errors import UsageError, count
+from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
@@ -219,7 +219,6 @@ def _finish(options: Options, document: Decision) -> int:
 def _html(options: Options, document: Decision) -> bytes:
     from assay.views.decision import outcome_word
     from assay.views.decision_sections import decision_view
-    from assay.views.pieces import few
     from assay.views.render import report
 
     title = f"Assay: {outcome_word(document)}"

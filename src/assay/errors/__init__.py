@@ -73,6 +73,18 @@ def count(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
 
 
+def few(
+    names: Sequence[str], most: int = 5, *, total: int | None = None, between: str = ", "
+) -> str:
+    """The first names, and how many more there are.
+
+    >>> few(["a", "b", "c"], 2), few(["a"])
+    ('a, b and 1 more', 'a')
+    """
+    n = len(names) if total is None else total
+    return between.join(names[:most]) + (f" and {n - most:,} more" if n > most else "")
+
+
 class Fault:
     """One thing wrong with one input: where, what, and what to do."""
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
+from assay.errors import few
 from assay.exams.marking import Marked, MarkedExam, mean
 from assay.exams.pattern_rules import TagGroup
 from assay.exams.policy import ExamRules, text
@@ -49,7 +50,7 @@ def diagnose(graded: MarkedExam, rules: ExamRules) -> list[str]:
     if graded.missing:
         sentences.append(
             f"{len(graded.missing)} of {n} items have no answer; each has no marks:"
-            f" {_named(list(graded.missing))}"
+            f" {few(list(graded.missing), 10)}"
         )
     return sentences
 
@@ -90,9 +91,3 @@ def shared_by(
         if count > 1 and Fraction(count, len(rows)) >= max(rules.group_share, share):
             best, share = f"{count} of them {label}", Fraction(count, len(rows))
     return best
-
-
-def _named(names: list[str], limit: int = 10) -> str:
-    return ", ".join(names[:limit]) + (
-        f" and {len(names) - limit} more" if len(names) > limit else ""
-    )

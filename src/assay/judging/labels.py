@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.canon import number_text
-from assay.errors import Fault, InputError
+from assay.errors import Fault, InputError, few
 from assay.exact import is_number
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.judging.lines import refuse, take_all
@@ -363,7 +363,7 @@ def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
             raise InputError(
                 "JDG-008",
                 f"no label and no verdict is '{positive}'.{near_miss(positive, values)}",
-                fix=f"The values are {_listed(values)}.",
+                fix=f"The values are {few(list(map(repr, sorted(values))), 10)}.",
             )
         if len(values) > 2 and any(map(is_number, values.values())):
             # as two classes, a judge that gives a 4 where people give a 1 would agree with them
@@ -390,11 +390,4 @@ def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
         "number",
         None,
         {text: float(value) for text, value in values.items()},
-    )
-
-
-def _listed(values: Iterable[str]) -> str:
-    known = sorted(values)
-    return ", ".join(repr(value) for value in known[:10]) + (
-        f" and {len(known) - 10} more" if len(known) > 10 else ""
     )

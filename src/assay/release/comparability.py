@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import InputError, count
+from assay.errors import InputError, count, few
 from assay.records.decision import MIXED_VERSIONS as MIXED_VERSIONS
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
 from assay.release.sides import Side
@@ -30,12 +30,7 @@ class Mismatch(NamedTuple):
 
 
 def _listed(values: list[str]) -> str:
-    named = [value or "none" for value in values]
-    return (
-        ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
-        if named
-        else "none"
-    )
+    return few([value or "none" for value in values], 3) or "none"
 
 
 def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from assay.errors import InputError, count
+from assay.errors import InputError, count, few
 from assay.release.declarations import weakened
 from assay.release.sides import Lost, Row, Stratum
 
@@ -226,11 +226,7 @@ def lost_sentence(lost: Sequence[Mapping[str, str]]) -> str:
 def lost_words(named: Sequence[str], sample: str, samples: int) -> str:
     """What was lost, the first sample that lost it and the number of samples, in words."""
     more = f" and {count(samples - 1, 'more sample')}" if samples > 1 else ""
-    return (
-        "the candidate lost the"
-        f" {', the '.join(named[:5])}{f' and {len(named) - 5:,} more' if len(named) > 5 else ''} in"
-        f" {sample}{more}"
-    )
+    return f"the candidate lost the {few(named, between=', the ')} in {sample}{more}"
 
 
 _NOTHING = Required(frozenset(), {})

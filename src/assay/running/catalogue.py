@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, few
 from assay.files.yaml_files import read_yaml
 from assay.registry import near_miss
 from assay.running.assertions import AssertionWeight
@@ -180,8 +180,7 @@ def _chosen(
     same = [head for head in heads if head.id == name]
     if not same:
         names = sorted({head.id for head in heads})
-        more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        listed = f"Offered: {', '.join(names[:SHOWN])}{more}." if names else "None is offered."
+        listed = f"Offered: {few(names, SHOWN)}." if names else "None is offered."
         raise NotOffered(
             code,
             f"no {what} {name[:80]!r} is offered here.{near_miss(name, names)}",

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from assay.canon import time_text
+from assay.errors import few
 from assay.records.tool_check import (
     CheckedParameter,
     CheckedTool,
@@ -175,8 +176,7 @@ def _type(schema: Mapping[str, Any], depth: int = 0) -> str:
     """
     values = schema.get("enum")
     if isinstance(values, list) and values:
-        more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
-        return f"one of {', '.join(_text(value, 60) for value in values[:MAX_VALUES])}{more}"
+        return f"one of {few([_text(value, 60) for value in values], MAX_VALUES)}"
     if "const" in schema:
         return f"always {_text(schema['const'], 60)}"
     kinds = schema.get("type")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from assay.errors import count
+from assay.errors import count, few
 from assay.records.decision import (
     SIDES,
     Decision,
@@ -31,7 +31,6 @@ from assay.views.blocks import (
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
     Piece,
-    few,
     number,
     piece,
     signed,

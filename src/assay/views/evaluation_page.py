@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from assay.errors import count
+from assay.errors import count, few
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Chip,
@@ -23,7 +23,6 @@ from assay.views.evaluations import versioned
 from assay.views.pieces import (
     clip,
     coded,
-    few,
     line,
     link,
     listed,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from assay.canon import number_text
-from assay.errors import count
+from assay.errors import count, few
 from assay.records.exam import (
     AxisNumbers,
     DropCheck,
@@ -26,7 +26,6 @@ from assay.records.exam import (
     SoftGate,
     TargetCheck,
 )
-from assay.views.pieces import few
 
 _TUTOR = ("correctness", "spanish_gloss", "schema", "conciseness")
 """The axes of results that don't name theirs."""

@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from assay.errors import count
+from assay.errors import count, few
 from assay.records.grade import Grade, Payload, ended_by
 from assay.records.typed import convert
 from assay.views.blocks import Column, Table
-from assay.views.pieces import Piece, absent, bar, few, points, verdict
+from assay.views.pieces import Piece, absent, bar, points, verdict
 
 NAMED = 3
 """Gates, criteria or causes that a line names; it counts the others."""

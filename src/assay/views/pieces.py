@@ -357,16 +357,6 @@ def bar(value: Any, whole: float, *, width: int = 20) -> str:
     return "█" * full + "░" * (width - full)
 
 
-def few(names: Sequence[str], most: int = 5, *, total: int | None = None) -> str:
-    """The first names, and how many more there are.
-
-    >>> few(["a", "b", "c"], 2), few(["a"])
-    ('a, b and 1 more', 'a')
-    """
-    n = len(names) if total is None else total
-    return ", ".join(names[:most]) + (f" and {n - most:,} more" if n > most else "")
-
-
 def sentence(text: str) -> str:
     """A text with a capital and one stop.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.errors import few
 from assay.records.tool_gate import ToolGate
 from assay.views.blocks import Column, Decided, Paragraph, Part, Table, section
 from assay.views.grade_line import outcome
@@ -14,8 +15,7 @@ _VERDICTS = {True: "holds", False: "violated", None: "undetermined"}
 def gate_title(gate: ToolGate) -> str:
     """What was asked about, in a title."""
     names = [result.subject for result in gate.results] or ["nothing"]
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"Production gate of {names[0]}{more}"
+    return f"Production gate of {few(names, 1)}"
 
 
 def gate_outcome(gate: ToolGate) -> Piece:
