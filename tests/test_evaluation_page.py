@@ -303,9 +303,9 @@ def test_a_named_baseline_is_said_to_be_what_it_is(api: Api) -> None:
     record = {"schema": "assay.baseline/1", "name": "production", "evidence_digests": digests}
     api.services.ledger.put_many([baseline_draft(record)])
     page = show(api, "/evaluations/last")
-    assert "Baseline: production, first (named@1) : 0 worse" in text(page)
+    assert "Compared with the baseline production, first (named@1) : 0 worse" in text(page)
     assert f"/compare?of={first['id']}&amp;of=" in page
-    assert "No baseline is stored" in text(show(api, "/evaluations/first"))
+    assert "no baseline is stored" in text(show(api, "/evaluations/first"))
 
 
 def test_the_list_filters_by_workflow_dataset_and_label(api: Api) -> None:

@@ -17,6 +17,7 @@ from assay.server.pages.running import _state
 from assay.store import jobs
 from assay.views import drawing
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
+from assay.views.evaluations import graded_by
 from documents import run
 from serving import Api, runs, serving
 from test_named_baseline import spoil
@@ -278,7 +279,10 @@ def test_a_trend_joins_no_evaluations_that_were_graded_by_different_rules() -> N
         EvaluationPoint(
             f"e-{place}", f"2026-11-0{place + 1}T00:00:00Z", "1", "d", rate, 9, False, by
         )
-        for place, by in enumerate(["profile rag@1", "profile rag@1", "profile rag@2"])
+        for place, by in enumerate(
+            graded_by({"profile": "assay.yaml#profile", "project_profile": {"version": version}})
+            for version in (1, 1, 2)
+        )
     ]
     drawn = pass_rates(points)
     assert "The rules of grading changed at the dashed line" in drawn.sentence

@@ -23,7 +23,7 @@ from assay.judging.card import make_card
 from assay.records.decision import read_decision
 from assay.server.pages import decision_pairs
 from assay.store.drafts import draft
-from assay.views import blocks, drawing
+from assay.views import drawing
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
 from serving import Api, serving
@@ -221,7 +221,9 @@ def test_every_picture_of_these_pages_is_there_and_is_kept_by_the_browser(shop: 
 def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "can_draw", lambda: False)
+    assert "Pass rate by evaluation" in get(shop, "/").text
+    monkeypatch.setattr(drawing, "available", lambda: False)
+    assert "Pass rate by evaluation" not in get(shop, "/").text, "it lists the evaluations anyway"
     found = get(shop, f"/decisions/{shop.stock.promoted}")
     assert drawing.MISSING in found.text
     assert not any(

@@ -125,7 +125,7 @@ def evaluation_figures(
         ]
     if decision:
         facts.append(("Decision", decision))
-    notes: list[Part] = [Paragraph(phrase("Baseline: ", _reference(reference, counts)), "hint")]
+    notes: list[Part] = [Paragraph(phrase("Compared with ", _reference(reference, counts)), "hint")]
     if counts.missing and reference is not None:
         are = "is" if counts.missing == 1 else "are"
         gone = link(count(counts.missing, "sample"), reference.missing)
@@ -158,7 +158,7 @@ def evaluation_figures(
 def _reference(reference: Reference | None, counts: SampleCounts) -> str:
     """What the samples are compared with, and how they differ."""
     if reference is None:
-        return "none. No baseline is stored, and there is no earlier evaluation on this dataset."
+        return "nothing: no baseline is stored, and there is no earlier evaluation on this dataset."
     name = link(reference.text, reference.href) if reference.href else reference.text
     if reference.incomparable:
         return phrase(name, f". Not compared: {reference.incomparable}.")

@@ -48,8 +48,8 @@ def graded_by(settings: Mapping[str, Any]) -> str:
     words = [
         f"{name} {version}" if version else f"default {name}" for name, version in named.items()
     ]
-    own = settings.get("own_profile")
-    # Two profiles of one name may ask for different things.
+    # Two profiles of one name, or in one file, may ask for different things.
+    own = settings.get("own_profile") or settings.get("project_profile")
     return ", ".join([*words, *([f"own profile {digest(own)[7:15]}"] if own else [])])
 
 

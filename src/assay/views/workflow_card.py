@@ -16,6 +16,7 @@ from assay.views.blocks import (
     Figure,
     Group,
     Note,
+    Paragraph,
     Part,
     Section,
     Sentences,
@@ -153,7 +154,10 @@ def workflow_card(
     parts: list[Part] = [Group(state), listed]
     if len(evaluations) > 1:
         drawn = Figure(trend(evaluations, named), f"{chart}/pass-rates" if chart else "")
-        parts = [Group([Group(state), drawn], "split"), listed]
+        if drawn.hint:  # its table would repeat the list
+            parts.append(Paragraph(drawn.hint, "hint"))
+        else:
+            parts = [Group([Group(state), drawn], "split"), listed]
     return section(_title(name), *_changed(changed), *parts, kind="card")
 
 

@@ -91,7 +91,8 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
     compared = view.compared
     if compared is None:
         return None
-    name = compared.baseline or "an earlier evaluation"
+    named = f"the baseline {compared.baseline}"
+    name = named if compared.baseline else "an earlier evaluation"
     before = None if compared.evaluation is None else compared.evaluation.evaluation
     earlier = f"{BASELINE}{compared.baseline}" if before is None else before.id
     sides = (earlier, stored.evaluation.id)
