@@ -352,14 +352,14 @@ def test_without_a_schema_or_without_outputs_the_contract_is_undetermined() -> N
         "rag",
         {"output_schema": None},
         None,
-        "no evidence: the run carries no `output_schema`",
+        "no evidence: the run has no `output_schema`",
     )
     assert_says(
         "schema_contract_valid",
         "rag",
         {"outputs": None},
         None,
-        "no evidence: the run carries no `outputs`",
+        "no evidence: the run has no `outputs`",
     )
 
 

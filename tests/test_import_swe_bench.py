@@ -148,7 +148,7 @@ def test_logs_that_contradict_a_report_are_refused(tmp_path) -> None:
         (good.replace("PASSED tests/test_a.py::test_fixed", "FAILED tests/test_a.py::test_fixed"),
          "test_fixed passed; the log says FAILED"),
         (">>>>> Patch Apply Failed\n", "the patch applied; the log says that it did not"),
-        (good + ">>>>> Tests Timed Out\n", "its tests broke off"),
+        (good + ">>>>> Tests Timed Out\n", "its tests stopped early"),
         (good.partition(">>>>> End")[0], "no end of its tests"),
         (good + f"Result for {name}: resolved: False\n", "the log says resolved: false"),
     ):  # fmt: skip

@@ -152,7 +152,7 @@ def _explain(options: Options, task: BatchTask) -> int:
     reading = [f"{statement};" for statement in explained.reading]
     lines = [
         f"-- {engine.name} {engine.version}",
-        *(reading or ["-- Make a view of the input first, with the name batch_input."]),
+        *(reading or ["-- Make a view of the input first, named batch_input."]),
         "",
         "-- the grades",
         f"{explained.grades};",
@@ -239,7 +239,7 @@ COMMANDS = {
             arg(
                 "--baseline",
                 metavar="B",
-                help="the graded regression set that a sitting may not fall behind: a file",
+                help="for marks of an exam: the graded regression set of the baseline (a file)",
             ),
             "--library",
             repeated(

@@ -178,7 +178,9 @@ def check_map(mapping: Mapping[str, str], where: str) -> None:
         if key.startswith(SCORE) and key != SCORE:
             scale = column_of(column).scale
             if scale is not None and scale.low == scale.high:
-                raise UsageError("CLI-001", f"the scale of {key!r} has no extent.", where=where)
+                raise UsageError(
+                    "CLI-001", f"the scale of {key!r} begins and ends at one value.", where=where
+                )
         elif key not in KEYS and (not key.startswith(ERROR) or key == ERROR):
             raise UsageError(
                 "CLI-001",

@@ -319,14 +319,16 @@ class _Log:
         """The unknown rest of a log that did not end well although its samples did."""
         self._unsure = True
         status = str(self._header.get("status"))[:40]
-        self._tally.note("why it ended so can't be determined; that counts as one missing sample")
+        self._tally.note(
+            f"nothing in the log shows why its status is {status!r}; counted as one missing sample"
+        )
         return sample_run(
             origin,
             self._wanted,
             self._tally,
             sample_id="missing-1",
             status="cancelled",
-            reason=f"the status of the log is {status!r}, so that samples may be missing",
+            reason=f"the status of the log is {status!r}, so samples may be missing",
         )
 
     def _missing(

@@ -353,7 +353,7 @@ def _check_means(
         )
         if results.is_mean(task, label.partition(",")[0]):
             raise refused(f"{words}.", results.path, "Give the results and samples of one run.")
-        tally.note(f"{words}. The tool may not take the mean.")
+        tally.note(f"{words}. The tool may not report a plain mean.")
 
 
 IMPORTER = Importer(

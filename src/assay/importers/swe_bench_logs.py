@@ -66,7 +66,7 @@ def check_log(
             if applied and _NOT_APPLIED in line:
                 raise _contradiction(path, name, "the patch applied", "that it did not")
             if resolved and any(mark in line for mark in _BROKEN):
-                raise _contradiction(path, name, "it is resolved", "that its tests broke off")
+                raise _contradiction(path, name, "it is resolved", "that its tests stopped early")
             result = _RESULT.search(line)
             if result is not None and (result[1] == b"True") is not (resolved is True):
                 shown = result[1].decode().lower()

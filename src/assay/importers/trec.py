@@ -51,9 +51,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         yield from _runs(origin, wanted, tally, qrels, read_run(path))
     if any(grade > LEVEL for judged in qrels.values() for grade in judged.values()):
         tally.note(
-            "The judgements have several grades; a document is relevant or not here. `assay measure"
-            f" retrieval --qrels {quote(judgements)} --run {quote(runs[0])}` measures nDCG with the"
-            " grades."
+            "The judgements have several grades; a document only counts as relevant or not. For"
+            f" nDCG with the grades: `assay measure retrieval --qrels {quote(judgements)} --run"
+            f" {quote(runs[0])}`."
         )
 
 

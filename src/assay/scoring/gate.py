@@ -17,25 +17,16 @@ class GateResult(NamedTuple):
 
 
 ABSENT = {
-    "forbidden_tools": (
-        "the run does not say which tools are forbidden (`forbidden_tools`; an empty list says"
-        " none)"
-    ),
-    "handoff_rules": "the run carries no `handoff_rules`",
-    "handoffs": "the run lists no `handoffs` (an empty list says there were none)",
-    "output_schema": "the run carries no `output_schema` (an empty one accepts everything)",
-    "outputs": "the run carries no `outputs`",
-    "patch_applies": "the run does not say whether its patch applies (`patch_applies`)",
-    "required_inputs": (
-        "the run does not say which inputs its workflow requires (`required_inputs`; an empty list"
-        " says none)"
-    ),
-    "required_outputs": (
-        "the run does not say which outputs it requires (`required_outputs`; an empty list says"
-        " none)"
-    ),
-    "steps": "the run lists no `steps` (an empty list says there were none)",
-    "tool_calls": "the run lists no `tool_calls` (an empty list says there were none)",
+    "forbidden_tools": "the run has no list of `forbidden_tools` (an empty list means none)",
+    "handoff_rules": "the run has no `handoff_rules`",
+    "handoffs": "the run has no list of `handoffs` (an empty list means there were none)",
+    "output_schema": "the run has no `output_schema` (an empty one accepts everything)",
+    "outputs": "the run has no `outputs`",
+    "patch_applies": "the run doesn't state whether its patch applies (`patch_applies`)",
+    "required_inputs": "the run has no list of `required_inputs` (an empty list means none)",
+    "required_outputs": "the run has no list of `required_outputs` (an empty list means none)",
+    "steps": "the run has no list of `steps` (an empty list means there were none)",
+    "tool_calls": "the run has no list of `tool_calls` (an empty list means there were none)",
 }
 """Why a gate is undetermined, by the field that the run lacks."""
 

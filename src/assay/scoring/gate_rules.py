@@ -88,8 +88,8 @@ def critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:
     if critical:
         return GateResult(
             None,
-            f"critical step skipped: {', '.join(step.name for step in critical)}; a step that may"
-            " be skipped says `critical: false`",
+            f"critical step skipped: {', '.join(step.name for step in critical)}; mark a step"
+            " that may be skipped with `critical: false`",
         )
     return GateResult(True, "no critical step failed")
 
@@ -185,7 +185,7 @@ def parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
     if present.passed is not True:
         return present
     if not isinstance(run.output_schema, dict):
-        raise Undetermined("the run has no `output_schema` that says what its outputs parse to")
+        raise Undetermined("the run has no `output_schema` with the types of its outputs")
     declared = run.output_schema.get("properties")
     bad = []
     for name in run.required_outputs or ():

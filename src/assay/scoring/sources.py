@@ -23,9 +23,9 @@ DECLARED = "the workflow file declares it"
 DATASET = "the dataset gives it"
 REPOSITORY = "the workflow file's `repository` is tested"
 JUDGE = "a judge decides it"
-NOBODY = "no run of our own runner carries it"
+NOBODY = "`assay run` doesn't record it"
 
-NOT_RECORDED = "which no run of ours carries"
+NOT_RECORDED = "which `assay run` doesn't record"
 _NOT_GIVEN = {
     DECLARED: "which the workflow doesn't declare",
     DATASET: "which the dataset doesn't have",
