@@ -218,6 +218,23 @@ def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine) -> 
         assert refused(engine, text).code == "FMC-005", change
 
 
+def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
+    found = read(
+        engine,
+        "const docs = 'https://docs.other'; export const main = { docs, root: 'https://a.b' }\n"
+        "const hosts = ['h\\x74tps://one.x/']; const send = (key) => fetch(`https://${key}.two.x`)\n"
+        "const unused = 'https://three.x' // https://four.x\n"
+        "export const handlers = () => ({ run: (key, url) => [send(key), fetch('ht' + 'tps:five.x'),"
+        " hosts.map((host) => fetch('https://' + host + '.six.x' + key)), url.startsWith('https://')] })",
+    )
+    assert found.addresses == (
+        "https://one.x/",
+        "https://{{x}}.six.x{{x}}",
+        "https://{{x}}.two.x",
+        "https:five.x",
+    )
+
+
 def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> None:
     for made in (
         "(main.a = 2, () => ({}))",

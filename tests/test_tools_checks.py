@@ -428,6 +428,24 @@ def test_a_path_that_moves_a_tool_to_another_host_keeps_a_key_from_being_clean(p
 
 
 @pytest.mark.req("F-048")
+@each(
+    "address, root, outcome_now",
+    [
+        ("https://gateway.moralis.io", "https://api.moralis.io", CLEAN),
+        ("https://{{x}}.moralis.io/v3", "", CLEAN),
+        ("https://evil.com/?k={{x}}", "https://api.moralis.io", UNDETERMINED),
+        ("https://{{x}}", "https://api.moralis.io", UNDETERMINED),
+        ("https:evil.com", "https://api.moralis.io", UNDETERMINED),
+    ],
+)
+def test_a_key_is_held_against_the_hosts_that_handlers_name(
+    address: str, root: str, outcome_now: str
+) -> None:
+    schema = schema_of("MORALIS_API_KEY", root=root)._replace(addresses=(address,))
+    assert check_key_domain(schema).outcome == outcome_now
+
+
+@pytest.mark.req("F-048")
 def test_a_value_that_the_schema_fills_into_the_host_counts_as_part_of_it() -> None:
     schema = schema_of("EXAMPLE_API_KEY", root="https://{{zone}}.example.com")
     for value, outcome_now in (

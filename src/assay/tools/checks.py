@@ -231,7 +231,7 @@ def check_key_domain(
     `aliases` maps a brand, as `brand_of` gives it, to the registrable domains of the same company.
     """
     params = schema.main.get("requiredServerParams")
-    hosts, odd = hosts_of(schema.main)
+    hosts, odd = hosts_of(schema.main, schema.addresses)
     if params is None or params == []:
         return VetoCheck(
             _KEYS, CLEAN, "the schema asks for no key", {"params": [], "domains": hosts}

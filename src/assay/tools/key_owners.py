@@ -220,11 +220,11 @@ _ADDRESS = re.compile(r".*//|\s*https?:", re.IGNORECASE | re.DOTALL)
 """What may be an address. A browser reads `https:other.host` as `https://other.host`."""
 
 
-def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The hosts that a schema calls, its root and any tool's own; and the addresses that a browser
-    reads otherwise than we do.
+def hosts_of(main: dict[str, Any], in_handlers: Iterable[str] = ()) -> tuple[list[str], list[str]]:
+    """The hosts that a schema calls, its root, any tool's own and those of its handlers; and the
+    addresses that a browser reads otherwise than we do.
     """
-    found = [main.get("root")]
+    found = [main.get("root"), *in_handlers]
     for name, tool in tools_of(main).items():
         if isinstance(tool, dict):
             base, path = (

@@ -78,6 +78,8 @@ class ToolSchema(NamedTuple):
     modules: tuple[Module, ...] = ()
     handlers: tuple[str, ...] = ()
     """The names of the tools that have handlers; they are listed, never run."""
+    addresses: tuple[str, ...] = ()
+    """The addresses in the code of handlers; `{{x}}` is a part that it computes."""
     not_data: tuple[NotData, ...] = ()
 
     @property

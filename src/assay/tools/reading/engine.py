@@ -50,6 +50,7 @@ class Exported(NamedTuple):
     tools_text: str
     modules: tuple[Module, ...]
     handlers: tuple[str, ...]
+    addresses: tuple[str, ...]
     not_data: tuple[NotData, ...]
 
 
@@ -120,6 +121,7 @@ class Engine:
             reply["tools"],
             modules + required_libraries(main),
             tuple(reply["handlers"]),
+            tuple(reply["addresses"]),
             notes,
         )
 

@@ -192,6 +192,7 @@ def _from_module(path: str, base: str, source: bytes, engine: Engine | None) -> 
         source,
         module.modules,
         module.handlers,
+        module.addresses,
         module.not_data,
     )
 

@@ -1,14 +1,30 @@
-"""The names of a module's handlers, from its syntax tree: they are listed, never run."""
+"""The names of a module's handlers and the addresses in their code, from its syntax tree: they are
+listed, never run.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, name_of, text
+from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, cursor, fixed, name_of, text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_TEXTS = "[(string) (template_string) (binary_expression)] @text"
+_ADDRESS = re.compile(r"\s*(?:https?|wss?):[/\\]*[^/\\\s]", re.IGNORECASE)
+
+
+def addresses_in(node: Node) -> Iterator[str]:
+    """Each address that code contains as a text, with `{{x}}` for what it computes."""
+    for found in cursor(_TEXTS).captures(node).get("text", []):
+        above = found.parent
+        is_part = above is not None and text(above.child_by_field_name("operator")) == "+"
+        address = None if is_part else fixed(found, unknown="{{x}}")
+        if address is not None and _ADDRESS.match(address):
+            yield address
 
 
 def keys_of(value: Node | None, statements: list[Node]) -> Iterator[str]:

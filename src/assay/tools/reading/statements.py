@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.tools.reading import effects
@@ -118,6 +118,17 @@ def specifiers(clause: Node) -> list[tuple[str, str]]:
 def mentions(node: Node) -> frozenset[str]:
     """Every name in the node."""
     return frozenset(text(name) for name in cursor(NAMES).captures(node).get("name", []))
+
+
+def with_mentioned(
+    statements: Sequence[TopStatement], others: Sequence[TopStatement]
+) -> list[TopStatement]:
+    """Statements and those of the `others` that they mention, themselves or through each other."""
+    reached = list(statements)
+    for statement in reached:  # grows while it is read
+        mentioned = mentions(statement.node)
+        reached += [one for one in others if one.declares & mentioned and one not in reached]
+    return reached
 
 
 def marks(node: Node) -> frozenset[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.tools.reading import effects
-from assay.tools.reading.handlers import find_value, keys_of
+from assay.tools.reading.handlers import addresses_in, find_value, keys_of
 from assay.tools.reading.later import changed_later
 from assay.tools.reading.named import asked
 from assay.tools.reading.statements import (
@@ -26,6 +26,7 @@ from assay.tools.reading.statements import (
     mentions,
     specifiers,
     statement_of,
+    with_mentioned,
 )
 from assay.tools.reading.tree import (
     MAX_NAME,
@@ -340,26 +341,25 @@ class Parsed:
         """Where the handlers, or functions that they can call, change what the schema is made
         of.
         """
-        reached = [one for one in self._statements if self._holds_handlers(one, target)]
-        if not reached:
-            return None
+        reached = self._of_handlers(target, inert=True)
         names = {target} | {
             name
             for statement in self._kept(target, whole=False)
             if not statement.is_inert
             for name in statement.declares
         }
-        for statement in reached:  # grows while it is read
-            mentioned = mentions(statement.node)
-            reached += [
-                other
-                for other in self._statements
-                if other.is_inert and other.declares & mentioned and other not in reached
-            ]
-        return next(
-            (change for one in reached if (change := changed_later(one.node, names)) is not None),
-            None,
-        )
+        changes = (changed_later(one.node, names) for one in reached)
+        return next((change for change in changes if change is not None), None)
+
+    def _of_handlers(self, target: str, *, inert: bool = False) -> list[TopStatement]:
+        """The statements that hold handlers and what these mention; only `inert` ones of those."""
+        held = [one for one in self._statements if self._holds_handlers(one, target)]
+        return with_mentioned(held, [one for one in self._statements if one.is_inert or not inert])
+
+    def addresses(self, target: str) -> list[str]:
+        """The addresses that the code of the handlers names."""
+        reached = (one for one in self._of_handlers(target) if target not in one.declares)
+        return sorted({address for one in reached for address in addresses_in(one.node)})
 
     def _marks_now(self, node: Node) -> frozenset[str]:
         """What evaluating a statement can touch: the bodies of its functions too where it calls
@@ -393,8 +393,6 @@ class Parsed:
         return reach
 
     def _handlers(self) -> tuple[str, ...]:
-        local = self.exports.get("handlers")
-        if local is None:
-            return ()
         statements = [statement.node for statement in self._statements]
-        return tuple(dict.fromkeys(keys_of(find_value(local, statements), statements)))
+        value = find_value(self.exports.get("handlers", "*"), statements)
+        return tuple(dict.fromkeys(keys_of(value, statements)))

@@ -100,19 +100,19 @@ def name_of(node: Node) -> str:
     return text(node) if found is None else found
 
 
-def fixed(node: Node | None) -> str | None:
+def fixed(node: Node | None, *, unknown: str | None = None) -> str | None:
     """The text that a key or an expression always is: a name, a string, a template or a sum of
-    these; None for anything else.
+    these; `unknown` for anything else, also as a part.
     """
     if node is None:
-        return None
+        return unknown
     if node.type in ("property_identifier", "shorthand_property_identifier_pattern"):
         return text(node)
     if node.type == "string":
         return string(node)
     if node.type == "template_string":
         parts = [
-            fixed(part.named_child(0))
+            fixed(part.named_child(0), unknown=unknown)
             if part.type == "template_substitution"
             else _ESCAPE.sub(_sign, text(part))
             for part in node.named_children
@@ -120,11 +120,13 @@ def fixed(node: Node | None) -> str | None:
         known = [part for part in parts if part is not None]
         return "".join(known) if len(known) == len(parts) else None
     if node.type in ("parenthesized_expression", "computed_property_name"):
-        return fixed(node.named_child(0))
+        return fixed(node.named_child(0), unknown=unknown)
     if node.type == "binary_expression" and text(node.child_by_field_name("operator")) == "+":
-        left, right = (fixed(node.child_by_field_name(side)) for side in ("left", "right"))
+        left, right = (
+            fixed(node.child_by_field_name(side), unknown=unknown) for side in ("left", "right")
+        )
         return None if left is None or right is None else left + right
-    return None
+    return unknown
 
 
 def string(node: Node | None) -> str:

@@ -116,6 +116,7 @@ def answer(source: bytes) -> dict[str, Any]:
         outcome |= {
             "asked": [list(module) for module in module.asked],
             "handlers": list(module.handlers),
+            "addresses": module.addresses(local),
         }
     return {"export": target, **outcome}
 
