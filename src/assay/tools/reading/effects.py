@@ -8,9 +8,10 @@ harmless here is harmless. What follows for a schema: `syntax`.
 from __future__ import annotations
 
 import re
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from assay.tools.reading.tree import FUNCTIONS, cursor, text
+from assay.tools.reading.tree import FUNCTIONS, ancestors, cursor, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,18 +211,10 @@ def _is_new(pattern: str) -> bool:
 
 def _is_logged(node: Node) -> bool:
     """Whether the name is that of `console.log(…);`, a whole statement."""
-    kinds: list[str] = []
-    above = node.parent
-    while above is not None and len(kinds) < 3:
-        kinds.append(above.type)
-        above = above.parent
+    kinds = [above.type for above in islice(ancestors(node), 3)]
     return kinds == ["member_expression", "call_expression", "expression_statement"]
 
 
 def _is_thrown(node: Node) -> bool:
-    above = node.parent
-    while above is not None and above.type not in FUNCTIONS:
-        if above.type == "throw_statement":
-            return True
-        above = above.parent
-    return False
+    inside = takewhile(lambda above: above.type not in FUNCTIONS, ancestors(node))
+    return any(above.type == "throw_statement" for above in inside)

@@ -8,10 +8,11 @@ through calls of the module's own functions with parts of the schema.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from assay.tools.reading.effects import members, written
-from assay.tools.reading.tree import FUNCTIONS, cursor, text
+from assay.tools.reading.tree import FUNCTIONS, ancestors, cursor, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,8 +132,8 @@ def _parameters(function: Node) -> Iterator[str]:
 
 def _is_local(name: Node, top: Node) -> bool:
     """Whether a scope between the name and the top declares it again."""
-    wanted, above = text(name), name.parent
-    while above is not None and above != top:
+    wanted = text(name)
+    for above in takewhile(lambda above: above != top, ancestors(name)):
         if above.type in FUNCTIONS and wanted in _parameters(above):
             return True
         if above.type == "statement_block":
@@ -145,5 +146,4 @@ def _is_local(name: Node, top: Node) -> bool:
                     declared = inner.child_by_field_name("name")
                     if declared is not None and wanted in _bound(declared):
                         return True
-        above = above.parent
     return False

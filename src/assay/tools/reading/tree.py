@@ -10,6 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tree_sitter import Node, Parser, QueryCursor
 
 FUNCTIONS = frozenset(
@@ -54,16 +56,21 @@ class NoModule(Exception):
         self.message = message
 
 
-def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
-    """Whether a function encloses the node; without `arrows`, one that binds `new.target`."""
+def ancestors(node: Node) -> Iterator[Node]:
+    """The nodes that enclose a node, the nearest first."""
     above = node.parent
     while above is not None:
-        if (
-            above.type in FUNCTIONS and (arrows or above.type != "arrow_function")
-        ) or above.type == "class_static_block":
-            return True
+        yield above
         above = above.parent
-    return False
+
+
+def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
+    """Whether a function encloses the node; without `arrows`, one that binds `new.target`."""
+    return any(
+        above.type == "class_static_block"
+        or (above.type in FUNCTIONS and (arrows or above.type != "arrow_function"))
+        for above in ancestors(node)
+    )
 
 
 def is_await(node: Node) -> bool:
@@ -77,9 +84,8 @@ def is_await(node: Node) -> bool:
         or above.child_by_field_name(_MISREAD.get(above.type, "none")) != node
     ):
         return False
-    while above is not None and above.type not in FUNCTIONS:
-        above = above.parent
-    return above is None or any(child.type == "async" for child in above.children)
+    function = next((outer for outer in ancestors(node) if outer.type in FUNCTIONS), None)
+    return function is None or any(child.type == "async" for child in function.children)
 
 
 def text(node: Node | None) -> str:
