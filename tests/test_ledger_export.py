@@ -238,15 +238,9 @@ def test_an_export_goes_on_only_with_its_own_folder_and_ledger(assay: Any, tmp_p
     assert (code, "from another ledger" in said) == (2, True)
     (part,) = lake.rglob("*.parquet")
     part.rename(tmp_path / "part")
-    duckdb.execute(
-        f"COPY (SELECT * EXCLUDE attempt FROM read_parquet('{tmp_path}/part')) TO '{part}'"
-    )
-    code, said = export()
-    assert (code, "this folder lack the column 'attempt'" in said) == (3, True)
-    assert "Delete lake and export again" in said
-    part.unlink()
     code, said = export()
     assert (code, "1 exported file is gone" in said) == (3, True)
+    assert "Delete lake and export again" in said
     # a manifest from elsewhere removes nothing but parts of an export
     pending = [
         "../part",

@@ -25,11 +25,9 @@ import msgspec
 from msgspec import Struct
 
 from assay.archive.export_rows import (
-    CELL,
     COLUMNS,
     FORGOTTEN,
     GONE,
-    HEAD,
     ROWS,
     ExportedGrade,
     exported,
@@ -41,7 +39,7 @@ from assay.records.typed import convert
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.listing import evidence_of
-from assay.views.parquet import encode_row, load_duckdb, parquet_columns, write_parquet
+from assay.views.parquet import encode_row, load_duckdb, write_parquet
 
 SCHEMA = "assay.ledger-export/1"
 MANIFEST, STAGING = "_export.json", ".staging"
@@ -325,18 +323,6 @@ def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> N
             "STO-019",
             f"{len(lost)} exported file{'s are' if len(lost) > 1 else ' is'} gone, such as"
             f" {lost[0]}.",
-            where=folder,
-            fix=_start_over(folder),
-        )
-    oldest = next(iter(state.files), None)
-    if oldest is None:
-        return
-    known = parquet_columns(os.path.join(folder, oldest))
-    if absent := next((name for name in (*CELL, *HEAD) if name not in known), None):
-        raise InputError(
-            "STO-019",
-            f"the files in this folder lack the column '{absent}', because an earlier version of"
-            " Assay wrote them.",
             where=folder,
             fix=_start_over(folder),
         )

@@ -17,7 +17,6 @@ from assay.batch.layout import IN_QUOTES, NUMBERS, WRITTEN, cell_of
 from assay.batch.norms import NUMBER
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
-from assay.errors import InputError
 from assay.grouping import grouped
 
 _FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?\z"
@@ -180,13 +179,6 @@ def norms_evidence(
     each run, and a long row for each gate that the plan lacks and each rejected entry.
     """
     there = {column.name for column in columns}
-    if "undetermined_gates" not in there:
-        raise InputError(
-            "BAT-027",
-            "this output lacks the column 'undetermined_gates', because an earlier version of Assay"
-            " wrote it.",
-            fix="Grade the evidence again.",
-        )
     kept = [identifier(name) for name in keep]
     source, first = identifier(view), plan.criteria[0].name
     wide = ["run", *kept]

@@ -190,10 +190,7 @@ def after(
 def silent(database: Database, *, since_s: float) -> list[tuple[str, str]]:
     """The projects and ids of runs in progress without an event for this many seconds."""
     c, before_ms = live_runs.c, queue.now_ms() - int(1000 * since_s)
-    # `beat_ms` is 0 for a run that an earlier version began
-    query = select(c.project, c.run_id).where(
-        c.state == RUNNING, c.beat_ms < before_ms, c.created_at < now_text(ago_s=since_s)
-    )
+    query = select(c.project, c.run_id).where(c.state == RUNNING, c.beat_ms < before_ms)
     return database.read(
         lambda connection: [(row[0], row[1]) for row in connection.execute(query.limit(1000))]
     )

@@ -114,12 +114,6 @@ def write_parquet(
         connection.close()
 
 
-def parquet_columns(path: str) -> list[str]:
-    """The columns of a Parquet file, without those that its folders name."""
-    with load_duckdb().connect(config={"autoinstall_known_extensions": "false"}) as connection:
-        return list(connection.read_parquet(path, hive_partitioning=False).columns)
-
-
 def _criterion(item: dict[str, Any]) -> dict[str, Any]:
     missing = item["raw_score"] is None
     return {
