@@ -23,7 +23,7 @@ from assay import library as assay_library
 from assay.batch.sources import find_sources
 from assay.batch.targets import open_workplace, target_of, tidy_up
 from assay.errors import AssayError
-from assay.files.json_files import file_digest, read_json
+from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.records.batch import read_batch_record
