@@ -194,5 +194,5 @@ def test_only_columns_of_metrics_are_scores(tmp_path: Path) -> None:
     assert "the column latency_s is not used: by its name it isn't a metric" in tally.notes
     reasons = reasons_not_to_grade("ragas", tally, where="rows.json")
     assert reasons["our_own"] == "ragas has no metric of this name"
-    assert "lower may be better" in reasons["noise_sensitivity_mode_relevant"]
+    assert "lower is better" in reasons["noise_sensitivity_mode_relevant"]
     assert len(reasons) == 2

@@ -103,7 +103,7 @@ def test_a_column_where_lower_may_be_better_needs_its_scale_under_any_name(
     table(tmp_path / "t.csv", "id,toxicity\na,0.97\nb,0.99\n")
     assert assay(["grade", "t.csv", "--map", "score:tox=toxicity"]) == ExitCode.NOT_ENOUGH
     error = capsys.readouterr().err
-    assert "in the column 'toxicity' lower may be better" in error
+    assert "the name of the column 'toxicity' suggests that lower is better" in error
     assert "--map score:tox=toxicity:1..0,id=id" in error
     assert assay(["grade", "t.csv", "--map", "score:tox=toxicity:1..0"]) == ExitCode.FAILED
 

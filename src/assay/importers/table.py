@@ -168,7 +168,9 @@ class _TableReader:
             if column.scale is not None:
                 tally.scales[name] = NamedScale(name, column.scale)
             elif may_be_less(column.name) and not may_be_less(name):
-                tally.doubts[name] = f"in the column {column.name!r} lower may be better"
+                tally.doubts[name] = (
+                    f"the name of the column {column.name!r} suggests that lower is better"
+                )
         self._errors = {
             key: column
             for key, column in mapping.items()
