@@ -447,7 +447,10 @@ def test_a_metric_that_may_be_better_the_lower_it_is_gets_no_grade(
         "inputs,outputs,match/v1/score,Toxicity/v1/score\nq1,a,1,1\nq2,b,1,0\n"
     )
     assert assay(["grade", "table.csv"]) == ExitCode.PASSED
-    assert "Toxicity/v1 is not graded: its name suggests that lower is better" in capsys.readouterr().err
+    assert (
+        "Toxicity/v1 is not graded: its name suggests that lower is better"
+        in capsys.readouterr().err
+    )
     (here / "table.csv").write_text("inputs,outputs,toxicity/v1/score\nq1,a,1\n")
     assert assay(["grade", "table.csv"]) == ExitCode.NOT_ENOUGH
 

@@ -278,10 +278,7 @@ def _same(label: Any, other: Any, scale: Scale) -> bool:
 
 # --- bias and correction
 
-_WORDS = (
-    "the values are words without worth; name the positive one (--positive) and its rate is"
-    " estimated"
-)
+_WORDS = "the values are words; name the one whose rate to estimate with --positive"
 
 
 def _bias(

@@ -129,7 +129,7 @@ def _faults(declaration: Declaration, document: Document) -> Iterator[Fault]:
         if declaration.reason(what) is not None and getattr(declaration, what) is not None:
             yield fault(
                 ("notApplicable", what),
-                f"{what} is declared and not applicable at once.",
+                f"{what} is both declared and not applicable.",
                 "Keep one of the two.",
             )
         if declaration.reason(what) is not None and not str(declaration.reason(what)).strip():
