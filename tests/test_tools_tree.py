@@ -26,7 +26,7 @@ from assay.canon import time_text
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
-from assay.records.tool_entry import CategoricalVeto, GradedAnswer, NamespaceIndex, document
+from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_gate import ToolGateResult
 from assay.tools import aging, names
@@ -1279,107 +1279,39 @@ def test_an_answer_given_after_now_is_not_recorded(tree: Tree) -> None:
 # --- grading again
 
 
-class TransientDefect:
-    """HTTP 429 becomes a transient defect: 3, no longer a fail."""
-
-    version = "scoringSystem/1.1.0"
-
-    def touches(self, answer: GradedAnswer) -> bool:
-        evidence = answer.evidence
-        return isinstance(evidence, dict) and evidence.get("httpStatus") == 429
-
-    def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
-        return msgspec.structs.replace(answer, score=3)
-
-
-class AskAnew(TransientDefect):
-    """The same, where the evidence does not say enough."""
-
-    def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
-        return None
-
-
-def limited() -> dict[str, Any]:
-    return probe(score=None, evidence={"httpStatus": 429})
-
-
-@pytest.mark.req("F-006", "F-010", "F-012", "F-080")
+@pytest.mark.req("F-006", "F-010", "F-011", "F-012", "F-080")
 def test_after_http_429_became_a_transient_defect_new_entries_read_1_1_and_1_0_and_old_ones_stay(
     tree: Tree,
 ) -> None:
-    old = put(tree, 1, judged(score=4), limited())
-    bytes_before = Path(old).read_bytes()
+    limited = {"score": None, "evidence": {"httpStatus": 429}}
+    old = put(tree, 1, judged(score=4), probe(**limited))
     assert [answer["score"] for answer in read(old)["gradings"]] == [4, "fail"]
+    held = files(tree.root)
     newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.1.0"))
-    (outcome,) = regrade(
-        newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=[TransientDefect()]
-    )
-    new = read(str(outcome.path))
+    (outcome,) = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(2))
+    assert (outcome.action, outcome.before) == ("due", "C")
+    assert outcome.questions == ("Q-whenToUse", "Q-api-availability")
+    assert files(tree.root) == held, "old and new scores are never mixed"
+    new = read(put(newer, 3, judged(score=4), probe(score=3), why="scoring-system-bump"))
     assert (new["scoringSystem"], new["gradingSystem"]) == (
         "scoringSystem/1.1.0",
         "gradingSystem/1.0.0",
     )
     assert [answer["score"] for answer in new["gradings"]] == [4, 3]
-    assert (outcome.before, outcome.grade) == ("C", "B")
-    assert Path(old).read_bytes() == bytes_before
     assert (read(old)["scoringSystem"], read(old)["gradingSystem"]) == (
         "scoringSystem/1.0.0",
         "gradingSystem/1.0.0",
     )
-    assert new["regradingTrigger"] == {
-        "triggeredBy": "scoring-system-bump",
-        "previousGradingId": read(old)["gradingId"],
-        "timestamp": time_text(at(2)),
-    }
-    again = regrade(
-        newer, "providers", "alpha", "scoring-system-bump", now=at(3), changes=[TransientDefect()]
-    )
+    assert new["regradingTrigger"]["triggeredBy"] == "scoring-system-bump"
+    assert new["regradingTrigger"]["previousGradingId"] == read(old)["gradingId"]
+    again = regrade(newer, "providers", "alpha", "scoring-system-bump", now=at(4))
     assert [item.action for item in again] == ["current"]
-
-
-@pytest.mark.req("F-010", "F-011")
-@pytest.mark.parametrize("changes", [[], [AskAnew()]])
-def test_an_answer_that_cannot_be_scored_anew_is_due_and_nothing_is_mixed(
-    tree: Tree, changes: list[Any]
-) -> None:
-    put(tree, 1, judged(score=4), limited())
-    held = files(tree.root)
-    newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.1.0"))
-    (outcome,) = regrade(
-        newer, "providers", "alpha", "scoring-system-bump", now=at(2), changes=changes
-    )
-    assert outcome.action == "due"
-    assert "Q-api-availability" in outcome.questions
-    assert files(tree.root) == held
 
 
 @pytest.mark.req("F-011")
 def test_answers_that_state_another_scoring_system_are_not_recorded(tree: Tree) -> None:
     assert code_of(put, tree, 1, scoringSystem="scoringSystem/1.1.0") == "SCO-022"
     put(tree, 1, scoringSystem="scoringSystem/1.0.0")
-
-
-@pytest.mark.req("F-010")
-def test_two_changes_of_scoring_are_applied_oldest_first_in_whatever_order_they_are_given(
-    tree: Tree,
-) -> None:
-    class Later(TransientDefect):
-        version = "scoringSystem/1.2.0"
-
-        def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
-            return msgspec.structs.replace(answer, score=2)
-
-    put(tree, 1, judged(score=4), limited())
-    newer = tree_of(tree.root, CURRENT._replace(scoring="scoringSystem/1.2.0"))
-    (outcome,) = regrade(
-        newer,
-        "providers",
-        "alpha",
-        "scoring-system-bump",
-        now=at(2),
-        changes=[Later(), TransientDefect()],
-    )
-    assert read(str(outcome.path))["gradings"][1]["score"] == 2
 
 
 def stricter() -> SchemaRules:
@@ -1450,17 +1382,11 @@ def test_no_trigger_regrades_a_rejected_node_or_one_whose_schema_changed(
     newer = tree_of(tree.root, Systems("scoringSystem/1.1.0", "gradingSystem/1.1.0"))
     import_one(newer, schema_of(text="changed"), [], now=at(2))
     assert [
-        item.action
-        for item in regrade(
-            newer, "providers", "alpha", trigger, now=at(24 * 100), changes=[TransientDefect()]
-        )
+        item.action for item in regrade(newer, "providers", "alpha", trigger, now=at(24 * 100))
     ] == ["due"]
     put(tree, 24 * 101, categoricalVeto=VETO)
     assert [
-        item.action
-        for item in regrade(
-            newer, "providers", "alpha", trigger, now=at(24 * 200), changes=[TransientDefect()]
-        )
+        item.action for item in regrade(newer, "providers", "alpha", trigger, now=at(24 * 200))
     ] == ["rejected"]
 
 
@@ -1471,25 +1397,13 @@ def test_a_node_that_cannot_be_regraded_keeps_no_other_from_it_and_the_index_is_
     tree = tree_of(tmp_path)
     import_one(tree, schema_of(tools=("a", "b")), [], now=at(0))
     put(tree, 1, place={**SCHEMA, "tool": "a"})
-    put(
-        tree_of(tmp_path, CURRENT._replace(grading="gradingSystem/0.9.0")),
-        1,
-        place={**SCHEMA, "tool": "b"},
-    )
-    newer = tree_of(tmp_path, CURRENT._replace(scoring="scoringSystem/1.1.0"))
+    put(tree, 24 * 300, place={**SCHEMA, "tool": "b"})
     outcomes: list[RegradeOutcome] = []
     with contextlib.suppress(AssayError):
-        outcomes = regrade(
-            newer,
-            "providers",
-            "alpha",
-            "scoring-system-bump",
-            now=at(5),
-            changes=[TransientDefect()],
-        )
+        outcomes = regrade(tree, "providers", "alpha", "scheduled", now=at(24 * 100))
+    assert [item.action for item in outcomes] == ["regraded", "blocked"]
     on_disk = json.loads((tmp_path / "providers" / "alpha" / "index.json").read_text())
-    assert on_disk["schemas"]["prices"]["tools"]["a"]["scoringSystem"] == "scoringSystem/1.1.0"
-    assert len(outcomes) == 2
+    assert on_disk["schemas"]["prices"]["tools"]["a"]["grade"] == outcomes[0].grade
 
 
 # --- two versions side by side

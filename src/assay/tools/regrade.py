@@ -1,9 +1,7 @@
 """Grading again: what is due after a trigger, and what can be done without asking anybody.
 
 After a new grading system the stored answers are aggregated again and keep the scoring version they
-were made under. After a new scoring system each answer that the change touches is scored again from
-its stored evidence, or it is due; answers that the change does not touch are worth the same under
-the new version. An entry is written only when nothing is due: old and new scores are never mixed.
+were made under. After a new scoring system every answer is due: old and new scores are never mixed.
 The superseded entry stays, and the new one names it.
 """
 
@@ -12,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
-from assay.records.systems import Systems, version_key
+from assay.records.systems import Systems
 from assay.records.tool_entry import (
     GradedAnswer,
     GradingEntry,
@@ -33,18 +31,6 @@ from assay.tools.names import AREAS, GRADINGS
 from assay.tools.selection import namespaces_of, size_cap
 from assay.tools.status import BLOCKED, NODE_REJECTED, STABLE
 from assay.tools.tree import Tree
-
-
-class ScoringChange(Protocol):
-    """What one new version of the scoring system changed."""
-
-    version: str
-
-    def touches(self, answer: GradedAnswer) -> bool:
-        """Whether the same evidence may score differently now."""
-
-    def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
-        """The answer scored again from its stored evidence; None if it must be asked again."""
 
 
 class NodePlace(NamedTuple):
@@ -110,10 +96,8 @@ def regrade(
     trigger: str,
     *,
     now: datetime,
-    changes: Sequence[ScoringChange] = (),
     issue: str | None = None,
     requested_by: str | None = None,
-    areas: Iterable[str] = AREAS,
 ) -> list[RegradeOutcome]:
     """Grade again, as far as it goes without a grader, every node of a namespace or selection that
     the trigger concerns.
@@ -126,10 +110,8 @@ def regrade(
     with tree.locked(kind, owner):
         try:
             for place in list(places(tree, kind, owner)):
-                if place.area not in areas:
-                    continue
                 try:
-                    outcomes.append(_regrade_node(tree, place, why, now, changes))
+                    outcomes.append(_regrade_node(tree, place, why, now))
                 except InputError as error:
                     # one node that cannot be graded again does not keep the others from it
                     outcomes.append(RegradeOutcome(place, "blocked", f"{error} [{error.code}]"))
@@ -138,13 +120,7 @@ def regrade(
     return outcomes
 
 
-def _regrade_node(
-    tree: Tree,
-    place: NodePlace,
-    trigger: Trigger,
-    now: datetime,
-    changes: Sequence[ScoringChange],
-) -> RegradeOutcome:
+def _regrade_node(tree: Tree, place: NodePlace, trigger: Trigger, now: datetime) -> RegradeOutcome:
     node = tree.node(place.area, place.names)
     entry = node.entry
     if node.status == BLOCKED or entry is None:
@@ -175,11 +151,7 @@ def _regrade_node(
     elif trigger.kind == "scoring-system-bump":
         if entry.scoring_system == systems.scoring:
             return outcome("current", f"scored under {systems.scoring} already")
-        answers, due = _rescored(entry, changes, systems.scoring)
-        if due:
-            return outcome("due", f"must be scored again under {systems.scoring}", due)
-        systems = systems._replace(grading=entry.grading_system)
-        notes = [f"scored again under {systems.scoring}"]
+        return outcome("due", f"must be scored again under {systems.scoring}", questions)
     else:
         answers, notes = age_answers(entry.gradings, now, dimensions=_dimensions(tree))
         if answers == entry.gradings:
@@ -222,12 +194,6 @@ def _write(
     trigger: Trigger,
     now: datetime,
 ) -> tuple[str, str | None]:
-    if systems.grading != tree.rules.systems.grading:
-        raise InputError(
-            "SCO-022",
-            f"the entry was graded under {entry.grading_system}, whose rules are not these.",
-            fix="Run the trigger grading-system-bump first.",
-        )
     cap = None
     if place.kind == "selections":
         lock = tree.lock_of(place.owner)
@@ -253,28 +219,3 @@ def _write(
         cap=cap,
     )
     return tree.write_entry(made, place.names, now=now), made.aggregate_grade
-
-
-def _rescored(
-    entry: GradingEntry, changes: Sequence[ScoringChange], target: str
-) -> tuple[list[GradedAnswer], list[str]]:
-    """The answers under a newer scoring system, and the questions that must be asked again. Without
-    knowledge of what changed, all of them.
-    """
-    after, until = version_key(entry.scoring_system), version_key(target)
-    steps = sorted(
-        (change for change in changes if after < version_key(change.version) <= until),
-        key=lambda change: version_key(change.version),
-    )
-    known = any(change.version == target for change in steps)
-    made, due = [], []
-    for answer in entry.gradings:
-        scored: GradedAnswer | None = answer if known else None
-        for change in steps:
-            if scored is not None and change.touches(scored):
-                scored = change.rescore(scored)
-        if scored is None:
-            due.append(answer.question_id)
-        else:
-            made.append(scored)
-    return made, list(dict.fromkeys(due))
