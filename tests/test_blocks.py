@@ -44,6 +44,7 @@ COSTLY = {
     "docs/how-to/serve.md",
     "docs/how-to/view.md",
     "docs/how-to/write-a-plugin.md",
+    "docs/how-to/write-a-scorer.md",
     "docs/tutorials/agent.md",
     "docs/tutorials/code-repair.md",
     "docs/tutorials/mcp-server.md",
