@@ -34,6 +34,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.tracing import handoffs
 from assay.tracing.dialects import meaning
+from assay.tracing.failures import error_of
 from assay.tracing.genai import MAX_SPANS, evidence
 from assay.tracing.protobuf import from_protobuf
 from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, passages
@@ -364,6 +365,18 @@ def test_an_error_that_only_the_error_type_tells_is_an_error() -> None:
     assert meaning(tool(1, error__type="ToolException")).error == "ToolException"
 
 
+@each("escaped, error", [(True, "ValueError: no"), ("True", "ValueError: no"), (False, None)])
+def test_an_exception_that_left_its_span_is_an_error_whatever_the_status(
+    escaped: Any, error: str | None
+) -> None:
+    thrown = {
+        "exception.type": "ValueError",
+        "exception.message": "no",
+        "exception.escaped": escaped,
+    }
+    assert error_of(False, None, [("exception", thrown), ("retry", {})], {}) == error
+
+
 # --- tool calls
 
 
@@ -508,8 +521,9 @@ def test_without_a_schema_only_a_span_that_says_so_makes_a_call_valid() -> None:
             tool(2, 1, assay__tool__valid=True),
             tool(3, 1, begin=1, assay__tool__valid="yes"),
         ]
-    )["tool_calls"]
-    assert [call.get("valid") for call in found] == [True, None]
+    )
+    assert [call.get("valid") for call in found["tool_calls"]] == [True, None]
+    assert found["metadata"]["otel"]["vouched_calls"] == 1  # a comparison tells it from a check
 
 
 ADD = {

@@ -479,6 +479,7 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
         "metadata": {
             "declared_tools": {"search": "sha256:a", "book": "sha256:b"},
             "declared_testing": "sha256:t",
+            "otel": {},
         },
     }
     steps = [{"name": "plan", "status": "success", "critical": True}]
@@ -512,9 +513,12 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
         {"search": "sha256:a", "book": "sha256:b", "pay": "sha256:p"},  # one more
         {"search": "sha256:a", "reserve": "sha256:b"},  # another name for the same schema
     ):
-        other = {"declared_tools": tools, "declared_testing": "sha256:t"}
+        other = {"declared_tools": tools, "declared_testing": "sha256:t", "otel": {}}
         moved = [{**one, "metadata": other} for one in same]
         assert outcome(moved, toolruns_side(), terms=Terms()) == "promote"
+    silent = [{**one, "tool_calls": [], "metadata": {**other, "otel": {}}} for one in same]
+    traced, of_silent = (made(rows, "side").rows["d/s-1"].declared for rows in (same, silent))
+    assert declarations.weakened(of_silent, traced, passed=True) == []
     # words that check nothing
     worded = [{**one, "output_schema": {"title": "Reply", **one["output_schema"]}} for one in same]
     assert outcome(worded, toolruns_side(), terms=Terms()) == "promote"
@@ -544,6 +548,7 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
         ({"expected": {"answer": "5"}}, "expected value of the baseline"),
         ({"metadata": {}}, "schemas of tools"),
         ({"metadata": {}}, "test setup of the baseline"),
+        ({"metadata": {"otel": {"vouched_calls": 1}}}, "schemas that its tool calls were held to"),
         ({"metadata": {"declared_testing": "sha256:u"}}, "test setup of the baseline"),
         ({"metadata": {"declared_tools": []}}, "schemas of tools"),
         ({"metadata": {"declared_tools": {"search": "sha256:c"}}}, "schema of the tool search"),

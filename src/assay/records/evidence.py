@@ -24,6 +24,10 @@ TESTING = "declared_testing"
 """The key in a run's metadata for a digest of how its patch is tested: the command, the tests, and
 the files that are restored first. A comparison requires of the candidate what the baseline has.
 """
+VOUCHED = "vouched_calls"
+"""The key below `otel` in a traced run's metadata: how many tool calls only the workflow itself
+says are valid.
+"""
 UNCHECKED = "unchecked"
 """The key below `IMPORTED` of a run that its tool passed without a check."""
 IMPORTED = "imported"

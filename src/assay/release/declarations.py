@@ -15,7 +15,7 @@ from typing import NamedTuple
 from assay.canon import digest
 from assay.errors import count
 from assay.files.json_files import member
-from assay.records.evidence import CHECKS, IMPORTED, TESTING, TOOLS, UNCHECKED, Run
+from assay.records.evidence import CHECKS, IMPORTED, TESTING, TOOLS, UNCHECKED, VOUCHED, Run
 from assay.records.schema_weight import without_notes
 
 
@@ -43,6 +43,10 @@ class Declarations(NamedTuple):
     """How a patch is tested; None if the run doesn't state it."""
     expected_handoffs: frozenset[tuple[str, str]]
     """Where each agent's handoffs should go."""
+    calls_checked: bool | None
+    """Whether each tool call of a trace was held to the schema that its model was shown; None if
+    there were no calls.
+    """
     unchecked: bool
     """Whether the tool that it was imported from passed it without a check."""
 
@@ -80,6 +84,7 @@ def declared_by(run: Run) -> Declarations:
         _tools(run.metadata.get(TOOLS)),
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
         _expected_handoffs(run),
+        _calls_checked(run),
         member(run.metadata, IMPORTED, UNCHECKED) is True,
     )
 
@@ -111,6 +116,11 @@ def _expected_handoffs(run: Run) -> frozenset[tuple[str, str]]:
         and len(edge) == 2
         and all(isinstance(agent, str) for agent in edge)
     )
+
+
+def _calls_checked(run: Run) -> bool | None:
+    traced = run.metadata.get("otel")
+    return (isinstance(traced, dict) and VOUCHED not in traced) if run.tool_calls else None
 
 
 def _tools(stated: object) -> dict[str, str] | None:
@@ -161,6 +171,7 @@ def weakest(mine: Declarations | None, other: Declarations | None) -> Declaratio
         mine.tools if mine.tools == other.tools else None,
         mine.testing if mine.testing == other.testing else None,
         mine.expected_handoffs & other.expected_handoffs,
+        min(mine.calls_checked, other.calls_checked, key=(False, None, True).index),
         mine.unchecked or other.unchecked,
     )
 
@@ -205,6 +216,8 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
     ]
     if theirs.testing is not None and ours.testing != theirs.testing:
         lost.append("test setup of the baseline")
+    if theirs.calls_checked and ours.calls_checked is False:
+        lost.append("schemas that its tool calls were held to")
     if theirs.tools is not None:
         lost += (
             ["schemas of tools"] if ours.tools is None else _lost_schemas(ours.tools, theirs.tools)
@@ -251,7 +264,7 @@ def _limits(stated: Declarations) -> bool:
         any(value is not None for value in values)
         or any(stated.tests)
         or bool(named or stated.critical_steps or stated.checks or stated.tools)
-        or bool(stated.expected_handoffs)
+        or bool(stated.expected_handoffs or stated.calls_checked)
     )
 
 

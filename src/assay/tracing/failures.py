@@ -50,12 +50,15 @@ def error_of(
     events: Sequence[tuple[str, Mapping[str, Any]]],
     attributes: Mapping[str, Any],
 ) -> str | None:
-    """The type and message of the error if the status is a failure, else None."""
-    if not failed:
+    """The type and message of the error if the status is a failure or an exception left the span,
+    else None.
+    """
+    exceptions = [more for name, more in events if name == "exception"]
+    if not failed and not any(
+        str(more.get("exception.escaped")).lower() == "true" for more in exceptions
+    ):
         return None
-    thrown: Mapping[str, Any] = next(
-        (more for name, more in reversed(events) if name == "exception"), {}
-    )
+    thrown: Mapping[str, Any] = exceptions[-1] if exceptions else {}
     kind = next(
         (
             text

@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.canon import time_text
 from assay.errors import InputError
+from assay.records.evidence import VOUCHED
 from assay.tracing.content import inputs_of, outputs_of
 from assay.tracing.dialects import meaning
 from assay.tracing.failures import failure
@@ -210,6 +211,7 @@ def _otel(trace: Trace) -> dict[str, Any]:
         "span_id": first.span_id if trace.roots else None,
         "spans": len(trace.spans),
         "response_id": last,
+        VOUCHED: trace.vouched or None,
         "dropped": dict(sorted((+trace.dropped).items())) or None,
         "gaps": dict(sorted(trace.gaps.items())) or None,
         "unreadable": unreadable or None,

@@ -175,6 +175,7 @@ def _executed(
         if offered is None or arguments is None
         else keeps(offered.get(meant.name), arguments, otherwise=None)
     )
+    trace.vouched += kept is None and meant.valid is True
     # a call that the framework or the schema found invalid stays invalid
     valid = (
         False
