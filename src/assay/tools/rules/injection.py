@@ -9,8 +9,8 @@ import unicodedata
 
 _WHO = r"(the )?(user|human|operator|anyone)"
 _NOT = r"\b(do not|don't|never|must not)"
-_DROP = rf"(\b(ignor(e|ing)|disregard(ing)?|forget|override)\b|{_NOT} (follow|obey)\b).{{0,30}}"
-_BEFORE = r"\b(previous|prior|preceding|above|earlier|before)\b"
+_DROP = r"\b(ignor(e|ing)|disregard(ing)?|forget|override)\b.{0,30}"
+_BEFORE = r"\b(previous|prior|preceding|above|earlier)\b"
 _INSTRUCTION = r"\b(instruction|guideline|guidance|directive)"
 _DROPS = "tells the model to drop its instructions"
 _BEHIND = "tells the model to act behind the user's back"
@@ -23,12 +23,11 @@ _ORDERS = tuple(
             _DROPS,
         ),
         (
-            (
-                rf"{_DROP}(({_INSTRUCTION}s?|\beverything)\b.{{0,30}}({_BEFORE}|\btold\b)"
-                rf"|\b(your|these) {_INSTRUCTION}|\bsystem prompt)"
-            ),
+            rf"({_DROP}|{_NOT} (follow|obey)\b.{{0,30}})(\b(your|these)|{_BEFORE}) {_INSTRUCTION}",
             _DROPS,
         ),
+        (rf"{_DROP}{_INSTRUCTION}s? .{{0,20}}\b(above|earlier)\b", _DROPS),
+        (rf"{_DROP}\beverything\b.{{0,20}}\b(told|above\s*([.!;]|\Z))", _DROPS),
         (
             rf"{_BEFORE} {_INSTRUCTION}.{{0,40}}\b(ignored|forgotten|void|(no longer|not) apply)\b",
             _DROPS,
