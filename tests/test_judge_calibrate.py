@@ -311,7 +311,9 @@ def test_a_rare_verdict_on_one_side_does_not_make_a_draw_look_picked(rare: set[i
 def test_words_have_a_rate_only_when_the_positive_one_is_named() -> None:
     rows = verdicts(values=("pass", "fail", "unsure"))
     assert calibrate(rows)["corrected"]["ppi"]["value"] is None
-    assert "--positive" in calibrate(rows)["corrected"]["ppi"]["reason"]
+    unnamed = calibrate(rows)
+    assert unnamed["corrected"]["ppi"]["reason"].startswith("the values are words; name the one")
+    assert unnamed["agreement"]["spearman"]["reason"] == "words have no order without --positive"
     found = calibrate(rows, positive="pass")
     assert found["corrected"]["ppi"]["low"] < 1 / 3 < found["corrected"]["ppi"]["high"]
     with pytest.raises(InputError, match="no label and no verdict is 'passed'"):

@@ -116,22 +116,28 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     word = re.search(rb"-?(NaN|Infinity|nan|inf)", before[max(0, column - 3) : column + 9])
     code, fix = "FIL-002", ""
     if data[:4] == b"PAR1":
-        message = "is a Parquet file, and this command reads JSON."
+        message = "this is a Parquet file, and the command reads JSON."
         fix = "If `assay batch` wrote it, `assay report summary` and `assay gate` read it."
         return Fault(message, code=code, fix=fix, file=file)
     if file.lower().endswith((".csv", ".tsv")):
-        message, fix = "is a table, and this command reads JSON.", "Save it as JSON Lines (.jsonl)."
+        message, fix = (
+            "this is a table, and the command reads JSON.",
+            "Save it as JSON Lines (.jsonl).",
+        )
         return Fault(message, code=code, fix=fix, file=file)
     if data[:3] == b"\xef\xbb\xbf":
-        message, fix = "starts with a byte-order mark (BOM).", "Save it as UTF-8 without one."
+        message, fix = (
+            "the file starts with a byte-order mark (BOM).",
+            "Save it as UTF-8 without one.",
+        )
     elif data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:64]:
-        message, fix = "is not UTF-8 text.", "JSON here is UTF-8."
+        message, fix = "the file is not UTF-8 text.", "JSON here is UTF-8."
     elif text.startswith("Detected duplicate key"):
         key = text[len("Detected duplicate key ") :]
         message = f"the key {key} appears twice in one object (column {column})."
         code, fix = "FIL-003", "Keep one of them."
     elif text.startswith("recursion limit"):
-        code, message = "FIL-004", "nests more than 200 deep."
+        code, message = "FIL-004", "the JSON nests more than 200 deep."
     elif "InvalidOperation" in text:
         message = f"the number that ends at column {column} is out of range."
     elif word:
