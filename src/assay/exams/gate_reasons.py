@@ -31,18 +31,14 @@ def axis_reasons(drop: DropCheck) -> Iterator[str]:
 
 def drop_reason(drop: DropCheck, *, holds: bool) -> str:
     """How the regression score moved; `holds` says whether that is within its limit."""
-    size = number_text(abs(drop.drop))
-    moved = (
-        f"fell by {size}"
-        if drop.drop > 0
-        else f"rose by {size}"
-        if drop.drop < 0
-        else "did not move"
-    )
+    size, before, now = map(number_text, (abs(drop.drop), drop.baseline, drop.candidate))
+    if drop.drop == 0:
+        return f"the regression score is {now}, as before"
+    if drop.drop < 0:
+        return f"the regression score rose by {size} from {before} to {now}"
     return (
-        f"the regression score {moved} from {number_text(drop.baseline)} to"
-        f" {number_text(drop.candidate)}: {'at most' if holds else 'more than'} the"
-        f" {number_text(drop.limit)} it may fall"
+        f"the regression score fell by {size} from {before} to {now}:"
+        f" {'at most' if holds else 'more than'} the {number_text(drop.limit)} it may fall"
     )
 
 

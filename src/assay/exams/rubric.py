@@ -95,8 +95,8 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
     """How texts are compared."""
     answer_schema: dict[str, Any] | UnsetType = UNSET
     """The JSON Schema of an answer."""
-    self_test: Annotated[list[SelfTest], Meta(min_length=1)]
-    """Answers whose marks are known."""
+    self_test: list[SelfTest] = []
+    """Answers whose marks are known: each axis needs a 0 and a 1."""
     scoring_system: Version = FIRST
     """The version of the scoring system that it needs."""
     description: str | None = None
@@ -271,15 +271,18 @@ def _check_cases(rubric: ExamRubric, faults: Faults) -> None:
                 faults.add(("self_test", index, *path), message, fix)
         if set(case.breakdown) != set(axes) or not set(case.breakdown.values()) <= {0, 1}:
             faults.add(
-                ("self_test", index, "breakdown"), f"has 0 or 1 for each of {', '.join(axes)}."
+                ("self_test", index, "breakdown"), f"needs 0 or 1 for each of {', '.join(axes)}."
             )
-    for axis in axes:
+    for mark in (0, 1):
         # a self-test that never expects a 0 would not notice a rubric that accepts everything
-        if {case.breakdown.get(axis) for case in rubric.self_test} < {0, 1}:
+        marked = [case.breakdown for case in rubric.self_test]
+        lacking = [axis for axis in axes if all(marks.get(axis) != mark for marks in marked)]
+        if lacking:
             faults.add(
                 ("self_test",),
-                f"has no case with the mark 0, or none with the mark 1, for {axis}.",
-                "Add one.",
+                f"needs an answer with the mark {mark} for {', '.join(lacking)}.",
+                "Add {name: NAME, expect: {...}, response: ANSWER, breakdown:"
+                f" {{{', '.join(f'{axis}: {mark}' for axis in axes)}}}}}.",
             )
 
 
