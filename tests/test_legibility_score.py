@@ -220,6 +220,12 @@ def test_the_command_scores_prints_and_writes_every_form(quick: Run, tmp_path: P
     assert "Legibility is not a grade" in text
     assert done.err.endswith("".join(f"wrote {file}\n" for file in files))
     assert all((tmp_path / file).stat().st_size for file in files)
+    bare = {"type": "object", "properties": {name: {"type": "string"} for name in "abc"}}
+    put(tmp_path / "p.json", {**answer, "tools": [{**SEARCH, "inputSchema": bare}]})
+    found = quick("tools", "check", "p.json")
+    assert found.out.count("[parameter-undocumented]") == 1
+    assert ".a: 'a' has no description. Describe" in found.out
+    assert "Also: b, c. [parameter-undocumented]" in found.out
     assert quick("tools", "check", "s.json", "--min-score", "75").code == 0
     found = quick("tools", "check", "s.json", "--min-score", "76", "--json").json()
     assert found["passed"] is False

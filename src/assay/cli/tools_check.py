@@ -19,6 +19,7 @@ from assay.cli.ledger import storing
 from assay.errors import ExitCode, count, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
+from assay.grouping import grouped
 from assay.records.tool_entry import GradingEntry
 from assay.records.tool_finding import SchemaFinding, SchemaRule
 from assay.records.typed import convert
@@ -239,14 +240,17 @@ def _write(
 
 
 def finding_lines(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) -> Iterator[str]:
-    """The findings of these levels, and what the veto checks found."""
-    for finding in item.findings:
-        if finding.level in levels:
-            where = f"line {finding.line}  " if finding.line is not None else ""
-            path = f"{finding.path}: " if finding.path else ""
-            level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level])
-            text = printable(f"{where}{path}{finding.message} {finding.fix}")
-            yield f"  {level} {text} [{finding.rule}]"
+    """The findings of these levels, one line for names of one object with the same fault, and what
+    the veto checks found.
+    """
+    alike = grouped((_alike(one), one) for one in item.findings if one.level in levels)
+    for finding, *more in alike.values():
+        where = f"line {finding.line}  " if finding.line is not None else ""
+        path = f"{finding.path}: " if finding.path else ""
+        level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level])
+        also = f" Also: {', '.join(one.path.rpartition('.')[2] for one in more)}." if more else ""
+        text = printable(f"{where}{path}{finding.message} {finding.fix}{also}")
+        yield f"  {level} {text} [{finding.rule}]"
     if item.schema.kind == "mcp" and item.schema.main.get("declaration") is None:
         checks = ", ".join(check.id for check in item.checks)
         yield (
@@ -261,6 +265,14 @@ def finding_lines(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) 
             colour = {"veto": "red", "not applicable": "dim"}.get(check.outcome, "yellow")
             outcome = opt.paint(f"{check.outcome:<7}", colour)
             yield f"  {outcome} {check.id}: {printable(check.reason)}"
+
+
+def _alike(finding: SchemaFinding) -> tuple[object, ...]:
+    """What it shares with findings that differ only in the name of a part of the same object."""
+    parent, _, name = finding.path.rpartition(".")
+    if parent and f"'{name}'" in finding.message:
+        return finding.rule, parent, finding.message.replace(f"'{name}'", ""), finding.fix
+    return finding.rule, finding.path, finding.message, finding.fix, finding.line
 
 
 def left_lines(sources: inp.Sources) -> Iterator[str]:
