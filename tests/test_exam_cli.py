@@ -579,7 +579,9 @@ def test_a_command_is_asked_each_prompt_and_its_failures_are_missing_answers(
     assert [one["score"] for one in found["items"]] == [1.0, 0.85, 0.0, 0.0, 0.0]
     assert found["missing"] == ["slow", "fail", "flood"]
     assert found["missing_reasons"]["slow"] == "no answer within 2 s"
-    assert found["missing_reasons"]["fail"] == "the command ended with exit code 3: no model"
+    assert found["missing_reasons"]["fail"] == (
+        "the command ended with exit code 3; its last output was 'no model'"
+    )
     assert 0 < found["latency"]["p50_ms"] < 2000
     assert found["latency"]["n"] == 2
     (tmp_path / "assay.yaml").write_text("commands: {exam grade: {command: 'exit 1'}}\n")

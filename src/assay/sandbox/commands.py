@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 
 from assay.errors import UsageError
+from assay.sandbox.worker import exit_words
 
 _CHUNK = 64 * 1024
 _TAIL = 4096
@@ -76,10 +77,7 @@ def ask_command(
         finally:
             code = _end(process)
     if code:
-        last = errors.decode("utf-8", "replace").strip().splitlines()
-        raise NoAnswerError(
-            f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}"
-        )
+        raise NoAnswerError(f"the command ended with {how_ended(code, errors)}")
     return reply
 
 
@@ -123,8 +121,21 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _end(process: subprocess.Popen[bytes]) -> int:
     """End the command and whatever it started and left behind; its exit code."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(
-            process.pid, signal.SIGKILL
-        )  # its session is its own, so its process group has its id
+    kill_group(process.pid)  # its session is its own, so its process group has its id
     return process.wait()
+
+
+# --- how any process ends
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process that leads a group, and all of its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def how_ended(code: int, errors: bytes) -> str:
+    """How a process ended, with the last line that it wrote to standard error."""
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    last = f"; its last output was {lines[-1][-300:]!r}" if lines else ""
+    return f"{exit_words(code)}{last}"

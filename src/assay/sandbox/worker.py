@@ -31,6 +31,20 @@ START_S = 120.0
 """Seconds for a process to start on a cold disk or a busy machine; no untrusted code runs yet."""
 
 
+def exit_words(code: int) -> str:
+    """How a process ended: its exit code, or the signal that killed it.
+
+    >>> exit_words(7), exit_words(-9), exit_words(-99)
+    ('exit code 7', 'signal SIGKILL', 'signal 99')
+    """
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
 class Died(Exception):
     """The process ended without an answer. `code` is its exit code, or the signal as a negative
     number.
@@ -43,10 +57,7 @@ class Died(Exception):
     @property
     def cause(self) -> str:
         """How it ended, in words."""
-        try:
-            return signal.Signals(-self.code).name if self.code < 0 else f"exit {self.code}"
-        except ValueError:
-            return f"signal {-self.code}"
+        return exit_words(self.code)
 
 
 class Late(Exception):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.running.child import GRACE_S, MAX_RUN
+from assay.sandbox.commands import how_ended, kill_group
 from assay.server.settings import VARIABLE
 
 Message = dict[str, Any]
@@ -52,7 +53,8 @@ class Ended(NamedTuple):
     """Runs that had begun and were not finished."""
     refused: AssayError | None
     frozen: bool
-    words: str
+    errors: bytes
+    """The end of its standard error."""
 
     @property
     def status(self) -> str:
@@ -64,13 +66,7 @@ class Ended(NamedTuple):
         """A sentence on how it ended."""
         if self.frozen:
             return "stopped answering and was killed"
-        if self.code < 0:
-            try:
-                return f"ended with signal {signal.Signals(-self.code).name}"
-            except ValueError:
-                return f"ended with signal {-self.code}"
-        last = f", and its last output was {self.words!r}" if self.words else ""
-        return f"ended with exit code {self.code}{last}"
+        return f"ended with {how_ended(self.code, self.errors)}"
 
 
 class WorkflowProcess:
@@ -127,7 +123,7 @@ class WorkflowProcess:
         finally:
             for task in tasks:
                 task.cancel()
-            kill(process)
+            kill_group(process.pid)
             await asyncio.gather(*tasks, return_exceptions=True)
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), GRACE_S)
@@ -138,7 +134,7 @@ class WorkflowProcess:
             frozenset(self._under_way),
             self._refused,
             self._frozen and code == 1,
-            _last(self._errors),
+            self._errors,
         )
 
     async def _send(self, process: asyncio.subprocess.Process, request: bytes) -> None:
@@ -157,7 +153,7 @@ class WorkflowProcess:
                     self._room.clear()
                     await self._room.wait()
         except ValueError:  # a line beyond the limit: the lines after it can't be found
-            kill(process)
+            kill_group(process.pid)
         await self._queue.put(None)
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -175,7 +171,7 @@ class WorkflowProcess:
         if process.returncode is None:
             self.stop()
             await self._gone(process, GRACE_S + 1)
-        kill(process)
+        kill_group(process.pid)
         await asyncio.sleep(GRACE_S)
         # A process that left the group may still have the pipe open; its output is not awaited.
         with suppress(asyncio.QueueFull):
@@ -232,14 +228,3 @@ def _parsed(lines: Sequence[bytes]) -> list[Message]:
             if isinstance(tree, dict):
                 messages.append(tree)
     return messages
-
-
-def kill(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and all of its group."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _last(errors: bytes) -> str:
-    lines = errors.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].strip()[-300:] if lines else ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from assay.running.adapters import BLOCK, Adapter, ReplySpec, WorkflowTask, read_limited, read_spec
+from assay.sandbox.commands import how_ended, kill_group
 from assay.tracing.failures import CallFailed
 from assay.tracing.replies import read_reply
 
@@ -82,7 +82,7 @@ class CommandAdapter(Adapter):
         finally:
             await _end(process)
         if code != 0:
-            raise CallFailed(f"the command ended with {_exit(code)}{_quoted(errors)}.")
+            raise CallFailed(f"the command ended with {how_ended(code, errors)}.")
         return read_reply(reply, record)
 
 
@@ -111,23 +111,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill what is left of the process group, and close the pipes: a command may leave children
     behind that keep a pipe open.
     """
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process.pid)
     # there is no public way to close the pipes of a process
     process._transport.close()  # type: ignore[attr-defined]
     await process.wait()
     await asyncio.sleep(0)
-
-
-def _exit(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"signal {signal.Signals(-code).name}"
-    except ValueError:
-        return f"signal {-code}"
-
-
-def _quoted(errors: bytes) -> str:
-    lines = errors.decode("utf-8", "replace").strip().splitlines()
-    return f"; its last output was {lines[-1][-300:]!r}" if lines else ""

@@ -8,13 +8,13 @@ the terminal.
 
 from __future__ import annotations
 
-import os
-import signal
 from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError, count
+from assay.sandbox.commands import kill_group
+from assay.sandbox.worker import exit_words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -195,17 +195,13 @@ class ServerProcess:
         if (
             self._process is not None and not self._ended
         ):  # its number may belong to another process by then
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            kill_group(self._process.pid)
 
     def last_words(self) -> str:
         """How the child ended by itself and its last output, for an error."""
         sentences = []
-        code = self.exit_code
-        if code is not None:
-            sentences.append(
-                f" It ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}."
-            )
+        if self.exit_code is not None:
+            sentences.append(f" It ended with {exit_words(self.exit_code)}.")
         if self._noise:
             sentences.append(
                 f" It wrote {count(self._noise, 'stray line')} to stdout, where only messages"
