@@ -12,6 +12,8 @@ _NOT = r"\b(do not|don't|never|must not)"
 _DROP = r"\b(ignor(e|ing)|disregard(ing)?|forget|override)\b.{0,30}"
 _BEFORE = r"\b(previous|prior|preceding|above|earlier)\b"
 _INSTRUCTION = r"\b(instruction|guideline|guidance|directive)"
+_RULE = r"\b(instruction|guideline|guidance|directive|prompt|rule|message|context)"
+_OWN = rf"(\b(your|these)|{_BEFORE}) {_INSTRUCTION}"
 _DROPS = "tells the model to drop its instructions"
 _BEHIND = "tells the model to act behind the user's back"
 _NEGATED = re.compile(r"\b(not|never|don't|cannot)\b[^.]*\Z", re.IGNORECASE)
@@ -19,15 +21,14 @@ _ORDERS = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), why)
     for pattern, why in (
         (
-            rf"{_DROP}({_BEFORE}|\b(other|all)\b).{{0,30}}({_INSTRUCTION}|\b(prompt|rule|message|context))",
+            (
+                rf"{_DROP}(({_BEFORE}|\b(other|all)\b).{{0,30}}{_RULE}|{_OWN}"
+                rf"|{_INSTRUCTION}s? .{{0,20}}\b(above|earlier)\b"
+                r"|\beverything\b.{0,20}\b(told|above\s*([.!;]|\Z)))"
+            ),
             _DROPS,
         ),
-        (
-            rf"({_DROP}|{_NOT} (follow|obey)\b.{{0,30}})(\b(your|these)|{_BEFORE}) {_INSTRUCTION}",
-            _DROPS,
-        ),
-        (rf"{_DROP}{_INSTRUCTION}s? .{{0,20}}\b(above|earlier)\b", _DROPS),
-        (rf"{_DROP}\beverything\b.{{0,20}}\b(told|above\s*([.!;]|\Z))", _DROPS),
+        (rf"{_NOT} (follow|obey)\b.{{0,30}}{_OWN}", _DROPS),
         (
             rf"{_BEFORE} {_INSTRUCTION}.{{0,40}}\b(ignored|forgotten|void|(no longer|not) apply)\b",
             _DROPS,
