@@ -94,8 +94,6 @@ def shoot(address: str, folder: Path) -> None:
                 if name == "evaluation":  # its worst sample is the first of the list
                     worst = tab.locator("table.samples tbody a").first.get_attribute("href")
                 keep(session, f"{name}-{theme}")
-                if (name, theme) == ("overview", "light"):
-                    tab.screenshot(path=IMAGES / "overview.png")
             tab.goto(f"{address}{worst}", wait_until="networkidle")
             keep(session, f"sample-{theme}")
             context.close()
