@@ -78,7 +78,8 @@ def batch_summary(
     holds = tally.passed == tally.runs if checked is None else checked.holds
     mark = "✓" if holds and not tally.rejects else "✗"
     share = tally.passed / tally.runs
-    yield f"passed      {mark} {tally.passed:,} of {tally.runs:,} {noun} passed ({_percent(share)})"
+    graded = count(tally.runs, noun.removesuffix("s"))
+    yield f"passed      {mark} {tally.passed:,} of {graded} passed ({_percent(share)})"
     if record.sample is not None:
         yield f"sample      {record.sample:,} {noun} were drawn; the others weren't graded"
     if earlier is not None:
