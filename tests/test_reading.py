@@ -1437,7 +1437,7 @@ def test_a_module_that_kills_every_engine_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(engines.WorkerProcess, "ask", die)
     with Engine() as engine:
         error = refused(engine, SOUND)
-    assert (error.code, error.message) == ("FMC-004", "ended the engine (SIGSEGV).")
+    assert (error.code, error.message) == ("FMC-004", "ended the engine (signal SIGSEGV).")
 
 
 def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
