@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 from assay.errors import NotEnoughEvidence
@@ -129,15 +128,8 @@ def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
 
 
 def _workflow_urls(workflow: LoadedWorkflow) -> list[str]:
-    spec = workflow.spec
-    adapters: list[dict[str, Any] | None] = [spec.adapter]
-    adapters += [step.adapter for step in spec.steps or ()]
-    adapters += [agent.adapter for agent in (spec.agents or {}).values()]
-    urls = [
-        adapter.get("url")
-        for adapter in adapters
-        if adapter is not None and adapter.get("kind") == "http"
-    ]
+    adapters = workflow.spec.adapters.values()
+    urls = [adapter.get("url") for adapter in adapters if adapter.get("kind") == "http"]
     return list(dict.fromkeys(url for url in urls if isinstance(url, str)))
 
 

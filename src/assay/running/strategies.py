@@ -28,14 +28,9 @@ class CallPlan:
     def __init__(self, workflow: LoadedWorkflow) -> None:
         self.workflow = workflow
         spec = workflow.spec
-        specs = {
-            **({} if spec.adapter is None else {"": spec.adapter}),
-            **{step.name: step.adapter for step in spec.steps or ()},
-            **{name: agent.adapter for name, agent in (spec.agents or {}).items()},
-        }
         self.adapters: dict[str, Adapter] = {
             name: make_adapter(adapter, workflow.folder, where=workflow.where)
-            for name, adapter in specs.items()
+            for name, adapter in spec.adapters.items()
         }
         alone = spec.adapter is not None and spec.strategy != "iterative"
         self._strategy = _single if alone else STRATEGIES[spec.strategy]

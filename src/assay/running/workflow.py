@@ -230,14 +230,16 @@ class WorkflowFile(ClosedRecord, frozen=True):
     tags: list[str] = []
     """Labels that every run gets."""
 
-
-def _adapters(spec: WorkflowFile) -> list[dict[str, Any]]:
-    adapters = [
-        spec.adapter,
-        *(step.adapter for step in spec.steps or ()),
-        *(agent.adapter for agent in (spec.agents or {}).values()),
-    ]
-    return [adapter for adapter in adapters if adapter is not None]
+    @property
+    def adapters(self) -> dict[str, dict[str, Any]]:
+        """Every adapter: the workflow's own under an empty name, those of steps and agents by
+        theirs.
+        """
+        return {
+            **({} if self.adapter is None else {"": self.adapter}),
+            **{step.name: step.adapter for step in self.steps or ()},
+            **{name: agent.adapter for name, agent in (self.agents or {}).items()},
+        }
 
 
 class LoadedWorkflow:
@@ -261,7 +263,9 @@ class LoadedWorkflow:
         self.required_outputs: list[str] = list(
             self.outputs if spec.required_outputs is None else spec.required_outputs
         )
-        plugins = ADAPTERS.fingerprints({str(adapter.get("kind")) for adapter in _adapters(spec)})
+        plugins = ADAPTERS.fingerprints(
+            {str(adapter.get("kind")) for adapter in spec.adapters.values()}
+        )
         self.plugins = {"plugins": plugins} if plugins else {}
         """A digest of the behaviour of each plugin that calls this workflow."""
         self.digest = digest([spec, plugins]) if plugins else digest(spec)
@@ -270,7 +274,7 @@ class LoadedWorkflow:
     def code(self) -> list[str]:
         """What its adapters call: `module:name`, and the words of commands."""
         names: list[Any] = []
-        for adapter in _adapters(self.spec):
+        for adapter in self.spec.adapters.values():
             command = adapter.get("command")
             names += [adapter.get("target"), *(command if isinstance(command, list) else [])]
         return [name for name in names if isinstance(name, str) and name]

@@ -10,13 +10,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
 from assay.errors import InputError
-from assay.installing import install_hint
+from assay.installing import import_extra
 from assay.running.adapters import AdapterSpec
 from assay.running.adapters.loading import load
 
@@ -38,16 +37,8 @@ class TargetSpec(AdapterSpec, frozen=True, kw_only=True):
 
 def framework(module: str, extra: str, where: str) -> None:
     """Import a framework, or raise with its install line."""
-    try:
-        import_module(module)
-    except ImportError as error:
-        missing = getattr(error, "name", None) or module
-        raise InputError(
-            "RUN-004",
-            f"the module {missing!r} is not installed.",
-            where=where,
-            fix=f"Run: {install_hint(extra)}",
-        ) from None
+    missing = f"the module {module!r} is not installed."
+    import_extra(module, extra, missing, where=where, kind=InputError)
 
 
 class Target:
