@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from assay.errors import InputError
+from assay.files.json_files import file_digest
 
 _THREADS = 4
 
@@ -44,12 +44,7 @@ def check_unchanged(files: Iterable[DigestedFile]) -> None:
 
 def _digested(path: str) -> DigestedFile:
     before = _stat(path)
-    try:
-        with open(path, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError("FIL-001", f"can't be read: {error.strerror}.", where=path) from None
-    return DigestedFile(path, before.st_size, f"sha256:{digest}", before.st_mtime_ns)
+    return DigestedFile(path, before.st_size, f"sha256:{file_digest(path)}", before.st_mtime_ns)
 
 
 def _stat(path: str) -> os.stat_result:

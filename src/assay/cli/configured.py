@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from assay.cli.parsing import Options
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
-from assay.files.json_files import Path, show_path
+from assay.files.json_files import Path, member, show_path
 from assay.registry import is_path, near_miss
 from assay.running.config import Config, Kind, read_config
 from assay.running.config_code import refuse_outside_code
@@ -183,11 +183,11 @@ def _keys_of(verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
     """Each option that the file sets for a verb: its name, the key, the value."""
     for place in PLACES:
         if not place.verbs or verb in place.verbs:
-            yield place.option, place.key, _at(config, place.key)
+            yield place.option, place.key, member(config.tree, *place.key)
     for option, verbs in _KINDS.items():
         if verb in verbs and (chosen := config.chosen(verbs[verb])) is not None:
             kind = verbs[verb]
-            yield option, (kind if _at(config, (kind,)) is not None else f"{kind}s",), chosen
+            yield option, (kind if config.tree.get(kind) is not None else f"{kind}s",), chosen
     outputs = config.tree.get("outputs")
     if isinstance(outputs, dict):
         yield "output", ("outputs", verb), outputs.get(verb)
@@ -208,13 +208,6 @@ def _fault(config: Config, key: Path, message: str, fix: str = "") -> Fault:
 def _is_everywhere(key: Path) -> bool:
     """Whether a key sets an option wherever a verb has it; `commands` has its own check."""
     return key[0] in ("project", "library", "judge_cards", "ledger", "commands")
-
-
-def _at(config: Config, key: Path) -> Any:
-    value: Any = config.tree
-    for part in key:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
 
 
 def _command_faults(

@@ -16,7 +16,7 @@ from assay.cli import options as opt
 from assay.cli.comment_api import CommentApi, CommentPlace, GitHub, GitLab
 from assay.cli.frame import Command, Options, arg
 from assay.errors import AssayError, InputError, UsageError, printable
-from assay.files.json_files import open_input, parse_json
+from assay.files.json_files import member, open_input, parse_json
 
 API = "https://api.github.com"
 GITLAB_API = "https://gitlab.com/api/v4"
@@ -86,7 +86,7 @@ def _github(options: Options, event: dict[str, Any]) -> CommentApi:
     repository = options.repo or os.environ.get("GITHUB_REPOSITORY", "")
     number = options.pull
     if number is None:
-        named = _at(event, "pull_request", "number")
+        named = member(event, "pull_request", "number")
         ref = _PULL.match(os.environ.get("GITHUB_REF", ""))
         number = named if isinstance(named, int) else int(ref[1]) if ref else None
     what = "In a job that a pull request started, GitHub's variables name it."
@@ -155,7 +155,7 @@ def _body(marker: str, text: str, event: dict[str, Any]) -> str:
     recognisable.
     """
     own = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA")
-    head = _at(event, "pull_request", "head", "sha") or own
+    head = member(event, "pull_request", "head", "sha") or own
     about = [f"Assay {__version__}"]
     if isinstance(head, str) and re.fullmatch(r"[0-9a-f]{7,64}", head):
         about.append(f"commit {head[:10]}")
@@ -166,12 +166,6 @@ def _body(marker: str, text: str, event: dict[str, Any]) -> str:
         kept = text[:room].rpartition("\n")[0] or text[:room]
         text = f"{kept}\n\n**Cut here: the whole text is too long for a comment.**"
     return f"{marker}{text}{footer}"
-
-
-def _at(tree: Any, *path: str) -> Any:
-    for key in path:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree
 
 
 COMMANDS = {

@@ -114,22 +114,16 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     before = rows[row - 1] if len(rows) >= row else b""
     here = before[max(0, column - 1) : column + 8]
     word = re.search(rb"-?(NaN|Infinity|nan|inf)", before[max(0, column - 3) : column + 9])
-    code, fix = "FIL-002", ""
     if data[:4] == b"PAR1":
-        message = "this is a Parquet file, and the command reads JSON."
         fix = "If `assay batch` wrote it, `assay report summary` and `assay gate` read it."
-        return Fault(message, code=code, fix=fix, file=file)
+        return Fault("this is a Parquet file, and the command reads JSON.", file=file, fix=fix)
     if file.lower().endswith((".csv", ".tsv")):
-        message, fix = (
-            "this is a table, and the command reads JSON.",
-            "Save it as JSON Lines (.jsonl).",
-        )
-        return Fault(message, code=code, fix=fix, file=file)
+        fix = "Save it as JSON Lines (.jsonl)."
+        return Fault("this is a table, and the command reads JSON.", file=file, fix=fix)
+    code, fix = "FIL-002", ""
     if data[:3] == b"\xef\xbb\xbf":
-        message, fix = (
-            "the file starts with a byte-order mark (BOM).",
-            "Save it as UTF-8 without one.",
-        )
+        message = "the file starts with a byte-order mark (BOM)."
+        fix = "Save it as UTF-8 without one."
     elif data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:64]:
         message, fix = "the file is not UTF-8 text.", "JSON here is UTF-8."
     elif text.startswith("Detected duplicate key"):
