@@ -768,6 +768,10 @@ def test_a_decision_without_a_candidate_says_what_to_write(two: Any, tmp_path: P
     assert done.code == 2
     assert "needs a candidate to compare with prod. Run `assay gate latest`" in done.err
     assert two("gate", "latest").code == 1
+    assert two("baseline", "set", "turned", "cand").code == 0
+    for baseline in ("cand", "turned"):  # the candidate's own run was killed
+        itself = two("gate", "latest", "--baseline", baseline)
+        assert (itself.code, "nothing was evaluated since" in itself.err) == (4, True), itself.err
     (tmp_path / "assay.yaml").unlink()
     assert "`assay gate latest --baseline prod`" in two("gate", "--baseline", "prod").err
     assert "`assay gate cand --baseline prod`" in two("gate", "cand").err

@@ -89,7 +89,13 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decision:
-    from assay.cli.gate_sides import given_rules, read_baseline, read_side, score_pairs
+    from assay.cli.gate_sides import (
+        given_rules,
+        read_baseline,
+        read_side,
+        refuse_itself,
+        score_pairs,
+    )
     from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.deciding import Terms, decide, declared, full_names
 
@@ -114,6 +120,7 @@ def _decide(
         read=options.compared,
         regraded=regraded,
     )
+    refuse_itself(options.files, candidate, baseline)
     plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
     if not options.allow_unpaired and (
         options.charts or any(path.endswith(".html") for path in options.output)

@@ -229,7 +229,7 @@ class _Resolver(LedgerNames):
         if text not in (label, evaluation.id):
             opt.note(_taken(text, stored, label))
         made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
-        made.evaluation = stored
+        made.evaluation, made.is_relative = stored, is_relative(text)
         made.graded = first_grade(ledger, stored, project=self._project)
         _write(made.file, stored_runs(ledger, stored, project=self._project))
         if self._wants_grades:

@@ -72,9 +72,9 @@ class StoredInput(str):
     evaluation: Any = None
     """The stored evaluation; None if the name is that of a run."""
     grades: str | None = None
-    """A file with the stored grades of the runs, in the same order, where a command asked for
-    them.
-    """
+    """A file with the stored grades of the runs, in order, where a command asked for them."""
+    is_relative: bool = False
+    """Whether it was named by its place, as `latest`."""
     graded: Any = None
     """The first stored grade of the evaluation, which names what it was graded by."""
 
