@@ -873,7 +873,7 @@ def call(name: str = "search", **more: Any) -> dict[str, Any]:
             False,
             "1 of 2 tool calls break their schema, first: 'fetch'",
         ),
-        ([call(valid=True), call("fetch")], None, "'fetch'"),
+        ([call(valid=True), call("fetch")], None, "schemas are not declared), first: 'fetch'"),
         ([call("fetch"), call("write", valid=False)], False, "'write'"),
         ([], True, "all 0"),
         (None, None, "no evidence"),

@@ -65,6 +65,8 @@ def test_result_files_are_named_with_the_command_that_imports_them(
 ) -> None:
     (tmp_path / "spans.json").write_text('{"resourceSpans": [{"scopeSpans": []}]}')
     (tmp_path / "other.json").write_text('{"a": 1}')
+    (tmp_path / "assay-runs").mkdir()
+    (tmp_path / "assay-runs" / "own.json").write_text('{"resourceSpans": []}')
     done = assay("init", "--json").json()
     assert [one["file"] for one in done["results"]] == ["spans.json"]
     assert done["next"][0] == "assay import spans.json"

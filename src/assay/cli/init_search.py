@@ -18,6 +18,7 @@ MAX_RESULTS, MAX_LINE = 200, 64 * 1024
 IS_EXPECTED = re.compile(r"(?i)(expected|gold)([_.-].|$)")
 """The name of a column that says what is expected."""
 _SKIPPED = {"node_modules", "venv", "env", "site-packages", "build", "dist", "target", "tests"}
+_SKIPPED |= {"assay-runs"}  # what `assay run` wrote
 _RESULTS = (".json", ".jsonl", ".eval", ".xml", ".csv")
 _INPUTS = (
     "question",

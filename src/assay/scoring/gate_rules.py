@@ -314,7 +314,7 @@ def tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
         return GateResult(
             None,
             f"{len(unchecked)} of {len(calls)} tool calls were not checked (`valid` is"
-            f" null), first: {_quote(unchecked[0])}",
+            f" null: the tools' schemas are not declared), first: {_quote(unchecked[0])}",
         )
     return GateResult(True, _all(len(calls), "tool call is", "tool calls are") + " valid")
 
