@@ -96,9 +96,6 @@ class EvaluationBuilder:
         self._ids: set[bytes] = set()
         self._tally = EvaluationTally()
 
-    def __len__(self) -> int:
-        return len(self._ids)
-
     def add(self, graded: Graded) -> None:
         """Add a graded run."""
         assert graded.run is not None, "an evaluation is made of runs"

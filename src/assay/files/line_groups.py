@@ -86,9 +86,6 @@ class LineGroups:
         self._stream.seek(0)
         return any(mark in line for line in self._stream)
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def __iter__(self) -> Iterator[list[JsonLine]]:
         """The groups in the order of their first lines, each with its lines in order."""
         for key, places in self._places.items():
