@@ -669,6 +669,12 @@ def test_the_api_makes_lists_and_shows_evaluations(tmp_path: Path) -> None:
             {"candidate": {"evaluation": "latest"}, "baseline": {"evaluation": "one"}},
         )
         assert decided.json()["decision"]["outcome"] == "reject"
+        newest = api.get("/evaluations/latest").json()["record"]["id"]
+        itself = api.post(
+            "/decisions",
+            {"candidate": {"evaluation": "latest"}, "baseline": {"evaluation": newest}},
+        )
+        assert "nothing was evaluated since" in itself.json()["detail"]
         assert verify_ledger(api.services.ledger).clean
 
 
@@ -772,6 +778,8 @@ def test_a_decision_without_a_candidate_says_what_to_write(two: Any, tmp_path: P
     for baseline in ("cand", "turned"):  # the candidate's own run was killed
         itself = two("gate", "latest", "--baseline", baseline)
         assert (itself.code, "nothing was evaluated since" in itself.err) == (4, True), itself.err
+    with pytest.raises(NotEnoughEvidence, match="nothing was evaluated since"):
+        gate("latest", "cand", store=str(tmp_path / ".assay/ledger.db"))
     (tmp_path / "assay.yaml").unlink()
     assert "`assay gate latest --baseline prod`" in two("gate", "--baseline", "prod").err
     assert "`assay gate cand --baseline prod`" in two("gate", "cand").err

@@ -196,6 +196,11 @@ def identifier_fault(name: object) -> str | None:
     )
 
 
+def is_relative(text: str) -> bool:
+    """Whether a name is `latest` or `latest~N`."""
+    return re.fullmatch(r"latest(~[0-9]+)?", text) is not None
+
+
 def is_path(text: str) -> bool:
     """Whether this names a file, or a part of one (`rules.yaml#strict`): it has a slash or an
     extension, or is `-`. Anything else is a name, whatever files are in the working folder.

@@ -171,7 +171,13 @@ def gate(
         if changed is not None:
             notes.append(regraded_note(name, *changed, kind="baseline"))
     plan, samples = declared(None, rules, looks=1, slices=())
-    terms = Terms(allow_unpaired, plan=plan, samples=samples, regraded=tuple(notes))
+    terms = Terms(
+        allow_unpaired,
+        plan=plan,
+        samples=samples,
+        regraded=tuple(notes),
+        candidate=candidate if isinstance(candidate, str) else "",
+    )
     return GateOutcome(decide(sides[0], sides[1], rules, grader, terms=terms))
 
 

@@ -14,6 +14,7 @@ from assay.cli.ledger import storing
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
+from assay.files.json_files import StoredInput
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.baseline import names
@@ -89,13 +90,7 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decision:
-    from assay.cli.gate_sides import (
-        given_rules,
-        read_baseline,
-        read_side,
-        refuse_itself,
-        score_pairs,
-    )
+    from assay.cli.gate_sides import given_rules, read_baseline, read_side, score_pairs
     from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.deciding import Terms, decide, declared, full_names
 
@@ -120,7 +115,6 @@ def _decide(
         read=options.compared,
         regraded=regraded,
     )
-    refuse_itself(options.files, candidate, baseline)
     plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
     if not options.allow_unpaired and (
         options.charts or any(path.endswith(".html") for path in options.output)
@@ -136,6 +130,7 @@ def _decide(
         plan,
         samples,
         tuple(regraded),
+        next((path.asked for path in options.files if isinstance(path, StoredInput)), ""),
     )
     return decide(candidate, baseline, rules, grader, terms=terms)
 

@@ -97,23 +97,6 @@ def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread
     read.append(Subject("<stdin>" if path == "-" else str(path), content))
 
 
-def refuse_itself(files: Sequence[str], candidate: Side, baseline: Side) -> None:
-    """Refuse a candidate that was named by its place and is the baseline: the run that should have
-    come after it may have been killed.
-    """
-    ours, theirs = (
-        {name: (row.runs, side.contents.get(name)) for name, row in side.rows.items()}
-        for side in (candidate, baseline)
-    )
-    if ours == theirs and any(isinstance(path, StoredInput) and path.is_relative for path in files):
-        raise NotEnoughEvidence(
-            "REL-003",
-            f"{', '.join(files)} has the runs of the baseline: nothing was evaluated since.",
-            where="candidate",
-            fix="Run the candidate, or name its evaluation; `assay evals` lists them.",
-        )
-
-
 def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, ResultSource]:
     """Where the first run of each of these samples is."""
     places: dict[str, ResultSource] = {}

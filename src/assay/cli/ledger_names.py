@@ -5,7 +5,6 @@ or a stored run by its id; and the error for a name that means nothing.
 from __future__ import annotations
 
 import os
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -19,7 +18,7 @@ from assay.archive.evaluations import (
 )
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
-from assay.registry import near_miss
+from assay.registry import is_relative, near_miss
 from assay.release.baseline import no_baseline
 
 if TYPE_CHECKING:
@@ -28,13 +27,7 @@ if TYPE_CHECKING:
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
-_LATEST = re.compile(rf"{LATEST}(~[0-9]+)?")
 SHOWN = 5
-
-
-def is_relative(text: str) -> bool:
-    """Whether a name is `latest` or `latest~N`."""
-    return _LATEST.fullmatch(text) is not None
 
 
 class Named(NamedTuple):

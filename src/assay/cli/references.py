@@ -40,11 +40,11 @@ from assay.cli.imported_inputs import (
     report_import,
     use_made_profile,
 )
-from assay.cli.ledger_names import LedgerNames, Named, described, is_relative
+from assay.cli.ledger_names import LedgerNames, Named, described
 from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
-from assay.registry import is_path
+from assay.registry import is_path, is_relative
 from assay.release.baseline import names as baseline_names
 from assay.views.documents import pretty
 
@@ -229,7 +229,7 @@ class _Resolver(LedgerNames):
         if text not in (label, evaluation.id):
             opt.note(_taken(text, stored, label))
         made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
-        made.evaluation, made.is_relative = stored, is_relative(text)
+        made.evaluation, made.asked = stored, text
         made.graded = first_grade(ledger, stored, project=self._project)
         _write(made.file, stored_runs(ledger, stored, project=self._project))
         if self._wants_grades:

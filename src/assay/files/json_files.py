@@ -73,8 +73,8 @@ class StoredInput(str):
     """The stored evaluation; None if the name is that of a run."""
     grades: str | None = None
     """A file with the stored grades of the runs, in order, where a command asked for them."""
-    is_relative: bool = False
-    """Whether it was named by its place, as `latest`."""
+    asked: str = ""
+    """The name of the evaluation as it was given, such as `latest`."""
     graded: Any = None
     """The first stored grade of the evaluation, which names what it was graded by."""
 

@@ -29,6 +29,7 @@ from assay.release.comparability import (
     mismatches,
     mixed_versions,
     own_expectations,
+    refuse_itself,
     same_evidence,
     same_note,
     unadmitted_floors,
@@ -69,6 +70,8 @@ class Terms(NamedTuple):
     """The samples that the plan declares."""
     regraded: tuple[str, ...] = ()
     """A `regraded_note` for each side that was graded by something else when it was stored."""
+    candidate: str = ""
+    """How the candidate was named, as by `latest`."""
 
 
 _REGRADED = "when it was stored; this"
@@ -211,6 +214,7 @@ def decide(
     candidate: Side, baseline: Side, rules: ReleaseRules, grader: Grader, *, terms: Terms
 ) -> Decision:
     """The decision on two sides, as `assay.decision/1`."""
+    refuse_itself(terms.candidate, candidate, baseline)
     plan = dict(terms.plan or declared(None, rules, looks=terms.looks, slices=terms.slices).plan)
     aligned = align(candidate, baseline, rules)
     different = [

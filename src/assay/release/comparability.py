@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import InputError, count, few
+from assay.errors import InputError, NotEnoughEvidence, count, few
 from assay.records.decision import MIXED_VERSIONS as MIXED_VERSIONS
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
+from assay.registry import is_relative
 from assay.release.sides import Side
 
 
@@ -63,6 +64,23 @@ def same_evidence(candidate: Side, baseline: Side) -> list[str]:
         for sample, contents in candidate.contents.items()
         if baseline.contents.get(sample) == contents
     )
+
+
+def refuse_itself(name: str, candidate: Side, baseline: Side) -> None:
+    """Refuse a candidate that was named by its place, as `latest`, and is the baseline: the run
+    that should have come after it may have been killed.
+    """
+    ours, theirs = (
+        {sample: (row.runs, side.contents.get(sample)) for sample, row in side.rows.items()}
+        for side in (candidate, baseline)
+    )
+    if is_relative(name) and ours == theirs:
+        raise NotEnoughEvidence(
+            "REL-003",
+            f"{name} has the runs of the baseline: nothing was evaluated since.",
+            where="candidate",
+            fix="Run the candidate, or name its evaluation; `assay evals` lists them.",
+        )
 
 
 UNADMITTED = "scores that would reach their floor are those of a judge that may not gate"

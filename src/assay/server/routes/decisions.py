@@ -98,6 +98,7 @@ async def post_decision(
     """
     body = await bodies.read(request, services.settings, DecisionRequest)
     terms = Terms(body.allow_unpaired, tuple(body.quarantine), body.looks, tuple(body.slices))
+    terms = terms._replace(candidate=str(getattr(body.candidate, "evaluation", "")))
     document, drafts = await services.in_turn(
         principal.project,
         lambda: _decided(services, principal.project, principal.author, body, terms),
@@ -178,8 +179,7 @@ def _rules(services: Services, policy: str | None) -> ReleaseRules:
     if policy is None:
         return project
     if own.config is None:
-        named = services.shelf.policy_of("release", on_shelf(policy))
-        return make_release_rules(named, own.bars)
+        return make_release_rules(services.shelf.policy_of("release", on_shelf(policy)), own.bars)
     check_same(services, "release policy", policy, own.policy, field="policy")
     return project
 
