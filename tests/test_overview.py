@@ -193,7 +193,7 @@ def test_evaluations_that_cannot_be_compared_say_why(api: Api) -> None:
         one["dataset"]["version"] = "another"
     assert api.post("/evaluations", {"name": "later", "runs": later}).status_code == 201
     text = card(api.client.get("/", headers=HTML).text, "faq")
-    assert "not compared they are on different versions of the dataset" in text
+    assert "not compared : they are on different versions of the dataset" in text
 
 
 def test_samples_that_were_left_out_count_as_failed_and_need_attention(
@@ -224,7 +224,7 @@ def test_samples_that_were_left_out_count_as_failed_and_need_attention(
     assert "6 samples missing, counted as failed" in text
     monkeypatch.setattr(compared, "PAIRED", 10)  # too many to pair
     text = card(api.client.get("/", headers=HTML).text, "faq")
-    assert "not compared one of them has more than 10 runs" in text
+    assert "not compared : one of them has more than 10 runs" in text
     assert "6 samples missing" in text
     assert "Compare with before, version 1" in text
     monkeypatch.undo()

@@ -219,7 +219,7 @@ def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, st
     named = f"the baseline {clip(baseline.name, 40)}" if baseline.name else "an earlier evaluation"
     lost = [line(verdict("missing", _lost(baseline)))] if baseline.lost else []
     measured = (
-        phrase(absent("not compared"), small(f" {baseline.reason}"))
+        phrase(absent("not compared"), small(f": {baseline.reason}"))
         if of is None or baseline.difference is None
         else _difference(baseline.difference)
     )
@@ -243,7 +243,7 @@ def _lost(baseline: CardBaseline) -> str:
 def _difference(measured: Any) -> str:
     """Whether the newest is better or worse, with its interval."""
     if measured.low is None or measured.high is None:
-        return phrase(absent("not compared"), small(f" {measured.reason}"))
+        return phrase(absent("not compared"), small(f": {measured.reason}"))
     word, text = (
         ("passed", "Better")
         if measured.low > 0
