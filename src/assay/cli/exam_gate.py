@@ -178,11 +178,10 @@ def _hold_all(
             f"{of_regression[0].file} belongs to the regression set, whose result is missing.",
             fix="Give it with --regression R.",
         )
-    own = regression is not None and regression.result.set == CAPSTONE
     exams: dict[str, Exam] = {}
     for outcome, files in (
         (capstone, of_capstone or ([] if regression else documents)),
-        (regression, of_regression or (of_capstone if own else [])),
+        (regression, of_regression),
     ):
         if outcome is not None and files:
             exam = exams[outcome.result.set] = make_exam(files)
@@ -224,12 +223,7 @@ COMMANDS = {
                 "a file of the exam that a result must answer, of the capstone or of the regression"
                 " set; may be repeated",
             ),
-            arg(
-                "--regression",
-                metavar="R",
-                help="what is compared with the baseline: the regression set, graded the same way,"
-                " or RESULT again",
-            ),
+            arg("--regression", metavar="R", help="the regression set, graded the same way"),
             arg(
                 "--baseline",
                 metavar="B",

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from assay.errors import InputError, count
 from assay.exams.document import CheckedExam
-from assay.exams.exam import CAPSTONE
+from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.gate_reasons import axis_reasons, drop_reason, fell_alone
 from assay.exams.held_results import check_baseline, shown_otherwise
 from assay.exams.policy import ExamRules, fraction, shown, text
@@ -112,9 +112,9 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
     check_baseline(baseline)
     ours, theirs = candidate.result, baseline.result
     reason = fix = ""
-    if theirs.set != ours.set:
-        reason = f"it belongs to the set '{theirs.set}', the candidate to the set '{ours.set}'"
-        fix = "Grade the production tutor on the candidate's set."
+    if theirs.set != REGRESSION:
+        reason = f"it belongs to the set '{theirs.set}', not to the regression set"
+        fix = "Grade the production tutor on the regression set."
     elif ours.rubric != theirs.rubric or ours.digests.rubric != theirs.digests.rubric:
         reason = f"it was graded with {theirs.rubric}, the candidate with {ours.rubric}"
         fix = (
@@ -164,18 +164,16 @@ def decide(
     pass_score: Any = 0,
 ) -> ExamGate:
     """The verdict on a capstone result, with the regression set and its baseline where they are
-    given; the capstone may be compared with a baseline, too. A regression set without its baseline
-    is not judged, and then the gate does not pass. A `pass_score` of the capstone exam raises the
-    hard gate and never lowers it; the regression set must reach its own too.
+    given. A regression set without its baseline is not judged, and then the gate does not pass. A
+    `pass_score` of the capstone exam raises the hard gate and never lowers it; the regression set
+    must reach its own too.
     """
-    if capstone.result.set != CAPSTONE:
-        raise InputError(
-            "EXM-013",
-            f"belongs to the set '{capstone.result.set}', but the hard gate is on the capstone"
-            " exam.",
-            where=capstone.where,
-            fix="Pass it with --regression.",
-        )
+    _check_set(
+        capstone, CAPSTONE, "the hard gate is on the capstone exam", "Pass it with --regression."
+    )
+    if regression is not None:
+        fix = "Grade the regression set, or a copy of the exam with `set: regression`; pass that."
+        _check_set(regression, REGRESSION, "the drop is measured on the regression set", fix)
     notes = _notes(capstone, regression, baseline)
     score, policy = capstone.score, rules.policy
     pass_score = max(pass_score, capstone.pass_score)
@@ -227,6 +225,16 @@ def decide(
         scoring_system=capstone.marking.scoring_system,
         grading_system=rules.grading_system,
     )
+
+
+def _check_set(checked: CheckedExam, wanted: str, rule: str, fix: str) -> None:
+    if checked.result.set != wanted:
+        raise InputError(
+            "EXM-013",
+            f"belongs to the set '{checked.result.set}', but {rule}.",
+            where=checked.where,
+            fix=fix,
+        )
 
 
 def drop_check(regression: CheckedExam, baseline: CheckedExam, rules: ExamRules) -> DropCheck:
