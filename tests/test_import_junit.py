@@ -134,23 +134,24 @@ def test_what_a_test_has_besides_is_never_a_pass(tmp_path: Path) -> None:
         "<attachments><attachment name='a'/></attachments>": True,
         "<properties><failure message='no'/></properties>": False,
         "<properties><property><Error/></property></properties>": None,
-        "<system-out><smoke/></system-out>": None,
+        "<system-out><smoke/></system-out>": True,
+        "<properties><property name='e'><item name='a.png'>x</item></property></properties>": True,
+        "<properties><property><item><failure/></item></property></properties>": False,
     }
     cases = "".join(
         f"<testcase classname='c' name='t{number}'>{text}</testcase>"
         for number, text in enumerate(inner)
     )
-    text = f"<testsuites><testsuite name='s' tests='13'>{cases}<TestCase name='t'/></testsuite>"
+    text = f"<testsuites><testsuite name='s' tests='15'>{cases}<TestCase name='t'/></testsuite>"
     runs, tally = _imported(tmp_path, f"{text}</testsuites>")
     assert _passed(runs) == [*inner.values(), True]
     statuses = ["success"] * 2 + ["error", "cancelled", "error", "error"] + ["success"] * 4
-    statuses += ["error", "error", "success"]
+    statuses += ["error", "success", "success", "success", "success"]
     assert [run["status"] for run in runs] == statuses
     assert "<crashed>" in runs[4]["gates"]["junit_passed"]["reason"]
     assert [note.partition(" in ")[0] for note in tally.notes if "know <" in note] == [
         "Assay doesn't know <crashed>",
         "Assay doesn't know <wrapper>",
-        "Assay doesn't know <smoke>",
     ]
 
 

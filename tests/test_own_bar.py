@@ -519,6 +519,14 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
     silent = [{**one, "tool_calls": [], "metadata": {**other, "otel": {}}} for one in same]
     traced, of_silent = (made(rows, "side").rows["d/s-1"].declared for rows in (same, silent))
     assert declarations.weakened(of_silent, traced, passed=True) == []
+    run_here = {**other, "workflow_digest": "sha256:w"}  # which takes nobody's word for a call
+    del run_here["otel"]
+    here = [{**one, "metadata": run_here} for one in same]
+    assert outcome(here, toolruns_side(), terms=Terms()) == "promote"
+    unsaid = [{**one, "tool_calls": [{"name": "search"}]} for one in same]
+    vouched = [{**one, "metadata": {**other, "otel": {"vouched_calls": 1}}} for one in same]
+    before, now = (made(rows, "side").rows["d/s-1"].declared for rows in (unsaid, vouched))
+    assert declarations.weakened(now, before, passed=True) == []  # nobody had checked them
     # words that check nothing
     worded = [{**one, "output_schema": {"title": "Reply", **one["output_schema"]}} for one in same]
     assert outcome(worded, toolruns_side(), terms=Terms()) == "promote"

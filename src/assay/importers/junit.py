@@ -22,7 +22,7 @@ from typing import Any
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.xml_files import XmlEnd, XmlStart, stream_xml
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.junit_cases import AGAIN, HARMLESS, OUTCOMES, RERUN, CaseReport
+from assay.importers.junit_cases import AGAIN, HARMLESS, KNOWN, OUTCOMES, RERUN, CaseReport
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -151,7 +151,7 @@ class _SuiteReader:
                     case.child(event, "")
             elif case is not None and inside:
                 start = inside.pop()
-                if all(outer.name in HARMLESS for outer in inside):
+                if not inside or (inside[0].name in HARMLESS and start.name in KNOWN):
                     case.child(start, event.text)
             elif case is not None:
                 yield from self._take(case)

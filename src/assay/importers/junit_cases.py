@@ -8,8 +8,10 @@ OUTCOMES = ("failure", "error", "skipped")
 RERUN = "rerunfailure"
 AGAIN = ("flakyfailure", "flakyerror", RERUN, "rerunerror")
 HARMLESS = ("system-out", "system-err", "properties", "property", "attachments", "attachment")
-"""Elements that report no outcome. What is inside one of them counts as if it were next to it."""
-_KNOWN = frozenset((*OUTCOMES, *AGAIN, *HARMLESS))
+"""Elements that report no outcome. An outcome inside one of them counts as if it were next to it;
+what nobody knows there is part of a log or of a property, such as Xray's `<item>`.
+"""
+KNOWN = frozenset((*OUTCOMES, *AGAIN, *HARMLESS))
 _STATED = ("status", "result", "outcome", "success", "executed")
 _STATUSES = {
     "passed": (
@@ -44,7 +46,7 @@ class CaseReport:
     @property
     def unknown(self) -> list[str]:
         """The elements that nobody knows: they may say that the test failed."""
-        return [name for name in self.found if name not in _KNOWN]
+        return [name for name in self.found if name not in KNOWN]
 
     @property
     def outcome(self) -> str:

@@ -44,8 +44,8 @@ class Declarations(NamedTuple):
     expected_handoffs: frozenset[tuple[str, str]]
     """Where each agent's handoffs should go."""
     calls_checked: bool | None
-    """Whether each tool call of a trace was held to the schema that its model was shown; None if
-    there were no calls.
+    """Whether each tool call was held to the schema that its model was shown, or that the workflow
+    file declares. None if there were no calls, or if nobody says whether one of them is valid.
     """
     unchecked: bool
     """Whether the tool that it was imported from passed it without a check."""
@@ -120,7 +120,9 @@ def _expected_handoffs(run: Run) -> frozenset[tuple[str, str]]:
 
 def _calls_checked(run: Run) -> bool | None:
     traced = run.metadata.get("otel")
-    return (isinstance(traced, dict) and VOUCHED not in traced) if run.tool_calls else None
+    by_us = VOUCHED not in traced if isinstance(traced, dict) else "workflow_digest" in run.metadata
+    unknown = by_us and any(call.valid is None for call in run.tool_calls or ())
+    return by_us if run.tool_calls and not unknown else None
 
 
 def _tools(stated: object) -> dict[str, str] | None:
