@@ -233,6 +233,11 @@ def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
         "https://{{x}}.two.x",
         "https:five.x",
     )
+    long = "+".join("'/page'" for _ in range(2_000))
+    text = (
+        "export const main = {}; export const handlers = () => ({ run: () => 'https://a.b' + %s })"
+    )
+    assert read(engine, text % long).addresses == (f"https://a.b{'/page' * 2_000}",)
 
 
 def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> None:

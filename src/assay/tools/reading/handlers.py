@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, cursor, fixed, name_of, text
+from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, cursor, fixed, is_sum, name_of, text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,8 +20,7 @@ _ADDRESS = re.compile(r"\s*(?:https?|wss?):[/\\]*[^/\\\s]", re.IGNORECASE)
 def addresses_in(node: Node) -> Iterator[str]:
     """Each address that code contains as a text, with `{{x}}` for what it computes."""
     for found in cursor(_TEXTS).captures(node).get("text", []):
-        above = found.parent
-        is_part = above is not None and text(above.child_by_field_name("operator")) == "+"
+        is_part = found.parent is not None and is_sum(found.parent)
         address = None if is_part else fixed(found, unknown="{{x}}")
         if address is not None and _ADDRESS.match(address):
             yield address

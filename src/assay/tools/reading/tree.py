@@ -116,23 +116,30 @@ def fixed(node: Node | None, *, unknown: str | None = None) -> str | None:
         return text(node)
     if node.type == "string":
         return string(node)
+    if node.type in ("parenthesized_expression", "computed_property_name"):
+        return fixed(node.named_child(0), unknown=unknown)
+    parts: list[str | None] = []
     if node.type == "template_string":
-        parts = [
+        parts += [
             fixed(part.named_child(0), unknown=unknown)
             if part.type == "template_substitution"
             else _ESCAPE.sub(_sign, text(part))
             for part in node.named_children
         ]
-        known = [part for part in parts if part is not None]
-        return "".join(known) if len(known) == len(parts) else None
-    if node.type in ("parenthesized_expression", "computed_property_name"):
-        return fixed(node.named_child(0), unknown=unknown)
-    if node.type == "binary_expression" and text(node.child_by_field_name("operator")) == "+":
-        left, right = (
-            fixed(node.child_by_field_name(side), unknown=unknown) for side in ("left", "right")
-        )
-        return None if left is None or right is None else left + right
-    return unknown
+    elif not is_sum(node):
+        return unknown
+    else:
+        while node is not None and is_sum(node):  # not by recursion: a sum may have any length
+            parts.insert(0, fixed(node.child_by_field_name("right"), unknown=unknown))
+            node = node.child_by_field_name("left")
+        parts.insert(0, fixed(node, unknown=unknown))
+    known = [part for part in parts if part is not None]
+    return "".join(known) if len(known) == len(parts) else None
+
+
+def is_sum(node: Node) -> bool:
+    """Whether it is a sum of two expressions."""
+    return node.type == "binary_expression" and text(node.child_by_field_name("operator")) == "+"
 
 
 def string(node: Node | None) -> str:
