@@ -513,7 +513,7 @@ PAGE = (ROOT / "docs" / "how-to" / "gate-in-ci.md").read_text()
 
 
 def test_the_examples_of_the_how_to_use_what_exists() -> None:
-    github, gitlab_example, example, hooks = (
+    github, (comment,), gitlab_example, example, hooks = (
         yaml.safe_load(block) for block in re.findall(r"```yaml[^\n]*\n(.*?)```", PAGE, re.DOTALL)
     )
     for workflow in (github, example):
@@ -521,6 +521,7 @@ def test_the_examples_of_the_how_to_use_what_exists() -> None:
             taken for taken in workflow["jobs"]["gate"]["steps"] if "assay" in taken.get("uses", "")
         )
         assert set(used["with"]) <= set(ACTION["inputs"])
+    assert (comment["run"], *comment["env"]) == ("assay report comment gate.md", "GITHUB_TOKEN")
     assert {hook["id"] for repo in hooks["repos"] for hook in repo["hooks"]} <= set(HOOKS)
     assert set(re.findall(r"^\| `(assay-\w+)` \|", PAGE, re.MULTILINE)) == set(HOOKS)
     assert gitlab_example["include"]["file"] == "ci/gitlab.yml"

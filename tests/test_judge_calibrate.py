@@ -313,7 +313,9 @@ def test_words_have_a_rate_only_when_the_positive_one_is_named() -> None:
     assert calibrate(rows)["corrected"]["ppi"]["value"] is None
     unnamed = calibrate(rows)
     assert unnamed["corrected"]["ppi"]["reason"].startswith("the values are words; name the one")
-    assert unnamed["agreement"]["spearman"]["reason"] == "words have no order without --positive"
+    assert unnamed["agreement"]["spearman"]["reason"] == (
+        "the categories have no order; name the positive one"
+    )
     found = calibrate(rows, positive="pass")
     assert found["corrected"]["ppi"]["low"] < 1 / 3 < found["corrected"]["ppi"]["high"]
     with pytest.raises(InputError, match="no label and no verdict is 'passed'"):
