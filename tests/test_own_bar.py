@@ -925,6 +925,17 @@ def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
         if forgotten.get("status") is None:
             found = decide_sides(made(known, "side"), theirs, RULES, GRADER, terms=Terms())
             assert next(one for one in found.rules if one.id == rule).holds
+            # nor do three runs of 96 hold it, where each sample has three
+            after, before = (
+                [
+                    {**one, "run_id": f"{one['run_id']}/{k}", "attempt": k}
+                    for one in rows
+                    for k in (1, 2, 3)
+                ]
+                for rows in ([*sides[1][:1], *known[1:]], sides[1])
+            )
+            found = decide_sides(*map(made, (after, before), "ab"), RULES, GRADER, terms=Terms())
+            assert next(one for one in found.rules if one.id == rule).holds
     # a gate of one sample that both lack evidence for is left out
     sides = [copy.deepcopy(BASELINE) for _ in range(2)]
     for rows in sides:

@@ -81,7 +81,7 @@ def hold_unscored(
         severe_criteria=severe.criteria,
         sizes=(gates.n, gates.n),
         new_misses=tally.floors.new.total,
-        alone=candidate.summary.n - promotion.n_paired,
+        alone=candidate.summary.n - promotion.n_paired * min(_repeats(candidate)),
     )
     for rule, reason in reasons.items():
         promotion = with_finding(
@@ -129,18 +129,24 @@ def unscored_baseline(
     }
     return {
         **{rule: f"{reason}. {AGAIN}" for rule, reason in reasons.items() if reason},
-        **_nowhere(candidate.summary, baseline.summary, rules, alone=alone),
+        **_nowhere(candidate, baseline.summary, rules, alone=alone),
         **_unchecked(candidate, baseline, rules.min_pairs),
     }
 
 
+def _repeats(side: Side) -> list[int]:
+    """How many runs each sample has; the rows of a batch stay in its file, one for each run."""
+    return [len(row.runs) for row in side.rows.values()] or [1]
+
+
 def _nowhere(
-    ours: SummaryBlock, theirs: SummaryBlock, rules: ReleaseRules, *, alone: int
+    candidate: Side, theirs: SummaryBlock, rules: ReleaseRules, *, alone: int
 ) -> dict[str, str]:
     """Gates and floors that no run of the baseline has evidence for, and too few of the candidate.
     Then about every run fails them, on both sides alike, and that shows nothing. Those that only
     some runs have are left out.
     """
+    ours, least = candidate.summary, rules.min_pairs * max(_repeats(candidate))
     gates = {
         name: ours.gates[name].n - ours.gates[name].undetermined
         for name, one in theirs.gates.items()
@@ -153,13 +159,13 @@ def _nowhere(
     }
     reasons = {}
     for rule, what, known in ((GATE_RULE, "evidence", gates), (FLOOR_RULE, "a score", floors)):
-        few = {name: n for name, n in sorted(known.items()) if n - alone < rules.min_pairs}
+        few = {name: n for name, n in sorted(known.items()) if n - alone < least}
         names, most = ", ".join(few), max(few.values(), default=0)
         if most:
             reasons[rule] = (
-                f"no run of the baseline has {what} for {names}, and of the candidate's {ours.n}"
-                f" only {most}; the policy asks for at least {rules.min_pairs} paired samples."
-                " Evaluate both sides with it."
+                f"no run of the baseline has {what} for {names}, and only {most:,} of the"
+                f" candidate's {ours.n:,}; the policy asks for at least {rules.min_pairs} paired"
+                " samples. Evaluate both sides with it."
             )
         elif few:
             reasons[rule] = (
