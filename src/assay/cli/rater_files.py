@@ -124,6 +124,9 @@ def _json_rows(path: str, faults: FaultList) -> Iterator[_RaterRow]:
 def _csv_rows(path: str) -> Iterator[_RaterRow]:
     for row, place in csv_rows(path):
         cells = {name.strip(): cell.strip() or None for name, cell in row.items()}
+        if len(cells) < len(row):
+            message = "two columns have the same name but for spaces."
+            raise InputError("FIL-006", message, where=path, fix="Rename one, or remove it.")
         yield _RaterRow(cells, line_of(place))
 
 
