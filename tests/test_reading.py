@@ -233,10 +233,20 @@ def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
         "https://{{x}}.two.x",
         "https:five.x",
     )
+    links = "export const handlers = () => ({ postRequest: (r) => ({ at: `https://six.x/${r}` }) })"
+    read_only = read(engine, f"export const main = {{}}\n{links}")
+    assert read_only.addresses == ()
+    for way in (
+        "preRequest: (r) => r",
+        "run: (r) => globalThis['fe' + r](r)",
+        "a: import('axios')",
+    ):
+        sending = links.replace("({ post", f"({{ {way}, post")
+        assert read(engine, f"export const main = {{}}\n{sending}").addresses == (
+            "https://six.x/{{x}}",
+        )
     long = "+".join("'/page'" for _ in range(2_000))
-    text = (
-        "export const main = {}; export const handlers = () => ({ run: () => 'https://a.b' + %s })"
-    )
+    text = "export const main = {}; export const handlers = () => ({ run: () => fetch('https://a.b' + %s) })"
     assert read(engine, text % long).addresses == (f"https://a.b{'/page' * 2_000}",)
 
 

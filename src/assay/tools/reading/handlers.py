@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, cursor, fixed, is_sum, name_of, text
@@ -13,13 +14,46 @@ from assay.tools.reading.tree import FUNCTIONS, MAX_NAME, cursor, fixed, is_sum,
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_NAMES = (
+    "[(identifier) (property_identifier) (shorthand_property_identifier)"
+    " (shorthand_property_identifier_pattern)] @name [(import_statement) (import)] @module"
+)
+_SENDING = frozenset(
+    [
+        "fetch",
+        "XMLHttpRequest",
+        "WebSocket",
+        "EventSource",
+        "sendBeacon",
+        "libraries",
+        "require",
+        "process",
+        "eval",
+        "Function",
+        "constructor",
+        "globalThis",
+        "global",
+        "window",
+        "self",
+        "preRequest",
+        "executeRequest",
+    ]
+)
+"""Names without which code can't send anything, nor change a request before it is sent."""
 _TEXTS = "[(string) (template_string) (binary_expression)] @text"
 _ADDRESS = re.compile(r"\s*(?:https?|wss?):[/\\]*[^/\\\s]", re.IGNORECASE)
 
 
-def addresses_in(node: Node) -> Iterator[str]:
-    """Each address that code contains as a text, with `{{x}}` for what it computes."""
-    for found in cursor(_TEXTS).captures(node).get("text", []):
+def addresses_in(code: list[Node]) -> Iterator[str]:
+    """Each address that code contains as a text, with `{{x}}` for what it computes. None if the
+    code can't send anything: links to other sites in what it returns get no key.
+    """
+    named = (cursor(_NAMES).captures(node) for node in code)
+    if not any("module" in one or _SENDING & set(map(text, one.get("name", ()))) for one in named):
+        return
+    for found in chain.from_iterable(
+        cursor(_TEXTS).captures(node).get("text", ()) for node in code
+    ):
         is_part = found.parent is not None and is_sum(found.parent)
         address = None if is_part else fixed(found, unknown="{{x}}")
         if address is not None and _ADDRESS.match(address):

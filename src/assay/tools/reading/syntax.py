@@ -358,8 +358,8 @@ class Parsed:
 
     def addresses(self, target: str) -> list[str]:
         """The addresses that the code of the handlers names."""
-        reached = (one for one in self._of_handlers(target) if target not in one.declares)
-        return sorted({address for one in reached for address in addresses_in(one.node)})
+        reached = [one.node for one in self._of_handlers(target) if target not in one.declares]
+        return sorted(set(addresses_in(reached)))
 
     def _marks_now(self, node: Node) -> frozenset[str]:
         """What evaluating a statement can touch: the bodies of its functions too where it calls
