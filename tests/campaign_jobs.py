@@ -107,6 +107,7 @@ def label_ten(page: Page, workflow: str, way: Way) -> None:
             page.get_by_role("radio", name=choices[number % 3]).check()
             page.get_by_role("button", name="Save").click()
         else:
+            page.wait_for_load_state()  # keys are heard once the page's script has run
             page.keyboard.press(str(1 + number % 3))
             page.keyboard.press("Enter")
     expect(page.get_by_text("You have labelled every item")).to_be_visible()

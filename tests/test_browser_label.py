@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,12 @@ def site(server: Process, browser: Window) -> Iterator[Site]:
     made.close()
 
 
+def shown(page: Any, item: int) -> None:
+    """Wait until the page of an item is shown and its script listens to keys."""
+    page.get_by_role("heading", name=f"Item {item} of {PAIRS}").wait_for()
+    page.wait_for_load_state()
+
+
 @pytest.mark.parametrize("width", JOBS)
 def test_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     site: Site, url: str, width: int
@@ -54,7 +61,7 @@ def test_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     page.get_by_role("link", name="v1-pairs-random").click()
     page.get_by_label("Your name").fill(f"anna at {width}")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name=f"Item 1 of {PAIRS}").wait_for()
+    shown(page, 1)
     page.keyboard.press("2")
     page.keyboard.press("c")
     page.keyboard.type("the second one j k 1")
@@ -62,11 +69,11 @@ def test_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     assert page.get_by_label("Comment").input_value() == "the second one j k 1"
     assert page.get_by_role("radio", name="Second answer").is_checked()
     page.keyboard.press("j")
-    page.get_by_role("heading", name=f"Item 2 of {PAIRS}").wait_for()
+    shown(page, 2)
     page.keyboard.press("k")
-    page.get_by_role("heading", name=f"Item 1 of {PAIRS}").wait_for()
+    shown(page, 1)
     for number in range(1, PAIRS + 1):
-        page.get_by_role("heading", name=f"Item {number} of {PAIRS}").wait_for()
+        shown(page, number)
         page.keyboard.press(str(1 + number % 3))
         page.keyboard.press("Enter")
     page.get_by_text("You have labelled every item").wait_for()
@@ -86,10 +93,10 @@ def test_pairs_are_labelled_by_mouse(site: Site, width: int) -> None:
     page.get_by_label("Your name").fill(f"ben at {width}")
     page.get_by_role("button", name="Continue").click()
     for number, choice in ((1, "First answer"), (2, "Second answer"), (3, "Tie")):
-        page.get_by_role("heading", name=f"Item {number} of {PAIRS}").wait_for()
+        shown(page, number)
         page.get_by_role("radio", name=choice).check()
         page.get_by_role("button", name="Save").click()
-    page.get_by_role("heading", name=f"Item 4 of {PAIRS}").wait_for()
+    shown(page, 4)
 
 
 def test_the_labelling_pages_are_accessible_and_fit_a_phone(site: Site, url: str) -> None:
