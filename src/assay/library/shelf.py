@@ -166,7 +166,7 @@ class Shelf:
         raise ShelfError(
             "LIB-001",
             f"no {KINDS[kind]} is named '{name}'.{near_miss(name, names)}",
-            fix=f"`assay library list {kind}` shows them.",
+            fix=f"Give its file, or a name that `assay library list {kind}` shows.",
         )
 
     def _rank(self, entry: ShelfFile) -> tuple[Any, ...]:
