@@ -195,12 +195,24 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
     until(lambda: not any(map(is_running, map(int, pids.read_text(encoding="utf-8").split()))))
 
 
-def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
+LATE = """
+import anyio
+start = anyio.open_process
+async def late(*arguments, **options):
+    process = await start(*arguments, **options)
+    await anyio.sleep(3)
+    return process
+anyio.open_process = late
+"""
+"""Lets the server run for a while before we know that it has started."""
+
+
+@pytest.mark.parametrize("before", ["", LATE])
+def test_ctrl_c_ends_the_server_and_reaches_the_caller(before: str, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
-    code = (
-        f"from assay.tools.reading.server import read_stdio\nread_stdio({command!r}, timeout_s=60)"
-    )
+    code = f"{before}from assay.tools.reading.server import read_stdio\n"
+    code += f"read_stdio({command!r}, timeout_s=60)"
     process = Forked(code=code)
     for _ in range(600):
         if pids.exists() and pids.read_text(encoding="utf-8").count(" ") == 1:

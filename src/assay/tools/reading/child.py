@@ -79,10 +79,12 @@ class ServerProcess:
     @asynccontextmanager
     async def transport(self) -> AsyncIterator[Any]:
         """Start the child, hand out the streams of its messages, end it."""
+        import asyncio
+
         import anyio  # comes with the optional extra
 
-        try:
-            process = await anyio.open_process(
+        starting = asyncio.ensure_future(
+            anyio.open_process(
                 self._command,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -90,6 +92,13 @@ class ServerProcess:
                 env=self._env,
                 start_new_session=True,
             )
+        )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # what it has started by now would stay
+            with suppress(OSError, ValueError):
+                kill_group((await starting).pid)
+            raise
         except (OSError, ValueError) as error:
             self.budget.fail(
                 "FMC-010",
