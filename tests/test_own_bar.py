@@ -11,6 +11,7 @@ import json
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from assay.pipeline.deciding import Terms, side_of
 from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
 from assay.records.reading import read_run
-from assay.release import declarations
+from assay.release import declarations, promotion_rules
 from assay.release.sides import Side
 from documents import FAMILIES, run
 from examples import CAMPAIGN, each
@@ -1093,6 +1094,12 @@ def test_samples_with_different_gates_do_not_hide_a_failed_one_without_pairs() -
         "hold",
         f"gate_failure_rate: 1 of {N} samples have right, {N // 2} of {N} before",
     )
+
+
+def test_the_gate_that_is_named_as_left_out_does_not_depend_on_hashes() -> None:
+    before: list[Any] = [SimpleNamespace(stratum=f"s{n}", gates={f"g{n}"}) for n in range(9)]
+    ours: list[Any] = [SimpleNamespace(stratum=row.stratum, gates=set()) for row in before]
+    assert promotion_rules._left_out(ours, before) == "0 of 1 samples have g0, 1 of 1 before"
 
 
 def test_the_order_of_samples_that_lack_scores_changes_nothing() -> None:

@@ -115,7 +115,7 @@ class ImportTally:
         """
         self.stated_errors = 0
         """Samples without a result by the tool's own count. A file that shows fewer is refused:
-        leaving out the field that says so turns an error into a result.
+        leaving out the field that reports it turns an error into a result.
         """
         self.plain: set[str] = set()
         """Stated means that are plain means over the samples: if every sample has the metric, a

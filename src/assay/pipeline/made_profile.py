@@ -147,7 +147,7 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
     if metric.label not in tally.higher_is_better and may_be_less(metric.label):
         return "its name suggests that lower is better; to grade it, give its scale with --map"
     if metric.words and not metric.n:
-        return "its values are not numbers, and the file doesn't say which are good"
+        return "its values are not numbers, and the file doesn't define which are good"
     if not metric.n or 2 * metric.outside < metric.n:  # 1 to 5 stars have a 1 now and then
         return ""
     return (

@@ -26,7 +26,7 @@ the files that are restored first. A comparison requires of the candidate what t
 """
 VOUCHED = "vouched_calls"
 """The key below `otel` in a traced run's metadata: how many tool calls only the workflow itself
-says are valid.
+reports as valid.
 """
 UNCHECKED = "unchecked"
 """The key below `IMPORTED` of a run that its tool passed without a check."""

@@ -45,7 +45,7 @@ class Declarations(NamedTuple):
     """Where each agent's handoffs should go."""
     calls_checked: bool | None
     """Whether each tool call was held to the schema that its model was shown, or that the workflow
-    file declares. None if there were no calls, or if nobody says whether one of them is valid.
+    file declares. None if there were no calls, or if nothing shows whether one of them is valid.
     """
     unchecked: bool
     """Whether the tool that it was imported from passed it without a check."""

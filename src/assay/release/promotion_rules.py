@@ -285,14 +285,17 @@ def _left_out(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
     scored alike: leaving it out of the samples that fail it must not help.
     """
     mine, before = (grouped((row.stratum, row.gates) for row in side) for side in (ours, theirs))
+    reasons = []
     for stratum in mine.keys() & before.keys():
         sides = mine[stratum], before[stratum]
-        for name in sorted(frozenset().union(*sides[1])):
+        for name in frozenset().union(*sides[1]):
             have, had = (sum(name in gates for gates in side) for side in sides)
-            if have * len(sides[1]) < had * len(sides[0]):
-                n, size = map(len, sides)
-                return f"{have:,} of {n:,} samples have {name}, {had:,} of {size:,} before"
-    return ""
+            n, size = map(len, sides)
+            if have * size < had * n:
+                reasons.append(
+                    (name, f"{have:,} of {n:,} samples have {name}, {had:,} of {size:,} before")
+                )
+    return min(reasons, default=("", ""))[1]
 
 
 def _rate(

@@ -29,7 +29,7 @@ class Trace:
         self.dropped: Counter[str] = Counter()
         self.gaps: Counter[str] = Counter()
         self.vouched = 0
-        """Calls that only the workflow itself says are valid: no span has the schema."""
+        """Calls that only the workflow itself reports as valid: no span has the schema."""
         self.spans = self._unique(spans)
         self.means: dict[str, Meaning] = {
             key: meaning(span) if means is None else means[key] for key, span in self.spans.items()

@@ -352,7 +352,7 @@ class Parsed:
         return next((change for change in changes if change is not None), None)
 
     def _of_handlers(self, target: str, *, inert: bool = False) -> list[TopStatement]:
-        """The statements that hold handlers and what these mention; only `inert` ones of those."""
+        """The statements that contain handlers and what those mention; only `inert` ones of it."""
         held = [one for one in self._statements if self._holds_handlers(one, target)]
         return with_mentioned(held, [one for one in self._statements if one.is_inert or not inert])
 

@@ -84,9 +84,9 @@ def orders_in(text: str) -> str | None:
     'tells the model to drop its instructions'
     """
     for match in _SUSPECT.finditer(text):
-        sign = match[0]
-        if (why := _invisible(sign)) is not None and not _belongs(text, match.start()):
-            return f"holds {why} (U+{ord(sign):04X})"
+        character = match[0]
+        if (why := _invisible(character)) is not None and not _belongs(text, match.start()):
+            return f"holds {why} (U+{ord(character):04X})"
     plain = text if text.isascii() else _plain(text)
     for pattern, why in _ORDERS:
         for found in pattern.finditer(plain):
@@ -101,21 +101,25 @@ def orders_in(text: str) -> str | None:
 def _plain(text: str) -> str:
     """A text as it looks to a reader, in the letters that its orders would be looked for in."""
     parts = unicodedata.normalize("NFKD", text)
-    seen = "".join(sign for sign in parts if unicodedata.category(sign) not in ("Mn", "Cf"))
+    seen = "".join(
+        character for character in parts if unicodedata.category(character) not in ("Mn", "Cf")
+    )
     return seen.casefold().translate(_LATIN)
 
 
-def _invisible(sign: str) -> str | None:
-    if sign.isascii():
+def _invisible(character: str) -> str | None:
+    if character.isascii():
         return "a control character"
-    code = ord(sign)
+    code = ord(character)
     if 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or code in (0x200E, 0x200F, 0x061C):
         return "a character that turns the direction of text"
     if 0xE0000 <= code <= 0xE007F:
         return "a tag character, in which whole sentences can hide"
-    hidden = sign in _JOINERS or sign in _FILLERS or _SELECTORS.match(sign)
+    hidden = character in _JOINERS or character in _FILLERS or _SELECTORS.match(character)
     return (
-        "a character that shows nothing" if hidden or unicodedata.category(sign) == "Cf" else None
+        "a character that shows nothing"
+        if hidden or unicodedata.category(character) == "Cf"
+        else None
     )
 
 
