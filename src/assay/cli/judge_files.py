@@ -22,6 +22,7 @@ from assay.errors import InputError, UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.judging.client import Client, Errored
 from assay.judging.config import JudgeSpec
+from assay.judging.endpoints import Prompt
 from assay.judging.exchange import ANSWER_SCHEMA, QuestionLine, Replay, read_answers, read_questions
 from assay.judging.fence import Salt
 from assay.judging.identity import definition_name, prompt_name, rubric_name
@@ -238,9 +239,8 @@ async def _answer(client: Client, question: QuestionLine) -> dict[str, Any] | No
     words = encode([question.id, messages, question.response_schema])
     key = "sha256:" + sha256(client.spec.digest.encode() + words).hexdigest()
     try:
-        reply, _ = await client.reply(
-            key, "file", messages, question.response_schema, sample=question.sample
-        )
+        prompt = Prompt(messages, question.response_schema, question.sample)
+        reply, _ = await client.reply(key, "file", prompt)
     except Errored as error:
         sys.stderr.write(printable(f"{question.id}: {error}") + "\n")
         return None

@@ -26,7 +26,7 @@ from assay.judging.answer_times import oldest
 from assay.judging.apis import JUDGES
 from assay.judging.budget import Budget, Usage
 from assay.judging.config import JudgeSpec, check_spec
-from assay.judging.endpoints import DIALECTS, Reply, refused_parameter
+from assay.judging.endpoints import DIALECTS, Prompt, Reply, refused_parameter
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
 from assay.judging.questions import Asked, Question, put, repair
@@ -162,7 +162,7 @@ class Client:
         try:
             version = question.prompt_version
             reply, cached = await self.reply(
-                key, version, prompt.messages, prompt.schema, sample=sample, fresh=fresh
+                key, version, Prompt(prompt.messages, prompt.schema, sample), fresh=fresh
             )
             read = read_verdict(reply, question, prompt.schema)
             repaired = read.fault is not None and read.repairable
@@ -172,7 +172,7 @@ class Client:
                 again = digest({"mends": key, "reply": text, "fault": fault})
                 messages = repair(prompt.messages, text, fault)
                 reply, also_cached = await self.reply(
-                    again, version, messages, prompt.schema, sample=sample, fresh=fresh
+                    again, version, Prompt(messages, prompt.schema, sample), fresh=fresh
                 )
                 cached = cached and also_cached
                 read = read_verdict(reply, question, prompt.schema)
@@ -205,10 +205,8 @@ class Client:
         self,
         key: str,
         prompt_version: str,
-        messages: list[dict[str, str]],
-        schema: dict[str, Any] | None,
+        prompt: Prompt,
         *,
-        sample: int = 0,
         fresh: bool = False,
     ) -> tuple[Reply, bool]:
         """The reply to one request, from the journal (unless `fresh`), from the same request in
@@ -223,35 +221,32 @@ class Client:
         elif pending is not None:
             reply, cached = await asyncio.shield(pending), True
         else:
-            request = {"judge": self._identity, "prompt_version": prompt_version, "sample": sample}
-            reply, cached = await self._ask_once(key, request, messages, schema, sample), False
+            reply, cached = await self._ask_once(key, prompt_version, prompt), False
         if reply.model is not None:
             self.answered[reply.model] += 1
         return reply, cached
 
-    async def _ask_once(
-        self,
-        key: str,
-        request: dict[str, Any],
-        messages: list[dict[str, str]],
-        schema: dict[str, Any] | None,
-        sample: int,
-    ) -> Reply:
+    async def _ask_once(self, key: str, prompt_version: str, prompt: Prompt) -> Reply:
         """Ask the endpoint; others with the same question wait for this reply."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._pending[key] = future
         try:
             try:
-                reply, body, took = await self._send(messages, schema, sample)
+                reply, body, took = await self._send(prompt)
             except Errored as error:
                 self._fail(error)
                 raise
             self._errors_in_a_row = 0
-            latency = {"latency_ms": round(took * 1000, 3)}
             at = time_text(datetime.now(UTC))
             self._answer_times.add(at)
-            kept = {**reply._asdict(), **latency}
-            self.journal.put(Entry(key, {**request, "body": body}, kept, at))
+            request = {
+                "judge": self._identity,
+                "prompt_version": prompt_version,
+                "sample": prompt.sample,
+                "body": body,
+            }
+            kept = {**reply._asdict(), "latency_ms": round(took * 1000, 3)}
+            self.journal.put(Entry(key, request, kept, at))
             future.set_result(reply)
             return reply
         except BaseException as error:
@@ -261,12 +256,10 @@ class Client:
         finally:
             del self._pending[key]
 
-    async def _send(
-        self, messages: list[dict[str, str]], schema: dict[str, Any] | None, sample: int
-    ) -> tuple[Reply, dict[str, Any], float]:
+    async def _send(self, prompt: Prompt) -> tuple[Reply, dict[str, Any], float]:
         """Ask until there is a usable reply, or the attempts, the time or the money are used up."""
         limits = self.spec.limits
-        price = self._budget.most(messages)
+        price = self._budget.most(prompt.messages)
         attempt, why = 0, ""
         began: float | None = None
         while True:
@@ -288,11 +281,7 @@ class Client:
                 wait: float | None = None
                 try:
                     sent = await self._transport.post(
-                        messages,
-                        schema,
-                        sample,
-                        without=without,
-                        timeout_s=min(limits.timeout_s, left),
+                        prompt, without=without, timeout_s=min(limits.timeout_s, left)
                     )
                 except UnreachableError as error:
                     why = str(error)

@@ -32,6 +32,16 @@ class Reply(NamedTuple):
     model: str | None
 
 
+class Prompt(NamedTuple):
+    """What a model is asked, in its final words."""
+
+    messages: list[dict[str, str]]
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that the answer must meet."""
+    sample: int = 0
+    """Which draw of the same words."""
+
+
 class Dialect(Protocol):
     """How one kind of endpoint is spoken to."""
 

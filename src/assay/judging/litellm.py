@@ -9,17 +9,15 @@ from typing import Any
 
 from assay.installing import import_extra
 from assay.judging.config import JudgeSpec
-from assay.judging.endpoints import OpenAI, encode
+from assay.judging.endpoints import OpenAI, Prompt, encode
 
 
 async def post(
     spec: JudgeSpec,
-    messages: list[dict[str, str]],
-    schema: dict[str, Any] | None,
+    prompt: Prompt,
     *,
     key: str | None,
     without: frozenset[str],
-    sample: int,
     timeout_s: float,
 ) -> tuple[dict[str, Any], int, Any, bytes]:
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
@@ -34,7 +32,9 @@ async def post(
     )
     litellm.telemetry = False
     litellm.suppress_debug_info = True  # it would print on standard output, next to our document
-    body = OpenAI().body(spec, messages, schema, without=without, sample=sample)
+    body = OpenAI().body(
+        spec, prompt.messages, prompt.schema, without=without, sample=prompt.sample
+    )
     extra: dict[str, Any] = {"api_base": spec.base_url} if spec.base_url else {}
     if key is not None:
         extra["api_key"] = key

@@ -13,7 +13,7 @@ from assay.errors import UsageError
 from assay.installing import import_extra
 from assay.judging.apis import JUDGES
 from assay.judging.config import JudgeSpec, key_of
-from assay.judging.endpoints import JudgeApi, JudgeRequest, Reply, as_bytes
+from assay.judging.endpoints import JudgeApi, JudgeRequest, Prompt, Reply, as_bytes
 
 if TYPE_CHECKING:
     import aiohttp
@@ -63,15 +63,7 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    async def post(
-        self,
-        messages: list[dict[str, str]],
-        schema: dict[str, Any] | None,
-        sample: int,
-        *,
-        without: frozenset[str],
-        timeout_s: float,
-    ) -> Exchange:
+    async def post(self, prompt: Prompt, *, without: frozenset[str], timeout_s: float) -> Exchange:
         """One exchange. Raises UnreachableError if there was no reply."""
         send = (
             self._http
@@ -81,7 +73,7 @@ class Transport:
             else self._answer
         )
         try:
-            exchange = await send(messages, schema, sample, without=without, timeout_s=timeout_s)
+            exchange = await send(prompt, without=without, timeout_s=timeout_s)
         except UsageError:
             raise
         except TimeoutError:
@@ -95,15 +87,7 @@ class Transport:
             raise UnreachableError(masked, timed_out=False) from None
         return exchange._replace(data=self._masked(exchange.data))
 
-    async def _http(
-        self,
-        messages: list[dict[str, str]],
-        schema: dict[str, Any] | None,
-        sample: int,
-        *,
-        without: frozenset[str],
-        timeout_s: float,
-    ) -> Exchange:
+    async def _http(self, prompt: Prompt, *, without: frozenset[str], timeout_s: float) -> Exchange:
         assert self._dialect is not None
         aiohttp = import_extra(
             "aiohttp", "judge", "asking a model needs the package aiohttp.", code="JDG-003"
@@ -116,7 +100,9 @@ class Transport:
                 trust_env=self.spec.proxy_from_environment,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
-        body = self._dialect.body(self.spec, messages, schema, without=without, sample=sample)
+        body = self._dialect.body(
+            self.spec, prompt.messages, prompt.schema, without=without, sample=prompt.sample
+        )
         async with self._session.post(
             self.spec.base_url.rstrip("/") + self._dialect.path,
             data=as_bytes(body),
@@ -132,49 +118,29 @@ class Transport:
             return Exchange(body, response.status, response.headers, bytes(data))
 
     async def _litellm(
-        self,
-        messages: list[dict[str, str]],
-        schema: dict[str, Any] | None,
-        sample: int,
-        *,
-        without: frozenset[str],
-        timeout_s: float,
+        self, prompt: Prompt, *, without: frozenset[str], timeout_s: float
     ) -> Exchange:
         from assay.judging.litellm import post
 
         return Exchange(
-            *await post(
-                self.spec,
-                messages,
-                schema,
-                key=self._key,
-                without=without,
-                sample=sample,
-                timeout_s=timeout_s,
-            )
+            *await post(self.spec, prompt, key=self._key, without=without, timeout_s=timeout_s)
         )
 
     async def _answer(
-        self,
-        messages: list[dict[str, str]],
-        schema: dict[str, Any] | None,
-        sample: int,
-        *,
-        without: frozenset[str],
-        timeout_s: float,
+        self, prompt: Prompt, *, without: frozenset[str], timeout_s: float
     ) -> Exchange:
         """Ask a plugin, and put its answer into the form of a chat completion."""
         assert self._api.answer is not None
         spec = self.spec
         request = JudgeRequest(
             spec.model,
-            messages,
-            schema,
+            prompt.messages,
+            prompt.schema,
             spec.base_url,
             self._key,
             spec.temperature,
             spec.max_tokens,
-            None if spec.seed is None else spec.seed + sample,
+            None if spec.seed is None else spec.seed + prompt.sample,
             timeout_s,
         )
         self.requests += 1
@@ -202,7 +168,7 @@ class Transport:
                 "completion_tokens": reply.output_tokens,
             },
         }
-        return Exchange({"model": spec.model, "messages": messages}, 200, {}, as_bytes(body))
+        return Exchange({"model": spec.model, "messages": prompt.messages}, 200, {}, as_bytes(body))
 
     def _masked(self, data: bytes) -> bytes:
         """The data with the key masked: an endpoint may send it back."""

@@ -23,6 +23,7 @@ from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.judging.client import Client, Errored
 from assay.judging.config import JudgeSpec
+from assay.judging.endpoints import Prompt
 from assay.judging.journal import Journal
 from assay.judging.replies import unfenced
 from assay.sandbox.commands import NoAnswerError, ask_command, split_command
@@ -85,7 +86,7 @@ def endpoint_judge(spec: JudgeSpec) -> PromptJudge:
         ]
         async with Client(spec, Journal()) as client:
             try:
-                reply, _ = await client.reply("prompt", SCORING_PROTOCOL, messages, None)
+                reply, _ = await client.reply("prompt", SCORING_PROTOCOL, Prompt(messages))
             except Errored as error:
                 raise InputError(
                     "PRO-007", f"the judge {spec.judge} did not answer: {error}."
