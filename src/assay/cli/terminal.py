@@ -68,7 +68,7 @@ def show(parts: Iterable[Part]) -> None:
     if out is None:
         sys.stdout.writelines(f"{line}\n" for line in plain_lines(parts, _painted))
         return
-    last = None
+    last = ""
     for part in parts:
         if isinstance(part, Table):
             out.print(_rich_table(part))

@@ -55,7 +55,7 @@ CHIPS = {
     "floor": "Below a floor",
     "flaky": "Flaky",
     "ungraded": "Not graded",
-    "differs": "Differs from baseline",
+    "differs": "Changed",
     "worse": "Worse",
     "better": "Better",
 }

@@ -19,8 +19,10 @@ def text_view(parts: Iterable[Part]) -> str:
 def plain_lines(
     parts: Iterable[Part], paint: Callable[[str, str], str] = lambda text, look: text
 ) -> Iterator[str]:
-    """A view as lines, never two empty ones; `paint` gives a text its look."""
-    last = None
+    """A view as lines, without an empty first one and never two in a row; `paint` gives a text its
+    look.
+    """
+    last = ""
     for part in parts:
         for line in (
             _table(part, paint)

@@ -259,7 +259,7 @@ def _difference(measured: Any) -> str:
 
 def _decided(decision: CardDecision | None) -> str:
     if decision is None:
-        return absent("none yet")
+        return absent("none stored")
     return phrase(
         link(decided(decision.outcome, None), address("decisions", decision.digest)),
         small(phrase(f" under {shown(decision.policy)} ", moment(decision.at))),
