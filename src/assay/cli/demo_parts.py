@@ -17,12 +17,12 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
-from assay.cli.judge import usage_shown
 from assay.cli.judge_card import audit_document
 from assay.files.json_files import read_documents
 from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
 from assay.judging.audit import audit
+from assay.judging.budget import Usage
 from assay.judging.card import admit_tree, make_card
 from assay.judging.client import Client
 from assay.judging.config import load_judge
@@ -57,7 +57,7 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
         shutil.copyfile(os.path.join(folder, "smollm2.journal"), path)
         with Journal(path) as journal:
 
-            async def ask() -> tuple[dict[str, MeasuredBias], dict[str, Any]]:
+            async def ask() -> tuple[dict[str, MeasuredBias], Usage]:
                 async with Client(spec, journal) as client:
                     biases = await audit(
                         client,
@@ -68,11 +68,11 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
                         family=spec.family,
                         probes=PROBES,
                     )
-                    return biases, usage_shown(client)
+                    return biases, client.usage
 
             biases, usage = asyncio.run(ask())
-    document = audit_document(
-        biases, spec=spec, pairs=pairs, source="bundled", injections=0, usage=usage
+    document = plain(
+        audit_document(biases, spec=spec, pairs=pairs, source="bundled", injections=0, usage=usage)
     )
     rules = make_rules(Shelf().policy("workflow-judged"))
     assert rules.judge_terms is not None

@@ -21,13 +21,13 @@ from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, count, printable
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
-from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from assay.archive.store import Store
+    from assay.judging.budget import Usage
     from assay.judging.config import JudgeSpec
     from assay.judging.questions import Question
     from assay.store.drafts import Draft
@@ -149,11 +149,11 @@ def ask(
     job: Callable[[list[Client]], Awaitable[T]],
     *,
     total: int,
-) -> tuple[T, list[dict[str, Any]]]:
+) -> tuple[T, list[Usage]]:
     """Run a job with its clients over the journal; its result, and what each client used."""
     progress = Progress(total, "judging", unit="calls")
 
-    async def run(journal: Journal) -> tuple[T, list[dict[str, Any]]]:
+    async def run(journal: Journal) -> tuple[T, list[Usage]]:
         async with AsyncExitStack() as stack:
             clients = [
                 await stack.enter_async_context(
@@ -167,7 +167,7 @@ def ask(
                 for spec in specs
             ]
             result = await job(clients)
-            return result, [usage_shown(client) for client in clients]
+            return result, [client.usage for client in clients]
 
     try:
         with journal_of(options) as journal:
@@ -176,23 +176,9 @@ def ask(
         progress.end()
 
 
-def usage_shown(client: Client) -> dict[str, Any]:
-    """The usage of a client, in the form that documents contain."""
-    usage = client.usage
-    answered = dict(sorted(client.answered.items()))
-    warnings = warnings_of(client.spec, left_out=usage.left_out, answered=answered)
-    shown = {
-        **usage._asdict(),
-        "left_out": list(usage.left_out),
-        "answered_by": answered,
-        "warnings": warnings,
-    }
-    return {"judge": client.spec.judge, "model": client.spec.model, **shown}
-
-
-def warnings_in(usages: Sequence[dict[str, Any]]) -> list[str]:
+def warnings_in(usages: Sequence[Usage]) -> list[str]:
     """What breaks the judge protocol, over all judges that were asked."""
-    return [sentence for usage in usages for sentence in usage["warnings"]]
+    return [sentence for usage in usages for sentence in usage.warnings]
 
 
 def judge_shown(spec: JudgeSpec) -> dict[str, Any]:
@@ -208,7 +194,7 @@ def dry_run(
     more: str = "",
 ) -> int:
     """Print what a job would ask and cost. `questions` come with their sample number."""
-    rows: list[dict[str, Any]] = []
+    rows, lines = [], []
     with journal_of(options) as journal:
         for spec in specs:
             client = Client(spec, journal)
@@ -222,27 +208,23 @@ def dry_run(
             cost = None
             if spec.price is not None:
                 cost = price_of(spec.price, tokens_in, tokens_out).quantize(Decimal("0.0001"))
+            cached = len(questions) - len(new)
             rows.append(
                 {
                     "judge": spec.judge,
                     "calls": len(new),
-                    "cached": len(questions) - len(new),
+                    "cached": cached,
                     "input_tokens": tokens_in,
                     "output_tokens_at_most": tokens_out,
                     "cost_usd_at_most": cost,
                 }
             )
+            most = "no price given" if cost is None else f"at most {cost} US dollars"
+            lines.append(
+                f"{spec.judge}: {count(len(new), 'call')}, {cached:,} already answered; about"
+                f" {tokens_in:,} tokens in, {most}"
+            )
     document = {"schema": "assay.judge-plan/1", "dry_run": True, "judges": rows, "note": more}
-    lines = [
-        f"{row['judge']}: {count(row['calls'], 'call')}, {row['cached']:,} already answered; about"
-        f" {row['input_tokens']:,} tokens in, "
-        + (
-            "no price given"
-            if row["cost_usd_at_most"] is None
-            else f"at most {row['cost_usd_at_most']} US dollars"
-        )
-        for row in rows
-    ]
     return print_plan(options, document, [*lines, *([more] if more else [])])
 
 
@@ -252,39 +234,38 @@ def print_plan(options: Options, document: dict[str, Any], lines: list[str]) -> 
     return opt.give(options, document, [*lines, "Nothing was asked."])
 
 
-def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None:
+def note_usage(usages: Sequence[Usage], counts: dict[str, int]) -> None:
     """Print the usage on standard error."""
     outcomes = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
     sys.stderr.write(f"{outcomes or 'nothing was asked'}\n")
     for usage in usages:
-        cost = "" if usage["cost_usd"] is None else f", {usage['cost_usd']:.4f} US dollars"
+        cost = "" if usage.cost_usd is None else f", {usage.cost_usd:.4f} US dollars"
         unpriced = (
-            f" ({count(usage['unpriced'], 'reply', 'replies')} without token counts)"
-            if usage["unpriced"]
+            f" ({count(usage.unpriced, 'reply', 'replies')} without token counts)"
+            if usage.unpriced
             else ""
         )
-        slow = f", slowed down {count(usage['slowed'], 'time')}" if usage["slowed"] else ""
+        slow = f", slowed down {count(usage.slowed, 'time')}" if usage.slowed else ""
         left = (
-            f"; the endpoint does not take {', '.join(usage['left_out'])}, which was left out"
-            if usage["left_out"]
+            f"; the endpoint does not take {', '.join(usage.left_out)}, which was left out"
+            if usage.left_out
             else ""
         )
         sys.stderr.write(
-            f"{usage['judge']}: {count(usage['calls'], 'call')}, {usage['cached']:,} from the"
-            " journal,"
-            f" {count(usage['retries'], 'retry', 'retries')}, {count(usage['repairs'], 'repair')},"
-            f" {usage['input_tokens']:,} +"
-            f" {usage['output_tokens']:,} tokens{cost}{unpriced}{slow}{left}\n"
+            f"{usage.judge}: {count(usage.calls, 'call')}, {usage.cached:,} from the journal,"
+            f" {count(usage.retries, 'retry', 'retries')}, {count(usage.repairs, 'repair')},"
+            f" {usage.input_tokens:,} +"
+            f" {usage.output_tokens:,} tokens{cost}{unpriced}{slow}{left}\n"
         )
-        for sentence in usage["warnings"]:
+        for sentence in usage.warnings:
             opt.warn(sentence)
 
 
-def note_age(usage: dict[str, Any]) -> None:
+def note_age(usage: Usage) -> None:
     """Whether answers of the journal make a card old, on standard error."""
-    at = time_of(usage["answered_at"])
+    at = time_of(usage.answered_at)
     days = None if at is None else (datetime.now(UTC) - at) / timedelta(days=1)
-    if not usage["cached"] or (days is not None and days < 1):
+    if not usage.cached or (days is not None and days < 1):
         return
     sentence = (
         "the journal doesn't show when some of these answers came, so a judge with a card made from"

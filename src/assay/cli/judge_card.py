@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.archive.store import Store
+    from assay.judging.budget import Usage
     from assay.judging.config import JudgeSpec
 
 
@@ -259,7 +260,7 @@ def audit_document(
     pairs: Sequence[AnswerPair],
     source: str,
     injections: int,
-    usage: dict[str, Any],
+    usage: Usage,
 ) -> dict[str, Any]:
     """`assay.judge-audit/1`."""
     return {
@@ -273,7 +274,7 @@ def audit_document(
             "injections": injections,
         },
         "biases": {name: measured.shown() for name, measured in biases.items()},
-        "warnings": usage["warnings"],
+        "warnings": usage.warnings,
         "price": spec.price,
         "usage": usage,
         **ENGINE,

@@ -52,7 +52,7 @@ def _pairwise(options: Options, store: Store | None) -> int:
         specs[0],
         prompt_version=PAIRWISE_PROMPT,
         rubric=definition_name(options.definition),
-        answered=usages[0]["answered_by"],
+        answered=usages[0].answered_by,
     )
     document = comparisons_document(
         compared,

@@ -109,7 +109,7 @@ def _rubric(options: Options, store: Store | None) -> int:
         specs[0],
         prompt_version=RUBRIC_PROMPT,
         rubric=rubric_name(job.rubric),
-        answered=usages[0]["answered_by"],
+        answered=usages[0].answered_by,
         **job.how(),
     )
     document = {

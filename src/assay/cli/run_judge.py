@@ -17,6 +17,7 @@ from assay.errors import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from assay.judging.budget import Usage
     from assay.judging.config import JudgeSpec
     from assay.running.judge_step import JudgeEstimate, JudgeTask
     from assay.running.runner import SampleWork
@@ -93,7 +94,7 @@ class Judging(NamedTuple):
     missing: int
     first_fault: str
     down: str
-    usage: dict[str, Any]
+    usage: Usage
 
     @property
     def sentences(self) -> list[str]:
@@ -117,7 +118,6 @@ async def judge_runs(
     again: bool,
 ) -> Judging:
     """Judge every run: `read` loads it, `keep` stores it; `again` retries unusable answers."""
-    from assay.cli.judge import usage_shown
     from assay.judging.client import Client
     from assay.judging.journal import Journal
     from assay.judging.rubric_task import spread
@@ -141,7 +141,7 @@ async def judge_runs(
                     step.missing,
                     step.first_fault,
                     down,
-                    usage_shown(client),
+                    client.usage,
                 )
     finally:
         progress.end()

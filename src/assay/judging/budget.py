@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from assay.judging.config import JudgeSpec, Price
 
@@ -16,9 +17,13 @@ BYTES_PER_TOKEN = 3
 """Fewer than most languages have, so that estimates err on the high side."""
 
 
-class Usage(NamedTuple):
-    """What a job cost. `unpriced` counts replies that did not report their tokens."""
+class Usage(Struct, frozen=True):
+    """What a job cost, as documents have it. `unpriced` counts replies that did not report their
+    tokens.
+    """
 
+    judge: str
+    model: str
     calls: int
     cached: int
     retries: int
@@ -32,6 +37,10 @@ class Usage(NamedTuple):
     """Parts of the request that the endpoint refused."""
     answered_at: str | None
     """When the oldest reply that was used came; None if one from the journal has no time."""
+    answered_by: dict[str, int]
+    """Replies by the model that the endpoint named in them."""
+    warnings: list[str]
+    """What breaks the judge protocol."""
 
 
 def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:

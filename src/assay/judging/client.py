@@ -27,6 +27,7 @@ from assay.judging.apis import JUDGES
 from assay.judging.budget import Budget, Usage
 from assay.judging.config import JudgeSpec, check_spec
 from assay.judging.endpoints import DIALECTS, Prompt, Reply, refused_parameter
+from assay.judging.identity import warnings_of
 from assay.judging.journal import Entry, Journal
 from assay.judging.limiter import Limiter, retry_after
 from assay.judging.questions import Asked, Question, put, repair
@@ -120,7 +121,10 @@ class Client:
     @property
     def usage(self) -> Usage:
         """What was asked and paid so far."""
+        left_out, answered = tuple(sorted(self._without)), dict(sorted(self.answered.items()))
         return Usage(
+            self.spec.judge,
+            self.spec.model,
             self._transport.requests,
             self._cached,
             self._retries,
@@ -130,8 +134,10 @@ class Client:
             self._budget.cost(),
             self._budget.unpriced,
             self.limiter.slowed,
-            tuple(sorted(self._without)),
+            left_out,
             oldest(self._answer_times),
+            answered,
+            warnings_of(self.spec, left_out=left_out, answered=answered),
         )
 
     async def ask(self, question: Question, *, sample: int = 0) -> JudgeAnswer:

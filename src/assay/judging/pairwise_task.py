@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from assay.errors import count
+from assay.judging.budget import Usage
 from assay.judging.client import JudgeAnswer
 from assay.judging.items import AnswerPair
 from assay.judging.questions import PAIRWISE_PROMPT, Order, PairQuestion
@@ -172,7 +173,7 @@ def comparisons_document(
     judge: dict[str, Any],
     scorer: dict[str, Any],
     counts: dict[str, int],
-    usage: Any,
+    usage: Usage | None,
     limit: float,
     seed: int,
 ) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def comparisons_document(
         "schema": "assay.comparisons/1",
         "judge": judge,
         "scorer": scorer,
-        "warnings": [] if usage is None else usage["warnings"],
+        "warnings": [] if usage is None else usage.warnings,
         "prompt_version": PAIRWISE_PROMPT,
         "seed": seed,
         "pairs": len(compared),
