@@ -152,6 +152,8 @@ def test_a_single_agent_with_a_tool_is_one_step_with_its_call_and_its_tokens(kin
         "retries": 0,
         "tokens": 10,
     }
+    [[name, schemas]] = record.offered.items()
+    assert (name, len(schemas)) == ("add", 1)  # what the call was held to
 
 
 @each("kind", KINDS)

@@ -484,6 +484,29 @@ def test_a_call_without_ids_is_matched_by_name() -> None:
     assert [(call["name"], call["arguments"]) for call in found] == [("add", {"a": 1})]
 
 
+def test_a_run_keeps_the_digest_of_each_schema_that_its_models_were_shown() -> None:
+    def shown(*schemas: Any) -> Any:
+        tools = [
+            json.dumps([{"type": "function", "function": {"name": "add", "parameters": schema}}])
+            for schema in schemas
+        ]
+        chats = [
+            chat(place + 2, 1, begin=place + 1, gen_ai__tool__definitions=listed)
+            for place, listed in enumerate(tools)
+        ]
+        return evidence([agent(1), *chats])["metadata"].get("offered_tools")
+
+    strict, wide = {"type": "object", "required": ["a"]}, {"type": "object"}
+    assert shown(strict, strict) == shown({"description": "Adds.", **strict})
+    assert len(shown(strict)["add"]) == 1
+    assert (
+        shown(strict, wide)
+        == shown(wide, strict)
+        == {"add": sorted(shown(strict)["add"] + shown(wide)["add"])}
+    )
+    assert shown(None) is shown() is None
+
+
 def test_two_spans_of_one_call_are_one_call() -> None:
     spans = [
         agent(1),

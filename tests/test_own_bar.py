@@ -577,6 +577,34 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     assert what in gates.reason
 
 
+def test_a_candidate_cannot_widen_the_schema_that_its_models_call_a_tool_by() -> None:
+    offered = {"search": ["sha256:a"], "book": ["sha256:b"]}
+    baseline = made(toolruns({"metadata": {"otel": {}, "offered_tools": offered}}), "baseline")
+
+    def side(of_candidate: Any, *called: str, **more: Any) -> Side:
+        calls = [{"name": name, "arguments": {"q": "x"}, "valid": True} for name in called]
+        metadata = {"otel": {}, "offered_tools": of_candidate, **more}
+        return made(toolruns({"tool_calls": calls, "metadata": metadata}), "candidate")
+
+    def lost(ours: Side) -> list[str]:
+        declared = (side.rows["d/s-1"].declared for side in (ours, baseline))
+        return declarations.weakened(*declared, passed=True)
+
+    wide = {**offered, "search": ["sha256:any"]}
+    for of_candidate in (wide, {**offered, "search": ["sha256:a", "sha256:any"]}, {}, None, []):
+        ours = side(of_candidate, "search")
+        found = decide_sides(ours, baseline, RULES, GRADER, terms=Terms())
+        assert found.outcome == "reject"
+        assert "schema of the tool search" in found.reason
+        assert lost(ours) == ["schema of the tool search"]
+    assert lost(side(offered, "search", "book")) == []
+    assert lost(side(wide, "book")) == []  # it decided on no call
+    assert lost(side({"find": ["sha256:any"]}, "find")) == []  # another tool
+    for declared, named in (("sha256:a", []), ("sha256:any", ["schema of the tool search"])):
+        here = {"workflow_digest": "sha256:w", "declared_tools": {"search": declared}}
+        assert lost(side({}, "search", **here)) == named
+
+
 @each("schema", [{}, {"type": "object", "required": []}, True, {"type": "string"}, False])
 def test_a_schema_that_accepts_all_outputs_is_nothing_to_lose(schema: dict[str, Any]) -> None:
     """Imported runs without an answer have one; a repaired run has an answer and requires it."""

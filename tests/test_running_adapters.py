@@ -154,6 +154,16 @@ def answer(inputs, record):
     assert "declared_tools" not in run["metadata"]
 
 
+def test_a_run_keeps_what_a_framework_says_of_the_schemas_of_tools(tmp_path: Path) -> None:
+    code = """
+def answer(inputs, record):
+    record.offered = {"search": ["sha256:a"]}
+    return {"answer": "x"}
+"""
+    (run,) = ran(tmp_path, code)
+    assert run["metadata"]["offered_tools"] == {"search": ["sha256:a"]}
+
+
 def test_only_what_a_tool_schema_checks_is_declared(tmp_path: Path) -> None:
     declared = []
     for name, part in (

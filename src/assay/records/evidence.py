@@ -20,6 +20,10 @@ TOOLS = "declared_tools"
 """The key in a run's metadata for the tools that its workflow declares: a digest of the schema of
 each tool's arguments. A comparison requires of the candidate what the baseline has.
 """
+OFFERED = "offered_tools"
+"""The key in a run's metadata for the tools that its models were shown: digests of the schemas of
+each. A comparison holds the candidate's calls to those that the baseline was shown.
+"""
 TESTING = "declared_testing"
 """The key in a run's metadata for a digest of how its patch is tested: the command, the tests, and
 the files that are restored first. A comparison requires of the candidate what the baseline has.

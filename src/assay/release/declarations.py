@@ -15,7 +15,16 @@ from typing import NamedTuple
 from assay.canon import digest
 from assay.errors import count
 from assay.files.json_files import member
-from assay.records.evidence import CHECKS, IMPORTED, TESTING, TOOLS, UNCHECKED, VOUCHED, Run
+from assay.records.evidence import (
+    CHECKS,
+    IMPORTED,
+    OFFERED,
+    TESTING,
+    TOOLS,
+    UNCHECKED,
+    VOUCHED,
+    Run,
+)
 from assay.records.schema_weight import without_notes
 
 
@@ -39,6 +48,10 @@ class Declarations(NamedTuple):
     checks: Mapping[str, Decimal | int]
     tools: Mapping[str, str] | None
     """The schema of each declared tool; None if the run states none."""
+    offered: Mapping[str, frozenset[str]]
+    """The schemas that each tool was offered with, or declared."""
+    called: frozenset[str]
+    """The tools that were called."""
     testing: str | None
     """How a patch is tested; None if the run doesn't state it."""
     expected_handoffs: frozenset[tuple[str, str]]
@@ -60,7 +73,7 @@ class Declarations(NamedTuple):
 
 def declared_by(run: Run) -> Declarations:
     """What this run declares."""
-    steps, tests = run.steps or (), run.tests
+    steps, tests, tools = run.steps or (), run.tests, _tools(run.metadata.get(TOOLS))
     tallies = (tests.fail_to_pass, tests.pass_to_pass) if tests is not None else (None, None)
     fail, keep = (0 if tally is None else tally.total for tally in tallies)
     unturned, broken = (0 if tally is None else tally.total - tally.passed for tally in tallies)
@@ -81,7 +94,10 @@ def declared_by(run: Run) -> Declarations:
         (fail, keep),
         (unturned, broken),
         {**_checks(run.metadata.get(CHECKS)), **_importers(run.metadata.get("plugins"))},
-        _tools(run.metadata.get(TOOLS)),
+        tools,
+        _offered(run.metadata.get(OFFERED))
+        | {name: frozenset((schema,)) for name, schema in (tools or {}).items()},
+        frozenset(call.name for call in run.tool_calls or ()),
         None if run.metadata.get(TESTING) is None else str(run.metadata[TESTING]),
         _expected_handoffs(run),
         _calls_checked(run),
@@ -131,6 +147,14 @@ def _tools(stated: object) -> dict[str, str] | None:
     return {name: str(schema) for name, schema in stated.items()}
 
 
+def _offered(stated: object) -> dict[str, frozenset[str]]:
+    return {
+        name: frozenset(map(str, schemas))
+        for name, schemas in (stated.items() if isinstance(stated, dict) else ())
+        if isinstance(schemas, list)
+    }
+
+
 def _checks(stated: object) -> dict[str, Decimal | int]:
     return {
         name: least
@@ -171,6 +195,11 @@ def weakest(mine: Declarations | None, other: Declarations | None) -> Declaratio
             if name in other.checks
         },
         mine.tools if mine.tools == other.tools else None,
+        {
+            name: mine.offered.get(name, frozenset()) | other.offered.get(name, frozenset())
+            for name in mine.offered.keys() | other.offered.keys()
+        },
+        mine.called | other.called,
         mine.testing if mine.testing == other.testing else None,
         mine.expected_handoffs & other.expected_handoffs,
         min(mine.calls_checked, other.calls_checked, key=(False, None, True).index),
@@ -224,6 +253,11 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
         lost += (
             ["schemas of tools"] if ours.tools is None else _lost_schemas(ours.tools, theirs.tools)
         )
+    lost += [
+        f"schema of the tool {name}"
+        for name in ours.called & theirs.offered.keys()
+        if not ours.offered.get(name) or ours.offered[name] - theirs.offered[name]
+    ]
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
         if mine < before and (mine or passed):
@@ -239,7 +273,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
             lost.append(f"check {check}")
         elif ours.checks[check] < least:
             lost.append(f"threshold {least} of {check}")
-    return sorted(lost)
+    return sorted({*lost})
 
 
 def _lost_schemas(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
@@ -266,7 +300,7 @@ def _limits(stated: Declarations) -> bool:
         any(value is not None for value in values)
         or any(stated.tests)
         or bool(named or stated.critical_steps or stated.checks or stated.tools)
-        or bool(stated.expected_handoffs or stated.calls_checked)
+        or bool(stated.offered or stated.expected_handoffs or stated.calls_checked)
     )
 
 

@@ -19,7 +19,7 @@ import msgspec
 from assay.canon import canonical, digest, time_text
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
-from assay.records.evidence import TESTING, TOOLS
+from assay.records.evidence import OFFERED, TESTING, TOOLS
 from assay.records.reading import read_run
 from assay.records.schema_weight import without_notes
 from assay.running.adapters import WorkflowTask
@@ -163,8 +163,8 @@ class Runner:
         }
         _count_earlier(run, [tried.record for tried in spent])
         keep_forbidden(run, [tried.record.evidence() for tried in spent])
-        if last.error:
-            run["metadata"] = {**head["metadata"], "error": last.error}
+        known = {OFFERED: last.record.offered, "error": last.error}
+        run["metadata"] = head["metadata"] | {key: value for key, value in known.items() if value}
         run = _valid({key: value for key, value in run.items() if value is not None}, head)
         for measure in self._after:
             more = await asyncio.to_thread(measure, work.sample, run)

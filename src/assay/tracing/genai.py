@@ -14,12 +14,12 @@ from typing import Any
 
 from assay.canon import time_text
 from assay.errors import InputError
-from assay.records.evidence import VOUCHED
+from assay.records.evidence import OFFERED, VOUCHED
 from assay.tracing.content import inputs_of, outputs_of
 from assay.tracing.dialects import meaning
 from assay.tracing.failures import failure
 from assay.tracing.handoffs import handoffs
-from assay.tracing.rules import passages
+from assay.tracing.rules import passages, schemas_shown
 from assay.tracing.spans import Span
 from assay.tracing.steps import TracedStep, milliseconds, traced_steps, used
 from assay.tracing.tools import tool_calls
@@ -71,6 +71,7 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
         trace.gaps["refused_spans"] = refused
     steps = traced_steps(trace)
     calls = tool_calls(trace, steps)
+    offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
     whole = not trace.gaps
     run: dict[str, Any] = {
         "status": _status(trace),
@@ -83,7 +84,7 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
         "retries": sum(step.retries for step in steps) if whole and steps else None,
         **_times(trace),
         **_content(trace),
-        "metadata": {"otel": _otel(trace)},
+        "metadata": {"otel": _otel(trace), **({OFFERED: offered} if offered else {})},
     }
     return {key: value for key, value in run.items() if value is not None}
 

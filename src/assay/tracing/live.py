@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.tracing.handoffs import handoffs
 from assay.tracing.recorder import OpenStep, Recorder
-from assay.tracing.rules import passages
+from assay.tracing.rules import passages, schemas_shown
 from assay.tracing.spans import Meaning, Span
 from assay.tracing.steps import TracedStep, traced_steps
 from assay.tracing.tools import tool_calls
@@ -174,6 +174,7 @@ class LiveRun:
             self._fill(self._steps[step.key], step)
         for call in tool_calls(trace, traced) or ():
             self._record.keep_call(self._record.checked_call(**_call(call)))
+        self._record.offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
         for handoff in handoffs(trace, traced) or ():
             self._record.handoff(handoff["from"], handoff["to"])
         searches = [meant for meant in trace.means.values() if meant.kind == "retrieval"]

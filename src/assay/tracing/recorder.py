@@ -50,6 +50,8 @@ class Recorder:
         """A monotonic clock in nanoseconds; None if no time is measured."""
         self.steps: list[OpenStep] = []
         """The steps in the order in which they began."""
+        self.offered: dict[str, list[str]] = {}
+        """The schemas that each tool was offered with, as digests."""
         self._notify = notify
         self._check = check
         self._lock = threading.Lock()

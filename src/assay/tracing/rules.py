@@ -21,11 +21,16 @@ and a grade would then depend on how its evidence arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
+from assay.canon import digest
+from assay.errors import AssayError
 from assay.records.contract import check
+from assay.records.schema_weight import without_notes
 from assay.tracing.spans import RequestedCall, amount
 
 T = TypeVar("T")
@@ -136,6 +141,24 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
         if isinstance(function, dict) and isinstance(function.get("name"), str):
             schemas[function["name"]] = function.get("parameters", function.get("input_schema"))
     return schemas if schemas or not tools else None
+
+
+def schemas_shown(offers: Iterable[Mapping[str, Any] | None]) -> dict[str, list[str]]:
+    """The digests of the schemas that each tool was offered with; none for an unusable schema.
+
+    >>> schemas_shown([{"now": {}}, {"now": {"title": "Now"}, "add": None}, None])
+    {'now': ['sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a']}
+    """
+    shown = {
+        (name, repr(schema)): schema  # the models of a run are mostly shown the same tools
+        for name, schema in chain.from_iterable(offer.items() for offer in offers if offer)
+        if isinstance(schema, dict | bool)
+    }
+    digests: dict[str, set[str]] = {}
+    for (name, _), schema in shown.items():
+        with suppress(AssayError, ValueError, RecursionError):
+            digests.setdefault(name, set()).add(digest(without_notes(schema)))
+    return {name: sorted(found) for name, found in sorted(digests.items())}
 
 
 # --- costs
