@@ -120,7 +120,8 @@ def paired_scatter(
         "type": "nominal",
         "scale": {"domain": domain, "range": ["circle", "square", "triangle-down"]},
     }
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        drawn,
         over(
             [{"x": low, "y": low}, {"x": 100, "y": 100}],
             {
@@ -137,8 +138,9 @@ def paired_scatter(
                 "shape": shape,
             },
         },
-    ]
-    spec = view(drawn, *layers, width=SQUARE, height=SQUARE)
+        width=SQUARE,
+        height=SQUARE,
+    )
     return Chart(
         name,
         title,
@@ -252,7 +254,8 @@ def _interval_spec(drawn: list[dict[str, Any]], margin: float) -> dict[str, Any]
         {"at": 0.0, "note": "no difference", "edge": "zero"},
         {"at": -margin, "note": f"minus the margin, {-margin:g}", "edge": "margin"},
     ]
-    layers: list[dict[str, Any]] = [
+    return view(
+        drawn,
         over(
             [lines[0]],
             {"mark": {"type": "rule", "color": QUIET}, "encoding": {"x": {**x, "field": "at"}}},
@@ -283,8 +286,7 @@ def _interval_spec(drawn: list[dict[str, Any]], margin: float) -> dict[str, Any]
             "encoding": {"y": y, "x": x, "color": hue, "shape": shape},
         },
         marks.aside(y, "note"),
-    ]
-    return view(drawn, *layers)
+    )
 
 
 def _edge_text(x: dict[str, Any], align: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from assay.views.charts.chart import (
     SKY,
     WIDTH,
     Chart,
+    Spec,
     clean,
     cut,
     interval,
@@ -71,7 +72,7 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
         )
         for point in points
     ]
-    drawn: list[dict[str, Any]] = []
+    drawn = []
     for place, evaluated in enumerate(points):
         rate = evaluated.rate
         if rate.value is None:
@@ -125,7 +126,7 @@ def _spec(
     names: Sequence[str],
     drawn: Sequence[dict[str, Any]],
     breaks: Sequence[str],
-) -> dict[str, Any]:
+) -> Spec:
     x = {
         "field": "place",
         "type": "nominal",
@@ -141,7 +142,8 @@ def _spec(
     }
     group = {"field": "group", "type": "nominal"}
     ended = [row for row in drawn if "low" in row]
-    layers = [
+    return view(
+        drawn,
         over(
             [{"place": name} for name in breaks],
             {
@@ -171,13 +173,12 @@ def _spec(
             },
         },
         _versions(points, names, x),
-    ]
-    return view(drawn, *layers, height=150, width=WIDTH + 120)
+        height=150,
+        width=WIDTH + 120,
+    )
 
 
-def _versions(
-    points: Sequence[EvaluationPoint], names: Sequence[str], x: dict[str, Any]
-) -> dict[str, Any]:
+def _versions(points: Sequence[EvaluationPoint], names: Sequence[str], x: Spec) -> Spec:
     """The version over the first evaluation that has it."""
     marks = [
         {"place": names[place], "version": label(point.version, 20)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from assay import exact
 from assay.errors import count
@@ -15,6 +14,7 @@ from assay.views.charts.chart import (
     SKY,
     WIDTH,
     Chart,
+    Spec,
     clean,
     cut,
     nothing,
@@ -41,15 +41,7 @@ def history(
     name, title = "exam-history", "Exam scores over time"
     if not points:
         return nothing(name, title, "No exam is stored yet, so there is no history to show.")
-    drawn: list[dict[str, Any]] = [
-        {
-            "at": point.at,
-            "score": float(point.score),
-            "name": clean(point.at),
-            "note": f"score {shown(point.score)}, {shown(point.n)} items",
-        }
-        for point in sorted(points, key=lambda point: point.at)
-    ]
+    exams = sorted(points, key=lambda point: point.at)
     rows = [
         (clean(point.at), shown(point.score), shown(point.n), clean(point.rubric))
         for point in points
@@ -63,7 +55,7 @@ def history(
         else None
     )
     gate = number(limit)
-    sentence = f"{count(len(drawn), 'exam')}; the last scored {shown(drawn[-1]['score'])}."
+    sentence = f"{count(len(exams), 'exam')}; the last scored {shown(float(exams[-1].score))}."
     sentence += (
         f" The stored distribution has {count(total, 'item')} with a mean of"
         f" {_thousandths(stored)}."
@@ -78,7 +70,7 @@ def history(
         name,
         title,
         sentence,
-        _history_spec(drawn, spread, lines, gate),
+        _history_spec(exams, spread, lines, gate),
         ("At", "Score", "Items", "Rubric"),
         cut(rows, 4),
     )
@@ -94,13 +86,22 @@ def _thousandths(value: Fraction) -> str:
 
 
 def _history_spec(
-    drawn: list[dict[str, Any]],
+    exams: Sequence[ExamPoint],
     spread: list[tuple[float, int]],
     stored: float | None,
     gate: float | None,
-) -> dict[str, Any]:
+) -> Spec:
+    drawn = [
+        {
+            "at": exam.at,
+            "score": float(exam.score),
+            "name": clean(exam.at),
+            "note": f"score {shown(exam.score)}, {shown(exam.n)} items",
+        }
+        for exam in exams
+    ]
     lowest = min(
-        *(row["score"] for row in drawn),
+        *(float(exam.score) for exam in exams),
         *(score for score, _ in spread),
         1.0 if gate is None else gate,
     )
@@ -119,7 +120,8 @@ def _history_spec(
         reverse=True,
     )
     ruled = [{"at": value, "note": text} for value, text in lines]
-    layers: list[dict[str, Any]] = [
+    made = view(
+        [],
         over(
             ruled,
             {
@@ -145,8 +147,9 @@ def _history_spec(
                 "encoding": {"x": x, "y": {"field": "score", **y}},
             },
         ),
-    ]
-    made = view([], *layers, height=190, width=WIDTH)
+        height=190,
+        width=WIDTH,
+    )
     if not spread:
         return made
     bars = [{"score": score, "items": items} for score, items in spread]
@@ -168,7 +171,7 @@ def _history_spec(
     return {**made, "hconcat": [main, side], "spacing": 14}
 
 
-def _line_text(y: dict[str, Any], *, above: bool) -> dict[str, Any]:
+def _line_text(y: Spec, *, above: bool) -> Spec:
     """The name of a line. Of two lines, the upper one is named above it at the right, the lower one
     below it at the left, so that the names never overlap.
     """

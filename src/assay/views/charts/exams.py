@@ -182,7 +182,8 @@ def _stacked(
         },
         "legend": None,
     }
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        [],
         over(
             sums,
             {
@@ -215,8 +216,8 @@ def _stacked(
             },
         ),
         over(sums, marks.aside(y, "note")),
-    ]
-    spec = view([], *layers, resolve={"scale": {"color": "independent"}})
+        resolve={"scale": {"color": "independent"}},
+    )
     spec["height"] = {"step": 22}
     return spec
 

@@ -61,8 +61,8 @@ def contributions(result: Mapping[str, Any]) -> Chart:
         return nothing(
             name, title, "The result names no criterion with points, so there is nothing to draw."
         )
-    drawn: list[dict[str, Any]] = []
-    total = 0.0
+    drawn = []
+    total, reach = 0.0, 100.0
     for item, text in zip(known, labels(map(_named, known)), strict=True):
         won, most = number(item["contribution"]) or 0.0, number(item.get("maximum"))
         lost = max(0.0, most - won) if most is not None else 0.0
@@ -79,6 +79,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
                 "note": note,
             }
         )
+        reach = max(reach, total + won + lost)
         total += won
     rows = [
         (
@@ -96,11 +97,11 @@ def contributions(result: Mapping[str, Any]) -> Chart:
         if score is not None
         else []
     )
-    reach = max(100.0, *(row["end"] for row in drawn))
     x = marks.scored(domain=(0, reach))
     whole = [{"name": row["name"]} for row in [*drawn, *last]]
     y = marks.rows_axis(whole)
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        whole,
         *marks.band_layers(result.get("bands") or (), result.get("pass_threshold")),
         over(
             drawn,
@@ -124,12 +125,12 @@ def contributions(result: Mapping[str, Any]) -> Chart:
             },
         ),
         over([*drawn, *last], marks.aside(y, "note")),
-    ]
+    )
     return Chart(
         name,
         title,
         _where_points_went(result, known),
-        view(whole, *layers),
+        spec,
         ("Criterion", "Points", "Of", "Lost", "Norm", "Raw score"),
         cut(rows, 6),
     )
@@ -194,7 +195,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
         return nothing(
             name, title, "The result names no criterion with a norm, so there is nothing to draw."
         )
-    drawn: list[dict[str, Any]] = []
+    drawn, norms = [], [0.0, 1.0]
     rows: list[tuple[str, ...]] = []
     missed: list[str] = []
     floored = 0
@@ -203,42 +204,30 @@ def floors(result: Mapping[str, Any]) -> Chart:
             number(criterion["norm"]) or 0.0,
             number((criterion.get("critical_floor") or {}).get("norm")),
         )
-        row: dict[str, Any] = {
-            "name": text,
-            "norm": norm,
-            "met": "no floor",
-            "note": shown(criterion["norm"]),
-        }
-        margin = "no floor"
+        norms.append(norm)
+        met = margin = "no floor"
+        note, floored_at = shown(criterion["norm"]), {}
         if floor is not None:
             floored += 1
             failed = bool(criterion.get("floor_failed"))
             missed += [text] if failed else []
             margin = f"{norm - floor:+.3g}" if norm != floor else "exactly on it"
-            row.update(
-                floor=floor,
-                met="missed" if failed else "met",
-                note=(
-                    f"{shown(criterion['norm'])}, floor"
-                    f" {floor:g} {'missed' if failed else 'met'} ({margin})"
-                ),
-            )
-        drawn.append(row)
+            met = "missed" if failed else "met"
+            note += f", floor {floor:g} {met} ({margin})"
+            floored_at = {"floor": floor}
+        drawn.append({"name": text, "norm": norm, "met": met, "note": note, **floored_at})
         rows.append(
             (
                 clean(_named(criterion)),
                 shown(criterion["norm"]),
                 "none" if floor is None else shown(criterion["critical_floor"]["norm"]),
                 margin,
-                str(row["met"]),
+                met,
             )
         )
     domain, colours = ["met", "missed", "no floor"], [BLUE, RED, GREY]
     x = marks.scored(
-        domain=(
-            min(0.0, *(row["norm"] for row in drawn)),
-            max(1.0, *(row["norm"] for row in drawn)),
-        ),
+        domain=(min(norms), max(norms)),
         title="norm",
         grid=True,
     )
@@ -256,7 +245,8 @@ def floors(result: Mapping[str, Any]) -> Chart:
     }
     under = [row for row in drawn if "floor" in row]
     y = marks.rows_axis(drawn)
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        drawn,
         over(
             under,
             {
@@ -281,7 +271,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
             "encoding": {"y": y, "x": {"field": "norm", **x}, "color": hue, "shape": shape},
         },
         marks.aside(y, "note"),
-    ]
+    )
     sentence = f"{count(floored, 'criterion has', 'criteria have')} a floor (the upright mark); "
     sentence += (
         "so none can be missed."
@@ -294,7 +284,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
         name,
         title,
         sentence,
-        view(drawn, *layers),
+        spec,
         ("Criterion", "Norm", "Floor", "Margin", "Verdict"),
         cut(rows, 5),
     )

@@ -75,7 +75,7 @@ def calibration(card: JudgeCard) -> Chart:
             f"{count(len(measured.labels), 'label')}, none of them a number with a numeric verdict:"
             " see the confusion table.",
         )
-    drawn: list[dict[str, Any]] = [
+    drawn = [
         {
             "x": by_people,
             "y": other,
@@ -85,10 +85,7 @@ def calibration(card: JudgeCard) -> Chart:
         }
         for (by_people, other), n in sorted(pairs.items())
     ]
-    low, high = (
-        min(min(row["x"], row["y"]) for row in drawn),
-        max(max(row["x"], row["y"]) for row in drawn),
-    )
+    low, high = min(map(min, pairs)), max(map(max, pairs))
     pad = (high - low or 1.0) * 0.08
     x, y = (
         marks.scored(domain=(low - pad, high + pad), title=who, grid=True)
@@ -111,7 +108,8 @@ def calibration(card: JudgeCard) -> Chart:
         "scale": {"range": [40, 700], "domain": [1, most]},
         "legend": legend,
     }
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        drawn,
         over(
             [{"x": low - pad, "y": low - pad}, {"x": high + pad, "y": high + pad}],
             {
@@ -123,7 +121,9 @@ def calibration(card: JudgeCard) -> Chart:
             "mark": {"type": "point", "color": BLUE, "opacity": 0.9},
             "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}, "size": size},
         },
-    ]
+        width=WIDE,
+        height=HIGH,
+    )
     bias = measured.bias.mean_difference
     same = sum(n for (by_people, other), n in pairs.items() if by_people == other)
     total = sum(pairs.values())
@@ -142,7 +142,7 @@ def calibration(card: JudgeCard) -> Chart:
         name,
         title,
         sentence,
-        view(drawn, *layers, width=WIDE, height=HIGH),
+        spec,
         ("People", "Judge", "Items"),
         cut(rows, 3),
     )
@@ -178,7 +178,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
     human, judge, whole = table.human, table.judge, table.counts
     down, across = labels(human, 20), labels(judge, 14)
     most = max((cell for line in whole for cell in line), default=0) or 1
-    drawn: list[dict[str, Any]] = [
+    drawn = [
         {
             "human": row,
             "judge": column,
@@ -211,16 +211,22 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
         "scale": {"domain": [0, 1], "range": [0.08, 0.55]},
         "legend": None,
     }
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        drawn,
         {"mark": {"type": "rect"}, "encoding": {"x": x, "y": y, "color": hue, "opacity": shade}},
         {
             "mark": {"type": "text", "fontSize": 13},
             "encoding": {"x": x, "y": y, "text": {"field": "note"}},
         },
-    ]
-    total, same = (
-        sum(row["n"] for row in drawn),
-        sum(row["n"] for row in drawn if row["kind"] == "same"),
+        width=WIDE,
+        height={"step": 34},
+    )
+    total = sum(map(sum, whole))
+    same = sum(
+        cell
+        for label, line in zip(human, whole, strict=True)
+        for other, cell in zip(judge, line, strict=True)
+        if str(label) == str(other)
     )
     kappa = agreement.cohen_kappa or Estimate()
     sentence = (
@@ -231,7 +237,6 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
         (clean(label), *(f"{cell:,}" for cell in line))
         for label, line in zip(human, whole, strict=True)
     ]
-    spec = view(drawn, *layers, width=WIDE, height={"step": 34})
     return Chart(
         name,
         title,
@@ -303,7 +308,8 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
         "type": "nominal",
         "scale": {"domain": domain, "range": ["diamond", "circle", "square"]},
     }
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        drawn,
         over(
             [{"at": 0.0}],
             {"mark": {"type": "rule", "color": QUIET}, "encoding": {"x": {"field": "at", **x}}},
@@ -325,7 +331,7 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
             "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue, "shape": shape},
         },
         marks.aside(y, "note"),
-    ]
+    )
     shown_ones = [row["name"] for row in drawn if row["kind"] == "shown"]
     sentence = (
         f"Biased by {', '.join(map(str.lower, shown_ones))}: the interval excludes 0."
@@ -333,4 +339,4 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
         else "No bias is shown: every interval contains 0."
     )
     sentence += f" {len(drawn)} of {len(kinds)} probes were run."
-    return Chart(name, title, sentence, view(drawn, *layers), columns, cut(rows, 5))
+    return Chart(name, title, sentence, spec, columns, cut(rows, 5))

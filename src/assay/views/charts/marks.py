@@ -69,13 +69,13 @@ def band_layers(bands: Sequence[Mapping[str, Any]], threshold: object) -> list[S
     layers: list[Spec] = []
     if edges:
         ends = [low for low, _ in edges[1:]] + [100.0]
-        drawn: list[dict[str, Any]] = [
+        drawn = [
             {"at": low, "middle": (max(low, 0.0) + high) / 2, "letter": name}
             for (low, name), high in zip(edges, ends, strict=True)
         ]
         layers.append(
             over(
-                [row for row in drawn if row["at"] > 0],
+                [row for row, (low, _) in zip(drawn, edges, strict=True) if low > 0],
                 {
                     "mark": {"type": "rule", "color": RULE},
                     "encoding": {"x": {"field": "at", **scored()}},

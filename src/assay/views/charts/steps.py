@@ -120,7 +120,8 @@ def timeline(run: Mapping[str, Any]) -> Chart:
         "legend": None,
     }
     y = marks.rows_axis(shown_rows)
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        shown_rows,
         {
             "mark": {"type": "bar"},
             "encoding": {"y": y, "x": {"field": "from", **x}, "x2": {"field": "to"}, "color": hue},
@@ -133,12 +134,12 @@ def timeline(run: Mapping[str, Any]) -> Chart:
             },
         ),
         marks.aside(y, "note"),
-    ]
+    )
     return Chart(
         name,
         title,
         sentence,
-        view(shown_rows, *layers),
+        spec,
         ("Step", "Agent", "Status", "Duration, ms"),
         cut(rows, 4),
     )

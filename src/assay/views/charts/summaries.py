@@ -45,7 +45,7 @@ def grade_mix(counts: Mapping[str, int], policy: str) -> Chart:
     by = f"under {clean(policy)}" if policy else "under a policy that is not stated"
     if not total:
         return nothing(name, title, f"No run was graded {by}, so there is no grade to show.")
-    drawn: list[dict[str, Any]] = [
+    drawn = [
         {
             "name": text,
             "runs": n,
@@ -66,16 +66,15 @@ def grade_mix(counts: Mapping[str, int], policy: str) -> Chart:
         "scale": {"domain": [0, max(counts.values())], "nice": False},
         "axis": None,
     }
-    layers = [
+    spec = view(
+        drawn,
         {"mark": {"type": "bar"}, "encoding": {"y": y, "x": {"field": "runs", **x}, "color": hue}},
         marks.aside(y, "note"),
-    ]
+    )
     each = ", ".join(f"{label(letter, MAX_NAME)} {n:,}" for letter, n in counts.items())
     sentence = f"{count(total, 'run')} {by}: {each}."
     rows = [(clean(letter), f"{n:,}", percent(n / total)) for letter, n in counts.items()]
-    return Chart(
-        name, title, sentence, view(drawn, *layers), ("Grade", "Runs", "Share"), cut(rows, 3)
-    )
+    return Chart(name, title, sentence, spec, ("Grade", "Runs", "Share"), cut(rows, 3))
 
 
 # --- scores
@@ -105,22 +104,23 @@ def score_histogram(
     total = sum(bins)
     if not total:
         return nothing(name, title, "No run has a score, so there is nothing to draw.")
-    drawn: list[dict[str, Any]] = [
+    ranges = [f"{place * BIN} to {(place + 1) * BIN}" for place in range(len(bins))]
+    drawn = [
         {
             "low": float(place * BIN),
             "high": float((place + 1) * BIN),
             "runs": n,
-            "name": f"{place * BIN} to {(place + 1) * BIN}",
+            "name": ranges[place],
             "note": f"{count(n, 'run')}, {percent(n / total)}",
         }
         for place, n in enumerate(bins)
     ]
-    top = max(drawn, key=lambda row: row["runs"])
+    most = max(bins)
     y = {
         "field": "runs",
         "type": "quantitative",
         # no more ticks than runs: runs are whole
-        "axis": {"title": "runs", "grid": True, "tickCount": min(4, top["runs"]), "format": ",d"},
+        "axis": {"title": "runs", "grid": True, "tickCount": min(4, most), "format": ",d"},
     }
     bars = {
         "mark": {"type": "bar", "color": BLUE, "binSpacing": 1},
@@ -131,21 +131,21 @@ def score_histogram(
             "y2": {"datum": 0},
         },
     }
-    layers = [bars, *marks.band_layers(bands if policy else (), threshold)]
+    spec = view(drawn, bars, *marks.band_layers(bands if policy else (), threshold), height=150)
     sentence = (
-        f"Scores of {count(total, 'run')}. The most common range is {top['low']:g} to"
-        f" {top['high']:g}, with {count(top['runs'], 'run')}."
+        f"Scores of {count(total, 'run')}. The most common range is {ranges[bins.index(most)]},"
+        f" with {count(most, 'run')}."
     )
     if policy and bands:
         sentence += f" The letters are those of {clean(policy)}."
     if number(threshold) is not None:
         sentence += f" The dashed line is the passing score, {points(threshold)}."
-    rows = [(row["name"], f"{row['runs']:,}", percent(row["runs"] / total)) for row in drawn]
+    rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(ranges, bins, strict=True)]
     return Chart(
         name,
         title,
         sentence,
-        view(drawn, *layers, height=150),
+        spec,
         ("Score", "Runs", "Share"),
         cut(rows, 3),
     )
@@ -160,7 +160,7 @@ def gate_failures(gates: Mapping[str, int], n: int) -> Chart:
     worst = sorted(gates.items(), key=lambda pair: -pair[1])
     if not worst or not n:
         return nothing(name, title, "No run has a gate, so none can fail.")
-    drawn: list[dict[str, Any]] = [
+    drawn = [
         {"name": text, "runs": failed, "note": f"{failed:,} of {n:,}, {percent(failed / n)}"}
         for (_, failed), text in zip(worst, labels(gate for gate, _ in worst), strict=True)
     ][:MAX_ROWS]

@@ -115,7 +115,8 @@ def drift(cards: Sequence[JudgeCard]) -> Chart:
     axis = {"title": "agreement", "grid": True, "tickCount": 5}
     y = {"field": "value", "type": "quantitative", "scale": scale, "axis": axis}
     ended = [row for row in drawn if "low" in row]
-    layers: list[dict[str, Any]] = [
+    spec = view(
+        drawn,
         over(
             ended,
             {
@@ -125,7 +126,9 @@ def drift(cards: Sequence[JudgeCard]) -> Chart:
         ),
         {"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": y}},
         {"mark": {"type": "point", "color": BLUE, "opacity": 1}, "encoding": {"x": x, "y": y}},
-    ]
+        height=170,
+        width=WIDTH + 120,
+    )
     _, (when, value_text, ends_text, n) = max(timed, key=lambda pair: pair[0])
     sentence = (
         f"{count(len(drawn), 'point')}; at {when} agreement was {value_text}, {ends_text}, n {n}."
@@ -139,7 +142,7 @@ def drift(cards: Sequence[JudgeCard]) -> Chart:
         name,
         title,
         sentence,
-        view(drawn, *layers, height=170, width=WIDTH + 120),
+        spec,
         columns,
         cut(rows, 4),
     )
