@@ -377,6 +377,12 @@ def test_thousands_of_names_are_compared() -> None:
     assert "tool-names-alike" not in rules(schema)
 
 
+def test_names_and_texts_of_any_length_are_checked_in_one_pass() -> None:
+    long = "n" * 400_000
+    assert "tool-name-refused" in rules(mcp(named(long), named(f"{long}s")))
+    assert "secret-shown" not in rules(mcp({**SEARCH, "description": "eyJa-" * 100_000}))
+
+
 def test_a_schema_in_an_older_dialect_is_read_without_fetching_anything() -> None:
     for dialect in ("http://json-schema.org/draft-07/schema#", "https://example.invalid/dialect"):
         tool = {**SEARCH, "inputSchema": {**SEARCH["inputSchema"], "$schema": dialect}}

@@ -33,6 +33,14 @@ def listing(params: dict[str, object]) -> dict[str, object]:
     cursor = params.get("cursor")
     if WAY == "circle":
         return {"tools": [] if cursor else [TOOL], "nextCursor": "again"}
+    if WAY == "restarts":
+        return {"tools": [TOOL], "nextCursor": ""}
+    if WAY == "behind":
+        return (
+            {"tools": [TOOL], "nextCursor": ""}
+            if cursor is None
+            else {"tools": [{**TOOL, "name": "hidden"}]}
+        )
     if WAY == "endless":
         page = int(str(cursor or 0)) + 1
         return {"tools": [{**TOOL, "name": f"look{page}"}], "nextCursor": str(page)}

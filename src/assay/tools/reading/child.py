@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectSendStream, Process
     from mcp.shared.message import SessionMessage
 
-MAX_BYTES = 16 * 1024 * 1024
-"""All that a server may send in one reading."""
+MAX_BYTES = 4 * 1024 * 1024
+"""All that a server may send in one reading: about a million tokens, more than a model can read."""
 MAX_NOISE = 200
 """The limit of lines on stdout that are not messages. Some servers print a greeting there, against
 the protocol; one that floods it is stopped.

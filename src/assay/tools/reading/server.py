@@ -230,10 +230,16 @@ async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
     tools: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     cursor: str | None = None
+    first: RawPage | None = None
     for _ in range(MAX_PAGES):
         page = await session.send_request(
             ListToolsRequest(params=PaginatedRequestParams(cursor=cursor)), RawPage
         )
+        # An empty cursor is one like any other: tools behind it are read, as other clients do. Some
+        # servers mean the end by it, and start again when it is sent back.
+        if cursor == "" and page == first:
+            return list(tools.values())
+        first = first or page
         for tool in page.tools:
             if tool["name"] in tools:
                 raise ServerFault(
@@ -243,7 +249,7 @@ async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
         if len(tools) > MAX_TOOLS:
             raise ServerFault("FMC-011", f"the server offers more than {MAX_TOOLS:,} tools.")
         cursor = page.nextCursor
-        if not cursor:
+        if cursor is None:
             return list(tools.values())
         if cursor in seen:
             raise ServerFault(

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 MIN_LENGTH = 5
 """Shorter names differ by one character for good reasons: lat and lot."""
+MAX_LENGTH = 64
+"""Model interfaces refuse longer names, and comparing them costs the square of their length."""
 
 
 def fold(name: str) -> str:
@@ -37,7 +39,7 @@ def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
         else:
             first[folded] = name
     for folded, name in first.items():
-        if len(folded) <= MIN_LENGTH:
+        if not MIN_LENGTH < len(folded) <= MAX_LENGTH:
             continue
         for index in range(len(folded)):
             shorter = folded[:index] + folded[index + 1 :]

@@ -11,8 +11,8 @@ from urllib.parse import unquote_plus, urlsplit
 
 _SHAPES = re.compile(
     r"\bsk-[\w-]{20,}|\b[sr]k_live_\w{16,}|\bgh[pousr]_\w{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*|-----BEGIN [A-Z"
-    r" ]*PRIVATE KEY-----"
+    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}|(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
 """What keys of well-known services look like, whatever they are called."""
 
