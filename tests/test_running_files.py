@@ -264,10 +264,37 @@ def test_samples_without_ids_get_some_of_their_content() -> None:
 
 
 def test_a_dataset_file_that_names_the_id_gets_no_other(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"question": "q"}\n')
+    (tmp_path / "rows.jsonl").write_text('{"key": 1}\n{"question": "q"}\n')
     (tmp_path / "d.yaml").write_text("dataset: d\nfile: rows.jsonl\nsample_id: key\n")
     with pytest.raises(InputError, match="no id"):
         read_dataset(str(tmp_path / "d.yaml"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("sample_id: {}", "inputs: {{q: {}}}", "expected: {}", "expected: {{a: {}}}"),
+        *("group: {}", "tags: {}", "tags: [id, {}]"),
+    ],
+)
+def test_a_field_that_a_dataset_file_names_and_no_sample_has_is_refused(
+    tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "rows.csv").write_text("id,topic\na,t\nb,u\n")
+    file = tmp_path / "d.yaml"
+    file.write_text(f"dataset: d\nfile: rows.csv\n{line.format('topic')}\n")
+    assert len(read_dataset(str(file)).samples) == 2
+    file.write_text(f"dataset: d\nfile: rows.csv\n{line.format('topics')}\n")
+    with pytest.raises(InputError, match=r"'topics'. Did you mean 'topic'\?.*'id', 'topic'"):
+        read_dataset(str(file))
+
+
+def test_an_empty_cell_is_neither_a_group_nor_a_tag(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,topic,lang\na,,\nb, ,en\nc,t,\n")
+    (tmp_path / "d.yaml").write_text("dataset: d\nfile: rows.csv\ngroup: topic\ntags: [lang]\n")
+    found = read_dataset(str(tmp_path / "d.yaml"))
+    assert [found.group(sample.row) for sample in found.samples] == [None, None, "t"]
+    assert [found.tags(sample.row) for sample in found.samples] == [[], ["en"], []]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from assay.errors import FaultList, InputError
 from assay.files.tables import Rows
 from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.records.reading import read_record
+from assay.registry import near_miss
 from assay.running.rows import TableSource, file_rows, table_rows
 
 ID_FIELDS = ("sample_id", "id")
@@ -123,16 +124,16 @@ class LoadedDataset:
     def group(self, row: Mapping[str, Any]) -> str | None:
         """The group of a sample; samples of a group are not independent of each other."""
         value = lookup(row, "group" if self.spec.group is None else self.spec.group)[1]
-        return None if value is None else str(value)
+        # An empty cell names no group: rows without one are not one group of their own.
+        return None if value is None or not str(value).strip() else str(value)
 
     def tags(self, row: Mapping[str, Any]) -> list[str]:
         """The tags of a sample."""
         paths = self.spec.tags or "tags"
         value = lookup(row, paths)[1] if isinstance(paths, str) else None
-        if isinstance(value, list):
-            return [str(tag) for tag in value]
-        values = [value] if isinstance(paths, str) else [lookup(row, path)[1] for path in paths]
-        return [str(tag) for tag in values if tag is not None]
+        if not isinstance(value, list):
+            value = [value] if isinstance(paths, str) else [lookup(row, path)[1] for path in paths]
+        return [str(tag) for tag in value if tag is not None and str(tag).strip()]
 
 
 def lookup(row: Mapping[str, Any], path: str) -> tuple[bool, Any]:
@@ -189,12 +190,6 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
     seen: dict[str, str] = {}
     fields = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
 
-    def refuse_unnamed(place: str) -> None:
-        faults.add(
-            f"{place}: the sample has no id.",
-            fix=f"Give each sample a string or whole number in {' or '.join(fields)}.",
-        )
-
     for row, place in rows:
         if len(samples) + len(unnamed) >= MAX_SAMPLES:
             raise InputError(
@@ -211,10 +206,8 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         if spec.split is not None and lookup(row, spec.split_field)[1] != spec.split:
             continue
         name = next((name for name in (_id(row, field) for field in fields) if name), None)
-        if name is None and spec.sample_id is None and not any(field in row for field in fields):
+        if name is None:
             unnamed.append(Sample("", row, place))
-        elif name is None:
-            refuse_unnamed(place)
         elif name in seen:
             faults.add(
                 f"{place}: the id {name[:80]!r} was used before, at {seen[name]}.",
@@ -223,17 +216,40 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         else:
             seen[name] = place
             samples.append(Sample(name, row, place))
-    made_ids = bool(unnamed) and not samples and not faults.count
+    _check_fields(spec, [*samples, *unnamed], where)
+    has_id_field = any(field in sample.row for sample in unnamed for field in fields)
+    made_ids = bool(unnamed) and not (samples or faults.count or spec.sample_id or has_id_field)
     if made_ids:
         samples = _with_ids(unnamed, faults)
-    else:
-        for sample in unnamed:
-            refuse_unnamed(sample.where)
+    for sample in () if made_ids else unnamed:
+        faults.add(
+            f"{sample.where}: the sample has no id.",
+            fix=f"Give each sample a string or whole number in {' or '.join(fields)}.",
+        )
     faults.raise_if_any()
     if not samples:
         split = "" if spec.split is None else f" of the split {spec.split!r}"
         raise InputError("FIL-005", f"there are no samples{split}.", where=where)
     return LoadedDataset(spec, samples, version=version, where=where, made_ids=made_ids)
+
+
+def _check_fields(spec: DatasetFile, samples: list[Sample], where: str) -> None:
+    """Raise `InputError` for every field that the dataset file names and no sample has: a misspelt
+    group would make samples that depend on each other look independent.
+    """
+    faults = FaultList(where, code="RUN-002")
+    for key in ("sample_id", "inputs", "expected", "group", "tags"):
+        named = getattr(spec, key)
+        paths = [named] if isinstance(named, str) else named or ()
+        for path in paths.values() if isinstance(paths, dict) else paths:
+            if samples and not any(lookup(sample.row, path)[0] for sample in samples):
+                fields = list(dict.fromkeys(field for sample in samples for field in sample.row))
+                faults.add(
+                    f"no sample has the field {path!r}.{near_miss(path, fields)}",
+                    path=key,
+                    fix=f"The samples have {', '.join(map(repr, fields[:20]))}.",
+                )
+    faults.raise_if_any()
 
 
 def _with_ids(samples: list[Sample], faults: FaultList) -> list[Sample]:
