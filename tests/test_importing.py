@@ -513,7 +513,7 @@ def test_the_scale_of_a_tools_metric_keeps_its_values_and_totals(
     assert assay(["grade", "old.json"]) == ExitCode.PASSED  # as assay.yaml says now
     assert "scales: score:calm=Toxicity:1..0" in capsys.readouterr().err
     for given, words in (
-        ("score:x=Toxic:1..0", "Toxic:1..0 is the scale of no metric there"),
+        ("score:x=Toxic:1..0", "--map has 'score:x', but the file has no metric for Toxic:1..0"),
         ("id=input", "it can only set the scales of metrics"),
         ("score:x=Toxicity", "it can only set the scales of metrics"),
     ):

@@ -421,7 +421,7 @@ def test_texts_in_csv_stay_as_they_are_written(assay: Any, tmp_path: Path) -> No
         (b"a,b\n1," + b"9" * 5000 + b"\n", "digits"),
         (b"a,b\n\xff,1\n", "not UTF-8"),
         (b'a,b\n"1,2\n', "not CSV"),
-        (b"a, a,b\n1,2,1\n2,1,2\n", "the same name but for spaces"),
+        (b"a, a,b\n1,2,1\n2,1,2\n", "the same name, apart from spaces"),
     ],
 )
 def test_csv_that_is_not_sound_is_refused(

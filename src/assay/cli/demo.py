@@ -203,8 +203,8 @@ def _grades(results: list[dict[str, Any]], block: SummaryBlock) -> bytes:
 
 def _tool_lines(tools: list[dict[str, Any]]) -> Iterator[str]:
     yield opt.paint(
-        "\nTool schemas: can a model use these tools? (recorded scores of a model, checks of"
-        " our own)",
+        "\nTool schemas: can a model use these tools? (a model's recorded scores, and"
+        " Assay's own checks)",
         "bold",
     )
     if not tools:

@@ -299,7 +299,7 @@ COMMANDS = {
     "exam grade": Command(
         stored(_grade),
         "Mark the answers to an exam on the axes of its rubric, with a diagnosis in words."
-        " Exit 0 once graded; 1 below the passing score of --min-score or the exam.",
+        " Exit 0 once graded; 1 below --min-score, or the pass_score of the exam.",
         "assay exam grade exam.yaml --answers answers.jsonl -o result.json",
         (
             *ANSWERS,

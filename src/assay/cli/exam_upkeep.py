@@ -164,8 +164,8 @@ COMMANDS = {
     ),
     "exam export-sm2": Command(
         _export,
-        "A review schedule for the items of a graded exam: item, quality and due date by SM-2, from"
-        " the day you name.",
+        "Write a review schedule for the items of a graded exam: item, quality and due date by"
+        " SM-2, from the day you name.",
         "assay exam export-sm2 result.json --date 2026-05-18 -o schedule.csv",
         (
             arg(

@@ -154,11 +154,11 @@ def check_scales(options: Options, imported: ImportedRuns) -> None:
     names = ", ".join(metric.label for metric in imported.tally.metrics.values()) or "no metrics"
     raise UsageError(
         "CLI-001",
-        f"--map has {(other or unused)[0]!r}, and "
+        f"--map has {(other or unused)[0]!r}, but "
         + (
             f"for {imported.importer.name} it can only set the scales of metrics."
             if other
-            else f"{mapping[unused[0]]} is the scale of no metric there."
+            else f"the file has no metric for {mapping[unused[0]]}."
         ),
         where=", ".join(imported.files),
         fix=f"Write score:NAME=METRIC:LOW..HIGH, once for each. The file has {names}.",

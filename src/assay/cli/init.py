@@ -63,7 +63,7 @@ def _example(name: str, folder: str) -> dict[str, Any]:
     if taken:
         raise UsageError(
             "FIL-008",
-            f"there is already {', '.join(taken[:5])}; an example overwrites nothing.",
+            f"there is already {', '.join(taken[:5])}, and an example replaces no file.",
             where=folder,
             fix=f"Name a new folder: assay init --example {name} {name}-example",
         )

@@ -284,8 +284,8 @@ def audit_document(
 COMMANDS = {
     "judge card": Command(
         common.stored(_card),
-        "One card for one judge, from its audit and its calibration, with whether it may gate under"
-        " a policy. Exit 0 if it may, 1 if not.",
+        "Make the card of a judge from its audit and its calibration, and show whether it may gate"
+        " under a policy. Exit 0 if it may, 1 if not.",
         "assay judge card --audit audit.json --calibration calibration.json -o card.json -o"
         " card.html",
         (

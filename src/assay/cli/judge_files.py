@@ -153,7 +153,9 @@ def _consume(options: Options, store: Store | None) -> int:
     for path in written:
         if os.path.realpath(path) in taken:
             raise UsageError(
-                "CLI-001", f"'{path}' is read, or written twice.", fix="Write to another file."
+                "CLI-001",
+                f"'{path}' is also read, or is written twice.",
+                fix="Write to another file.",
             )
         taken.add(os.path.realpath(path))
     answers = read_answers(options.files)

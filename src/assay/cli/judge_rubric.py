@@ -280,8 +280,7 @@ COMMANDS = {
     ),
     "judge panel": Command(
         common.stored(_panel),
-        "Several judges, ideally of different families, on one rubric: their mean or their"
-        " majority,"
+        "Ask several judges, ideally of different families, by one rubric: their mean or majority,"
         " and how far they disagree.",
         "assay judge panel runs.jsonl --rubric rag --judge a.yaml --judge b.yaml --judge c.yaml"
         " --vote majority -o judged.jsonl",

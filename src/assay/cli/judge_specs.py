@@ -93,7 +93,7 @@ def _price(text: str | None) -> Price | None:
     if len(parts) != 2:
         raise UsageError(
             "CLI-001",
-            f"--price is {text!r}; it is two numbers, in and out, with a comma.",
+            f"--price must be two numbers with a comma between them, in and out, not {text!r}.",
             fix="For example --price 0.40,1.60",
         )
     return Price(

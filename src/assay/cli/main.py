@@ -65,7 +65,7 @@ def run(argv: list[str]) -> int:
         end_children()
         return INTERRUPTED
     except RecursionError:
-        _complain(AssayError("FIL-004", "the input nests too deep."), as_json=as_json)
+        _complain(AssayError("FIL-004", "the input is nested too deeply."), as_json=as_json)
         return ExitCode.MALFORMED
     except Exception as error:
         if debug:

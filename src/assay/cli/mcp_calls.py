@@ -46,7 +46,7 @@ def answer_call(
     except AssayError as error:
         return _refused(error)
     except RecursionError:
-        return _refused(AssayError("FIL-004", "the input nests too deep."))
+        return _refused(AssayError("FIL-004", "the input is nested too deeply."))
     except Exception as error:
         fault = AssayError(
             "ERR-001",

@@ -152,7 +152,7 @@ COMMANDS = {
     "measure retrieval": measure(
         "retrieval",
         _retrieval,
-        "Ranked retrieval by trec_eval's own rules: order by score, ties by document id, linear"
+        "Measure ranked retrieval by trec_eval's rules: order by score, ties by document id, linear"
         " gain.",
         "assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10 --metric map",
         arg(
@@ -188,7 +188,7 @@ COMMANDS = {
     "measure pass-at-k": measure(
         "pass-at-k",
         _pass_at_k,
-        "Unbiased pass@k and pass^k, exact; tasks may have different numbers of attempts.",
+        "Estimate pass@k and pass^k without bias; tasks may have different numbers of attempts.",
         "assay measure pass-at-k attempts.jsonl --k 1,5",
         arg(
             "file",
@@ -200,7 +200,7 @@ COMMANDS = {
     "measure tests": measure(
         "tests",
         _tests,
-        "Fail-to-pass and pass-to-pass of each instance, and how many are resolved.",
+        "Count fail-to-pass and pass-to-pass tests, and the instances they resolve.",
         "assay measure tests results.jsonl",
         arg(
             "file",
@@ -222,8 +222,8 @@ COMMANDS = {
     "measure tool-calls": measure(
         "tool-calls",
         _tool_calls,
-        "Tool calls against what was expected, by optimal assignment; parallel calls match in any"
-        " order.",
+        "Compare tool calls with the expected ones, by optimal assignment; parallel calls match in"
+        " any order.",
         "assay measure tool-calls calls.jsonl --rules bfcl",
         arg(
             "file",
@@ -243,7 +243,7 @@ COMMANDS = {
     "measure text": measure(
         "text",
         _text,
-        "Answers against expected texts.",
+        "Compare answers with expected texts.",
         "assay measure text answers.jsonl --match substring --steps nfc,strip,lower",
         arg("file", metavar="FILE", help='.jsonl of {"id", "actual", "expected"}'),
         arg(

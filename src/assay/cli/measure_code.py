@@ -256,8 +256,8 @@ COMMANDS = {
         "patch",
         _patch,
         (
-            "Whether each patch applies cleanly to a tree: git tries it on a throw-away copy of"
-            " the files it names. Exits 0 once measured."
+            "Check whether each patch applies cleanly to a tree: git tries it on a throw-away copy"
+            " of the files it names. Exits 0 once measured."
         ),
         "assay measure patch --tree repo fix-1.diff fix-2.diff --reference gold.diff",
         arg(

@@ -283,7 +283,7 @@ COMMANDS = {
     "measure agreement": measure(
         "agreement",
         _agreement,
-        "Agreement of two or more raters, each number with its interval: kappas, alpha,"
+        "Measure the agreement of two or more raters, each number with its interval: kappas, alpha,"
         " correlations.",
         "assay measure agreement labels.jsonl --raters human,judge --level ordinal",
         arg(
@@ -321,8 +321,8 @@ COMMANDS = {
     "measure pairwise": measure(
         "pairwise",
         _pairwise,
-        "Verdicts on pairs judged in both orders: consistency, win rate, accuracy against labels,"
-        " preference for a position.",
+        "Summarise verdicts on pairs in both orders: consistency, win rate, accuracy, preference"
+        " for a position.",
         "assay measure pairwise verdicts.jsonl",
         arg(
             "file",

@@ -84,7 +84,7 @@ def _jobs(options: Options) -> list[PatchJob]:
         text = read_patch(options.patch)
         if text is None:
             raise InputError(
-                "SCO-038", "is not UTF-8 text, and so not a patch.", where=options.patch
+                "SCO-038", "is not UTF-8 text, so it can't be a patch.", where=options.patch
             )
         given["patch"] = text
     if options.instances is None:

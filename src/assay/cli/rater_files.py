@@ -125,7 +125,7 @@ def _csv_rows(path: str) -> Iterator[_RaterRow]:
     for row, place in csv_rows(path):
         cells = {name.strip(): cell.strip() or None for name, cell in row.items()}
         if len(cells) < len(row):
-            message = "two columns have the same name but for spaces."
+            message = "two columns have the same name, apart from spaces."
             raise InputError("FIL-006", message, where=path, fix="Rename one, or remove it.")
         yield _RaterRow(cells, line_of(place))
 

@@ -255,8 +255,8 @@ def _node_line(stem: str, name: str, node: IndexNode | MemberNode | SchemaNode) 
 COMMANDS = {
     "tools gate": Command(
         stored(_gate),
-        "The production gate: grade B or better, stable, no veto, a clean validation, no"
-        " failing tool. Undetermined does not pass (exit 4).",
+        "Decide whether a schema or namespace may go into production: grade B or better, stable,"
+        " no veto, a clean validation, no failing tool. Undetermined does not pass (exit 4).",
         "assay tools gate openmeteo --bad-modules bad.json",
         (
             arg(

@@ -277,8 +277,8 @@ def _report_lines(made: dict[str, Any], item: inp.Assessed) -> Iterator[str]:
 COMMANDS = {
     "tools grade": Command(
         _grade,
-        "The deterministic stages of scoring protocol v1: write the prompts, then turn the scores"
-        " that a grader gave them into a report.",
+        "Write the prompts of scoring protocol v1, and turn the scores that a grader gave them into"
+        " a report.",
         "assay tools grade schemas/prices.mjs --emit-prompts",
         (
             *inp.SOURCE,

@@ -346,7 +346,7 @@ class _Log:
                 sample_id=name,
                 status="cancelled",
                 attempt=epoch,
-                reason="the log declares this sample and does not have it",
+                reason="the log declares this sample but doesn't contain it",
             )
 
     # --- totals

@@ -240,7 +240,7 @@ class _ExportReader:
             self._tally,
             sample_id=sample_id,
             status="error" if failed else "success",
-            reason="an observation of the trace is an ERROR" if failed else "",
+            reason="an observation of the trace has the level ERROR" if failed else "",
             scores={
                 label: mean_of(values) if label in self._inner else values
                 for label, values in scores.items()

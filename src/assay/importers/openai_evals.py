@@ -131,7 +131,7 @@ def _ends(loose: Sequence[JsonLine], path: str) -> tuple[dict[str, Any], dict[st
         else:
             raise InputError(
                 "SCO-011",
-                "this line is not an event of a sample, and a second spec or report has no place.",
+                "this line is not an event of a sample; a log has only one spec and one report.",
                 where=where,
                 fix="Give one log at a time.",
             )

@@ -277,7 +277,7 @@ class _SpanReader:
     ) -> dict[str, Any]:
         given = structure_of(row.get("attributes.input.value"))
         failed = str(row.get("status_code")).upper() == "ERROR"
-        reason = present(row.get("status_message")) or "the span is an ERROR"
+        reason = present(row.get("status_message")) or "the span has the status ERROR"
         sample_id = short_id(span_id if given is None else {"input": given}, 0)
         self._seen[sample_id] += 1
         return sample_run(

@@ -188,7 +188,7 @@ def _instance(name: str, value: Any, path: str) -> tuple[Outcome, dict[str, Any]
     )
     if (resolved and not applied) or (applied and not exists):
         raise _refuse(
-            "says that a patch is resolved that did not apply, or applied that does not exist.",
+            "calls a patch resolved that did not apply, or applied that does not exist.",
             where,
             "Evaluate the instance again.",
         )

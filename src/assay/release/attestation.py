@@ -89,7 +89,7 @@ def statement(
             CODE, "an attestation must name the files that were judged, and none is given."
         )
     if now.tzinfo is None:
-        raise InputError(CODE, "the time has no time zone.", fix="Pass an aware datetime.")
+        raise InputError(CODE, "the time has no time zone.", fix="Pass one with a time zone.")
     if len({subject.name for subject in subjects}) != len(subjects):
         raise InputError(CODE, "two of the judged files have the same name.")
     if empty := next((subject.name for subject in subjects if subject.sha256 == EMPTY), None):

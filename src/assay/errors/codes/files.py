@@ -18,7 +18,7 @@ CODES: dict[str, ErrorCode] = {
         "Remove one of the two; which of them counts would depend on the reader.",
     ),
     "FIL-004": ErrorCode(
-        "A file or a line is too large, or nests too deep.",
+        "A file or a line is too large, or is nested too deeply.",
         "Split the file, or make what the message names smaller.",
     ),
     "FIL-005": ErrorCode(

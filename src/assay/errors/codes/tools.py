@@ -260,7 +260,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "LCK-006": ErrorCode(
         "A lock was changed after it was taken, or cannot be read.",
-        "Take the lock again.",
+        "Take it again: `assay tools index NAME --lock`.",
     ),
     "SEL-001": ErrorCode(
         "A selection is malformed.",
