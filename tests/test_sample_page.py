@@ -292,9 +292,9 @@ def test_a_judges_score_shows_its_name_and_reason() -> None:
     item = {"name": "clear", "norm": 0.75, "raw_score": 4, "contribution": 75, "maximum": 100}
     grade = {"grade": "C", "policy": "p@1", "weighted_score": 75}
     given = {**grade, "criteria": [{**item, "source": source}]}
-    found = grade_section(given, run={"metadata": {"judge_reasons": {"clear": "<b>Plain."}}})
+    found = grade_section(given, metadata={"judge_reasons": {"clear": "<b>Plain."}})
     assert "4 by m-1: &lt;b&gt;Plain." in found.__html__()
     for metadata in (None, [], {"judge_reasons": "x"}, {"judge_reasons": {"clear": 1}}):
-        assert "4 by m-1</td>" in grade_section(given, run={"metadata": metadata}).__html__()
-    measured = grade_section({**grade, "criteria": [item]}, run={"metadata": {}}).__html__()
+        assert "4 by m-1</td>" in grade_section(given, metadata=metadata).__html__()
+    measured = grade_section({**grade, "criteria": [item]}, metadata={}).__html__()
     assert "m-1" not in measured

@@ -5,10 +5,10 @@ rest on it. A claim that nothing supports, or that cites nothing, stands out.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from assay.errors import count
 from assay.grouping import grouped
+from assay.records.evidence import Claim, Retrieved, Run
 from assay.views.blocks import Entries, Group, Heading, ListEntry, Paragraph, Part, Section, section
 from assay.views.pieces import absent, code, link, listed, phrase, strong, verdict
 from assay.views.values import Room, ValueView
@@ -28,16 +28,16 @@ SUPPORT = {
 RELEVANCE = {True: "relevant", False: "not relevant", None: "relevance not judged"}
 
 
-def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
+def grounding(run: Run, digest: str) -> list[Section]:
     """The section on claims and passages; none if the run reports neither."""
-    claims, passages = run.get("claims"), run.get("retrieval")
+    claims, passages = run.claims, run.retrieval
     if claims is None and passages is None:
         return []
     places = _places(passages or ())
     cited = grouped(
         (name, number)
         for number, claim in enumerate(claims or (), 1)
-        for name in dict.fromkeys(claim.get("citations") or ())
+        for name in dict.fromkeys(claim.citations)
     )
     room = Room(ROOM)
     chosen = _worst(claims or (), places)[:CLAIMS]
@@ -77,29 +77,26 @@ def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     ]
 
 
-def _places(passages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def _places(passages: Sequence[Retrieved]) -> dict[str, int]:
     """The number of each passage by its id; the first of an id counts."""
     numbers: dict[str, int] = {}
     for number, passage in enumerate(passages, 1):
-        numbers.setdefault(str(passage.get("id")), number)
+        numbers.setdefault(passage.id, number)
     return numbers
 
 
-def _trouble(claim: Mapping[str, Any], places: Mapping[str, int]) -> str:
+def _trouble(claim: Claim, places: Mapping[str, int]) -> str:
     """How a claim stands out: `bad` for one without support or citations, or one that cites what
     was not retrieved; `open` for one that nobody judged.
     """
-    citations = claim.get("citations") or ()
-    if claim.get("supported") is False or not citations:
+    if claim.supported is False or not claim.citations:
         return "bad"
-    if places and any(name not in places for name in citations):
+    if places and any(name not in places for name in claim.citations):
         return "bad"
-    return "" if claim.get("supported") is True else "open"
+    return "" if claim.supported else "open"
 
 
-def _worst(
-    claims: Sequence[Mapping[str, Any]], places: Mapping[str, int]
-) -> list[tuple[int, Mapping[str, Any]]]:
+def _worst(claims: Sequence[Claim], places: Mapping[str, int]) -> list[tuple[int, Claim]]:
     """The claims with their numbers. Where there are too many, those that stand out come first."""
     numbered = list(enumerate(claims, 1))
     if len(numbered) > CLAIMS:
@@ -108,13 +105,12 @@ def _worst(
 
 
 def _claim(
-    number: int, claim: Mapping[str, Any], places: Mapping[str, int], room: Room, *, checked: bool
+    number: int, claim: Claim, places: Mapping[str, int], room: Room, *, checked: bool
 ) -> ListEntry:
-    citations = list(dict.fromkeys(claim.get("citations") or ()))
-    severity = claim.get("severity")
-    marks: list[str] = [verdict(*SUPPORT[claim.get("supported")])]
-    if severity and severity != "none":
-        marks.append(f"{severity} severity")
+    citations = list(dict.fromkeys(claim.citations))
+    marks: list[str] = [verdict(*SUPPORT[claim.supported])]
+    if claim.severity not in (None, "none"):
+        marks.append(f"{claim.severity} severity")
     if not citations:
         marks.append(verdict("fail", "cites nothing"))
     foot: list[str] = []
@@ -130,7 +126,7 @@ def _claim(
             foot.append(named)
     return ListEntry(
         phrase(strong(f"{number}"), " ", listed(marks, " · ")),
-        [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
+        [Paragraph(room.clip(claim.text, CLAIM), "words")],
         phrase("Cites ", listed(foot)) if foot else "",
         f"claim-{number}",
         _trouble(claim, places),
@@ -139,18 +135,17 @@ def _claim(
 
 def _passage(
     number: int,
-    passage: Mapping[str, Any],
+    passage: Retrieved,
     cited: Mapping[str, Sequence[int]],
     linked: Collection[int],
     view: ValueView,
     *,
     claimed: bool,
 ) -> ListEntry:
-    rank = passage.get("rank")
-    marks: list[str] = [RELEVANCE[passage.get("relevant")]]
-    if rank is not None:
-        marks.insert(0, f"rank {rank}")
-    claims = cited.get(str(passage.get("id")), ())
+    marks = [RELEVANCE[passage.relevant]]
+    if passage.rank is not None:
+        marks.insert(0, f"rank {passage.rank}")
+    claims = cited.get(passage.id, ())
     rests = [
         link(f"{claim}", f"#claim-{claim}") if claim in linked else f"{claim}" for claim in claims
     ]
@@ -163,11 +158,10 @@ def _passage(
         if claimed
         else ""
     )
-    text = passage.get("text")
     return ListEntry(
-        phrase(code(view.room.clip(passage.get("id"), 120)), " ", listed(marks, " · ")),
-        view.parts(text, at=f"/retrieval/{number - 1}/text")
-        if text
+        phrase(code(view.room.clip(passage.id, 120)), " ", listed(marks, " · ")),
+        view.parts(passage.text, at=f"/retrieval/{number - 1}/text")
+        if passage.text
         else [Paragraph(absent("The passage has no text."))],
         foot,
         f"passage-{number}",
@@ -175,7 +169,10 @@ def _passage(
 
 
 def _listed(
-    entries: Sequence[ListEntry], values: Sequence[Any] | None, noun: str, unknown: str
+    entries: Sequence[ListEntry],
+    values: Sequence[Claim] | Sequence[Retrieved] | None,
+    noun: str,
+    unknown: str,
 ) -> list[Part]:
     if not values:
         return [Paragraph(unknown if values is None else f"No {noun}s.", "absent")]
@@ -186,32 +183,31 @@ def _listed(
     ]
 
 
-def _hint(claims: Sequence[Mapping[str, Any]] | None) -> str:
+def _hint(claims: Sequence[Claim] | None) -> str:
     if not claims:
         return ""
-    good = sum(claim.get("supported") is True for claim in claims)
-    unjudged = sum(claim.get("supported") is None for claim in claims)
-    uncited = sum(not claim.get("citations") for claim in claims)
+    good = sum(claim.supported is True for claim in claims)
+    unjudged = sum(claim.supported is None for claim in claims)
+    uncited = sum(not claim.citations for claim in claims)
     parts = [f"{good:,} of {count(len(claims), 'claim')} supported"]
     parts += [f"{unjudged:,} not judged"] if unjudged else []
     parts += [f"{uncited:,} without a citation"] if uncited else []
     return f"{', '.join(parts)}."
 
 
-def _expected(run: Mapping[str, Any]) -> list[Part]:
+def _expected(run: Run) -> list[Part]:
     """The claims that the answer should have made."""
-    expected = run.get("expected_claims")
-    if not expected:
+    if not run.expected_claims:
         return []
     room = Room(ROOM // 2)
     entries = [
         ListEntry(
-            verdict(*SUPPORT[claim.get("supported")]),
-            [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
+            verdict(*SUPPORT[claim.supported]),
+            [Paragraph(room.clip(claim.text, CLAIM), "words")],
         )
-        for claim in expected[:PASSAGES]
+        for claim in run.expected_claims[:PASSAGES]
     ]
     return [
         Heading("Claims of the expected answer"),
-        *_listed(entries, expected, "expected claim", ""),
+        *_listed(entries, run.expected_claims, "expected claim", ""),
     ]

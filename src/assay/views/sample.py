@@ -2,16 +2,17 @@
 and the same sample in other versions. What the answer rests on is in `grounding`, what the run did
 in `trace`.
 
-The parts of the page are made of a run and its result as plain trees. Nothing here knows a ledger.
+The parts of the page are made of a run and of its result as a plain tree. Nothing here knows a
+ledger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from assay import exact
 from assay.errors import count
+from assay.records.evidence import Run
 from assay.views.blocks import (
     Block,
     Chip,
@@ -86,7 +87,7 @@ class Walk(Block, frozen=True):
 # --- the first screen
 
 
-def verdict_line(run: Result | None, result: Result | None) -> list[Part]:
+def verdict_line(run: Run | None, result: Result | None) -> list[Part]:
     """Letter, verdict, score, why, and what the run spent, in one line."""
     parts: list[str] = []
     if result is not None:
@@ -101,11 +102,10 @@ def verdict_line(run: Result | None, result: Result | None) -> list[Part]:
         ]
         if line.passed is not True:
             parts.append(coded(clip(line.why, 300)))
-    spent = _spent(run or (result or {}).get("operations") or {})
-    status = (run or {}).get("status")
-    if status and status != "success":
-        parts.append(verdict(status, f"run status: {status}"))
-    if spent:
+    if run is not None and run.status != "success":
+        parts.append(verdict(run.status, f"run status: {run.status}"))
+    operations = (result or {}).get("operations") or {}
+    if spent := _spent(*(getattr(run, name) if run else operations.get(name) for name in SPENT)):
         parts.append(small(listed(spent, " · ")))
     return [Strip(parts)] if parts else []
 
@@ -116,36 +116,36 @@ class Strip(Block, frozen=True):
     parts: Sequence[str]
 
 
-def _spent(run: Result) -> list[str]:
-    cost, tokens, retries = (run.get(name) for name in ("cost_usd", "tokens", "retries"))
-    return [
-        text
-        for text in (
-            duration(run.get("latency_ms")),
-            f"${cost}" if exact.is_number(cost) else "",
-            count(tokens, "token") if isinstance(tokens, int) else "",
-            count(retries, "retry", "retries") if retries else "",
-        )
-        if text
-    ]
+SPENT = ("latency_ms", "cost_usd", "tokens", "retries")
+"""What a run spent, in a run and in the operations of its grade."""
 
 
-def texts(run: Result, digest: str = "") -> Part:
+def _spent(latency_ms: Any, cost: Any, tokens: int | None, retries: int | None) -> list[str]:
+    texts = (
+        duration(latency_ms),
+        "" if cost is None else f"${cost}",
+        "" if tokens is None else count(tokens, "token"),
+        count(retries, "retry", "retries") if retries else "",
+    )
+    return [text for text in texts if text]
+
+
+def texts(run: Run, digest: str) -> Part:
     """Inputs, answer and expected, side by side where there is room."""
+    nothing = no_answer(run.status, run.metadata.get("error"))
     return Group(
         [
-            _panel("Input", run, "inputs", QUESTIONS, digest, NO_INPUTS),
-            _panel("Answer", run, "outputs", ANSWERS, digest, _no_answer(run)),
-            _panel("Expected", run, "expected", ANSWERS, digest, NOTHING_EXPECTED),
+            _panel("Input", "inputs", run.inputs, QUESTIONS, digest, NO_INPUTS),
+            _panel("Answer", "outputs", run.outputs, ANSWERS, digest, nothing),
+            _panel("Expected", "expected", run.expected, ANSWERS, digest, NOTHING_EXPECTED),
         ],
         "split texts",
     )
 
 
 def _panel(
-    title: str, run: Result, name: str, first: Sequence[str], digest: str, nothing: str
+    title: str, name: str, value: Any, first: Sequence[str], digest: str, nothing: str
 ) -> Section:
-    value = run.get(name)
     if value in (None, {}, "", []):
         return section(title, Paragraph(nothing, "absent"), id=name, kind="panel")
     view = ValueView(digest, Room(ROOMS[name]))
@@ -156,12 +156,6 @@ def _panel(
         label = "" if key in first[:1] else key[:80]
         return section(title, *parts, id=name, hint=label, kind="panel")
     return section(title, *view.parts(value, at=at, first=first), id=name, kind="panel")
-
-
-def _no_answer(run: Result) -> str:
-    metadata = run.get("metadata")
-    error = metadata.get("error") if isinstance(metadata, Mapping) else None
-    return no_answer(run.get("status"), error)
 
 
 def no_answer(status: object, error: object) -> str:
@@ -189,9 +183,9 @@ def repeats(runs: Sequence[SampleRun], current: str, addresses: Sequence[str]) -
 # --- the grade
 
 
-def grade_section(result: Result, url: str = "", run: Result | None = None) -> Section:
+def grade_section(result: Result, url: str = "", metadata: Mapping[str, Any] = {}) -> Section:
     """Gates, criteria with bars, and what would change the grade; numbers and sentences are
-    folded. The run has a judge's reasons.
+    folded. The run's metadata has a judge's reasons.
     """
     made = {part.id: part for part in grade_sections(result, url=url)}
     few = len(result.get("criteria") or ()) <= CHARTED
@@ -199,7 +193,7 @@ def grade_section(result: Result, url: str = "", run: Result | None = None) -> S
     return section(
         "Grade",
         made["gates"],
-        _criteria(result, (run or {}).get("metadata")),
+        _criteria(result, metadata),
         made["change"],
         Details("Why, in sentences", [made["why"]]),
         charts if few else "",
@@ -207,7 +201,7 @@ def grade_section(result: Result, url: str = "", run: Result | None = None) -> S
     )
 
 
-def _criteria(result: Result, metadata: object) -> Section:
+def _criteria(result: Result, metadata: Mapping[str, Any]) -> Section:
     """Each criterion as a bar with its floor; those that lost the most points come first."""
     criteria = sorted(result.get("criteria") or (), key=lost_points, reverse=True)
     rows = []

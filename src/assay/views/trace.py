@@ -4,11 +4,17 @@ results, agents and handoffs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from assay import exact
+from msgspec import to_builtins
+
 from assay.errors import count
+from assay.records.evidence import Handoff, Run, Score, Step, ToolCall
+from assay.records.scorecard import StepScore
+from assay.records.typed import convert
 from assay.views.blocks import (
     Details,
     Entries,
@@ -44,11 +50,11 @@ VALIDITY = {
 }
 
 
-def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:
+def tool_calls(run: Run, digest: str) -> list[Section]:
     """Every call with its arguments and its result; one that nobody checked is not valid, it is
     unchecked. No section where nobody looked for calls.
     """
-    calls: Sequence[Mapping[str, Any]] | None = run.get("tool_calls")
+    calls = run.tool_calls
     if calls is None:
         return []
     if not calls:
@@ -58,7 +64,7 @@ def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     view = ValueView(digest, Room(ROOM), most=LONGEST)
     entries = [_call(place, calls[place], view) for place in places if view.room.left > 0]
     wrong = sum(map(_went_wrong, calls))
-    valid = sum(call.get("valid") is True for call in calls)
+    valid = sum(call.valid is True for call in calls)
     hint = f"{count(len(calls), 'call')}, {valid:,} known to be valid"
     hint += f", {wrong:,} failed or invalid." if wrong else "."
     if len(entries) < len(calls):
@@ -66,18 +72,18 @@ def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     return [section("Tool calls", Entries(entries, "Tool calls", "call"), id="tools", hint=hint)]
 
 
-def _went_wrong(call: Mapping[str, Any]) -> bool:
-    return call.get("valid") is False or call.get("error") is not None
+def _went_wrong(call: ToolCall) -> bool:
+    return call.valid is False or call.error is not None
 
 
-def _call(place: int, call: Mapping[str, Any], view: ValueView) -> ListEntry:
-    at, metadata = f"/tool_calls/{place}", call.get("metadata") or {}
-    marks: list[str] = [verdict(*VALIDITY.get(call.get("valid"), VALIDITY[None]))]
-    if call.get("step"):
-        marks.append(phrase("step ", view.room.clip(call["step"], 80)))
+def _call(place: int, call: ToolCall, view: ValueView) -> ListEntry:
+    at, metadata = f"/tool_calls/{place}", call.metadata
+    marks: list[str] = [verdict(*VALIDITY[call.valid])]
+    if call.step:
+        marks.append(phrase("step ", view.room.clip(call.step, 80)))
     pairs: list[tuple[str, Sequence[Part]]] = []
-    if call.get("arguments") is not None:
-        pairs.append(("Arguments", view.parts(call["arguments"], at=f"{at}/arguments")))
+    if call.arguments is not None:
+        pairs.append(("Arguments", view.parts(call.arguments, at=f"{at}/arguments")))
     else:
         pairs.append(("Arguments", [Paragraph(absent("none recorded"))]))
     key = next((name for name in RESULTS if name in metadata), None)
@@ -86,13 +92,13 @@ def _call(place: int, call: Mapping[str, Any], view: ValueView) -> ListEntry:
     rest = {name: value for name, value in metadata.items() if name != key}
     if rest:
         pairs.append(("Also recorded", view.parts(rest, at=f"{at}/metadata")))
-    if call.get("error") is not None:
-        pairs.append(("Error", view.parts(call["error"], at=f"{at}/error")))
+    if call.error is not None:
+        pairs.append(("Error", view.parts(call.error, at=f"{at}/error")))
     return ListEntry(
         phrase(
             strong(f"{place + 1}"),
             " ",
-            code(view.room.clip(call.get("name"), 120)),
+            code(view.room.clip(call.name, 120)),
             " ",
             listed(marks, " · "),
         ),
@@ -101,26 +107,26 @@ def _call(place: int, call: Mapping[str, Any], view: ValueView) -> ListEntry:
     )
 
 
-def timeline(
-    run: Mapping[str, Any] | None, result: Mapping[str, Any] | None, url: str = ""
-) -> list[Section]:
+def timeline(run: Run | None, result: Mapping[str, Any] | None, url: str) -> list[Section]:
     """Steps on an axis of time and as a list, then agents and handoffs. No section where the run
     reports none of it.
     """
-    steps = (run or {}).get("steps") or (result or {}).get("step_scores") or ()
-    handoffs = (run or {}).get("handoffs")
+    steps: Sequence[Step | StepScore] = (run and run.steps) or convert(
+        (result or {}).get("step_scores") or [], list[StepScore]
+    )
+    handoffs = run and run.handoffs
     if not steps and not handoffs:
         return []
-    calls: dict[Any, int] = {}
-    for call in (run or {}).get("tool_calls") or ():
-        calls[call.get("step")] = calls.get(call.get("step"), 0) + 1
+    calls = Counter(call.step for call in (run and run.tool_calls) or ())
     parts: list[Part] = []
     if steps:
-        chart = step_charts.timeline(result or run or {})
+        chart = step_charts.timeline(
+            result or {"steps": to_builtins(steps, builtin_types=(Decimal,))}
+        )
         if chart.spec is not None and url:
             parts.append(Figure(chart._replace(rows=chart.rows[:STEPS]), f"{url}/timeline"))
         room = Room(ROOM // 2)
-        wrong = [step for step in steps if step.get("status") not in ("success", "skipped")]
+        wrong = [step for step in steps if step.status not in ("success", "skipped")]
         entries = Entries(
             [_step(number, step, calls, room) for number, step in enumerate(steps[:STEPS], 1)],
             "Steps",
@@ -144,41 +150,42 @@ def timeline(
     return [section("Timeline", *parts, id="timeline")]
 
 
-def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int], room: Room) -> ListEntry:
+def _step(
+    number: int, step: Step | StepScore, calls: Mapping[str | None, int], room: Room
+) -> ListEntry:
     spent = [
-        duration(step.get("duration_ms")),
-        room.clip(step["agent"], 60) if step.get("agent") else "",
-        room.clip(step["model"], 60) if step.get("model") else "",
-        count(step["tokens"], "token") if isinstance(step.get("tokens"), int) else "",
-        f"${step['cost_usd']}" if exact.is_number(step.get("cost_usd")) else "",
-        count(step["retries"], "retry", "retries") if step.get("retries") else "",
-        count(calls[step.get("name")], "tool call") if step.get("name") in calls else "",
-        "not critical" if step.get("critical") is False else "",
+        duration(step.duration_ms),
+        room.clip(step.agent, 60) if step.agent else "",
+        room.clip(step.model, 60) if step.model else "",
+        "" if step.tokens is None else count(step.tokens, "token"),
+        "" if step.cost_usd is None else f"${step.cost_usd}",
+        count(step.retries, "retry", "retries") if step.retries else "",
+        count(calls[step.name], "tool call") if step.name in calls else "",
+        "" if step.critical else "not critical",
     ]
     scores = [
-        phrase(room.clip(name, 60), " ", room.clip(_raw(score), 60))
-        for name, score in list((step.get("scores") or {}).items())[:5]
+        phrase(
+            room.clip(name, 60),
+            " ",
+            room.clip(score.raw if isinstance(score, Score) else score["raw"], 60),
+        )
+        for name, score in list(step.scores.items())[:5]
     ]
-    bad = step.get("status") not in ("success", "skipped")
-    name = room.clip(step.get("name"), 120)
-    head = phrase(strong(f"{number}"), " ", name, " ", verdict(step.get("status")))
+    head = phrase(strong(f"{number}"), " ", room.clip(step.name, 120), " ", verdict(step.status))
+    error = step.error if isinstance(step, Step) else None
     return ListEntry(
         listed([head, *filter(None, spent), *scores], " · "),
-        [Paragraph(room.clip(step["error"], 600), "words bad")] if step.get("error") else [],
-        kind="bad" if bad else "",
+        [Paragraph(room.clip(error, 600), "words bad")] if error else [],
+        kind="" if step.status in ("success", "skipped") else "bad",
     )
 
 
-def _raw(score: Any) -> Any:
-    return score.get("raw") if isinstance(score, Mapping) and "raw" in score else score
-
-
-def _handoffs(handoffs: Sequence[Mapping[str, Any]]) -> Part:
+def _handoffs(handoffs: Sequence[Handoff]) -> Part:
     entries = []
     for handoff in handoffs[:STEPS]:
-        expected = handoff.get("expected")
-        wrong = expected is not None and expected != handoff.get("to")
-        head = phrase(clip(handoff.get("from"), 80), " → ", clip(handoff.get("to"), 80))
+        expected = handoff.expected
+        wrong = expected is not None and expected != handoff.to
+        head = phrase(clip(handoff.source, 80), " → ", clip(handoff.to, 80))
         foot = phrase(verdict("fail", "expected "), clip(expected, 80)) if wrong else ""
         entries.append(ListEntry(head, (), foot, kind="bad" if wrong else ""))
     return Entries(entries, "Handoffs", "handoff")

@@ -13,6 +13,8 @@ from starlette.responses import Response
 from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
+from assay.files.json_files import Document
+from assay.records.reading import read_run
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.pages.label_override import people_table
@@ -127,17 +129,18 @@ def _page(
     context: SampleContext,
     replayed: Part = "",
 ) -> Response:
-    run = (
+    run_tree = (
         graded_run.item.tree()
         if graded_run.item.body is not None and graded_run.item.kind == "run"
         else None
     )
+    run = None if run_tree is None else read_run(Document(run_tree, graded_run.item.digest))
     result = (
         graded_run.grade.tree()
         if graded_run.grade is not None and graded_run.grade.body is not None
         else None
     )
-    tree = run or result or {}
+    tree = run_tree or result or {}
     url = (
         address("charts", "grades", graded_run.grade.digest) if graded_run.grade is not None else ""
     )
@@ -149,14 +152,14 @@ def _page(
         sections += [*grounding(run, digest), *tool_calls(run, digest)]
     sections += timeline(run, result, url)
     if result is not None:
-        sections.append(grade_section(result, url, run))
+        sections.append(grade_section(result, url, {} if run is None else run.metadata))
     if run is not None:
         sections.append(_people(services, project, digest, context))
         sections += elsewhere(services, project, graded_run, run, context)
     sections.append(
         section(
             "Provenance",
-            _about(graded_run, run, result),
+            _about(graded_run, run_tree, result),
             Details(
                 "Grades, linked records, digests and replay",
                 [lineage(services, project, graded_run, result)],
@@ -166,7 +169,7 @@ def _page(
         )
     )
     sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
-    title = sample_title((run or {}).get("metadata"))
+    title = sample_title(tree.get("metadata"))
     return page(
         request,
         str((context.stored and (title or sample)) or tree.get("run_id") or digest),

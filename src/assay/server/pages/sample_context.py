@@ -4,8 +4,8 @@ opened from, its repeats, and the same sample in other evaluations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from fastapi import Request
 
@@ -14,6 +14,7 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.sample_versions import other_versions
 from assay.archive.sample_view import view_samples
 from assay.archive.samples import sample_rows
+from assay.records.evidence import Run
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.state import Services
 from assay.views.blocks import Note, Part, Section
@@ -107,12 +108,11 @@ def elsewhere(
     services: Services,
     project: str,
     graded_run: RunWithGrades,
-    run: Mapping[str, Any],
+    run: Run,
     context: SampleContext,
 ) -> list[Section]:
     """The same sample in other evaluations of its workflow, with the differences marked."""
-    workflow, dataset = run.get("workflow") or {}, run.get("dataset") or {}
-    if not dataset.get("sample_id"):
+    if not run.dataset.sample_id:
         return []
     stored = context.stored
     evidence = sample_evidence(graded_run.item.checked())
@@ -120,9 +120,9 @@ def elsewhere(
     for version in other_versions(
         services.ledger,
         project=project,
-        workflow=str(workflow.get("id")),
-        dataset=str(dataset.get("id")),
-        sample=str(dataset["sample_id"]),
+        workflow=run.workflow.id,
+        dataset=run.dataset.id,
+        sample=run.dataset.sample_id,
         but=stored.digest if stored else "",
     ):
         if version.run.digest == graded_run.item.digest:
