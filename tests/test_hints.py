@@ -106,6 +106,15 @@ def test_options_are_repeated_only_where_they_were_given() -> None:
     )
 
 
+def test_the_printed_explanation_is_of_the_grade_that_was_printed(assay: Any) -> None:
+    assay("init", "--example", "agent")  # its assay.yaml names another profile
+    run = assay("run", "next", "--name", "n1", "--profile", "tool-use")
+    (explain,) = (one for one in commands_in(run.out) if "explain" in one)
+    done = assay(*shlex.split(explain)[1:])
+    assert "profile tool-use@" in done.out
+    assert "graded by" not in done.err, done.err
+
+
 def test_the_first_pass_leads_to_a_baseline_and_the_next_run_to_the_gate(
     assay: Any, tmp_path: Path
 ) -> None:

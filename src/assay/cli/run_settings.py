@@ -278,7 +278,7 @@ def show_evaluation(
     runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
     commands = [
         (
-            command("explain", runs, "--run", graded_run.run_id, options=options, carry=carry)
+            command("explain", runs, "--run", graded_run.run_id, options=options, carry=GRADED_BY)
             + more,
             "why this run got its grade",
         )
