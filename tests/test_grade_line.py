@@ -141,6 +141,17 @@ def test_the_smallest_change_says_what_the_run_needs_to_pass() -> None:
     assert "To pass" not in passed
 
 
+def test_what_a_run_needs_to_pass_includes_a_card_for_its_judge() -> None:
+    low = {"norm": 0.2, "critical_floor": {"norm": 0.5}}
+    result = plain(graded(scorecard(low)).payload())
+    result["criteria"][0]["judge_fault"] = "it has no card"
+    assert change_text(result).endswith(
+        " To pass, it needs at least an admitted judge card for c0, 0.5 in c0 and a score of 70."
+    )
+    result["criteria"][0]["norm"], result["weighted_score"] = 1, 100
+    assert change_text(result).endswith(" at least an admitted judge card for c0.")
+
+
 def test_a_failed_gate_or_two_floors_leave_no_doubt_what_the_run_needs_to_pass() -> None:
     low = {"norm": 0.2, "critical_floor": {"norm": 0.7}}
     shut = scorecard(low, {"norm": 0.9}, hard_gates={"clean": False})

@@ -124,7 +124,7 @@ class LoadedDataset:
     def group(self, row: Mapping[str, Any]) -> str | None:
         """The group of a sample; samples of a group are not independent of each other."""
         value = lookup(row, "group" if self.spec.group is None else self.spec.group)[1]
-        # An empty cell names no group: rows without one are not one group of their own.
+        # Rows with an empty cell have no group: together they don't form one.
         return None if value is None or not str(value).strip() else str(value)
 
     def tags(self, row: Mapping[str, Any]) -> list[str]:

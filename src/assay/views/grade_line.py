@@ -206,8 +206,12 @@ def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
     for item in result.get("criteria") or ():
         floor = (item.get("critical_floor") or {}).get("norm")
         if item.get("floor_failed") and floor is not None:
-            needs.append(f"{floor} in {item['name']}")
-            left |= item["name"] != gain.get("criterion") or gain["needed_norm"] < floor
+            if item.get("judge_fault"):
+                needs.append(f"an admitted judge card for {item['name']}")
+                left = True
+            if item["norm"] < floor:
+                needs.append(f"{floor} in {item['name']}")
+                left |= item["name"] != gain.get("criterion") or gain["needed_norm"] < floor
     score, threshold = result.get("weighted_score"), result.get("pass_threshold")
     if score is not None and threshold is not None and score < threshold:
         needs.append(f"a score of {float(threshold):g}")
