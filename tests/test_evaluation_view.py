@@ -11,6 +11,7 @@ import pytest
 from assay.cli import terminal
 from assay.files.json_files import Document
 from assay.records.evaluation import Evaluation, VersionedName
+from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
 from assay.views.evaluation import RunReasons, evaluation_view
@@ -51,6 +52,13 @@ def failed(name: str, **more: Any) -> dict[str, Any]:
     made = make_run("rag")
     own = {"run_id": name, "dataset": {**made["dataset"], "sample_id": f"s-{name}"}}
     return {**made, **own, "status": "failed", **more}
+
+
+def of_run(**keys: Any) -> Run:
+    """A run that states little else."""
+    made = make_run("rag")
+    head = {name: made[name] for name in ("schema", "run_id", "workflow", "dataset", "status")}
+    return read_run(Document({**head, **keys}, "x"))
 
 
 def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
@@ -105,16 +113,16 @@ def test_a_run_without_an_answer_is_explained_with_its_error(
 ) -> None:
     asked = {"inputs": {"question": "Q?"}, "expected": {"answer": "A."}}
     broken = {**asked, "status": "error", "metadata": {"error": "KeyError:\n  999"}}
-    terminal.show([sample_facts(broken)])
+    terminal.show([sample_facts(of_run(**broken))])
     assert capsys.readouterr().out.splitlines() == [
         "question    Q?",
         "answer      no answer; status error: KeyError: 999",
         "expected    A.",
     ]
-    for metadata in (None, {}, [1], {"error": ""}):  # nothing was recorded: nothing to add
-        terminal.show([sample_facts({**asked, "outputs": {}, "metadata": metadata})])
+    for metadata in ({}, {"error": ""}):  # nothing was recorded: nothing to add
+        terminal.show([sample_facts(of_run(**asked, outputs={}, metadata=metadata))])
         assert capsys.readouterr().out.splitlines() == ["question    Q?", "expected    A."]
-    terminal.show([sample_facts({**broken, "outputs": {"answer": "B."}})])
+    terminal.show([sample_facts(of_run(**broken, outputs={"answer": "B."}))])
     assert "answer      B." in capsys.readouterr().out
 
 
@@ -128,7 +136,7 @@ def test_a_judges_score_is_explained_with_its_name_and_reason(
         "short": {"raw": 1, "source": {"kind": "script", "name": "count.py"}},
     }
     reasons = {"clear": "Plain\nwords.", "short": "not a judge's"}
-    terminal.show([sample_facts({"scores": scores, "metadata": {"judge_reasons": reasons}})])
+    terminal.show([sample_facts(of_run(scores=scores, metadata={"judge_reasons": reasons}))])
     assert capsys.readouterr().out.splitlines() == [
         "judge       clear 4 by m-1: Plain words.",
         "judge       brief 2 by m-1",

@@ -294,7 +294,7 @@ def test_a_judges_score_shows_its_name_and_reason() -> None:
     given = {**grade, "criteria": [{**item, "source": source}]}
     found = grade_section(given, metadata={"judge_reasons": {"clear": "<b>Plain."}})
     assert "4 by m-1: &lt;b&gt;Plain." in found.__html__()
-    for metadata in (None, [], {"judge_reasons": "x"}, {"judge_reasons": {"clear": 1}}):
+    for metadata in ({}, {"judge_reasons": "x"}, {"judge_reasons": {"clear": 1}}):
         assert "4 by m-1</td>" in grade_section(given, metadata=metadata).__html__()
     measured = grade_section({**grade, "criteria": [item]}, metadata={}).__html__()
     assert "m-1" not in measured

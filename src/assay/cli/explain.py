@@ -19,7 +19,7 @@ from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.json_files import StoredInput, read_documents
 from assay.pipeline.given_grades import grades_of
-from assay.records.evidence import Run
+from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
 from assay.registry import near_miss
 from assay.views.documents import names_of, plain
@@ -60,7 +60,7 @@ def run(options: Options) -> int:
     return opt.give(options, document, [], ExitCode.of(passed))
 
 
-def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
+def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Run | None]]:
     """The requested grades, each with its run if the file has it; `others` takes the rest."""
     grader = choice_of(options).grader()
     for document in read_documents(options.file):
@@ -74,7 +74,7 @@ def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Any]]:
             if options.run is not None and options.run not in names_of(payload):
                 others.add(payload)
             else:
-                yield payload, tree if known else None
+                yield payload, graded.run if known else None
 
 
 def _meant(options: Options, others: OtherRuns) -> str:
@@ -92,7 +92,7 @@ def _show(
     *,
     first: bool,
     named_by: Mapping[str, str] | None = None,
-    run: Mapping[str, Any] | None = None,
+    run: Run | None = None,
 ) -> None:
     """Print why a run got its grade, below those that were printed before; with what it was asked
     and answered, where its evidence is given.
@@ -129,7 +129,7 @@ def _as_stored(options: Options) -> bool:
 # --- what the ledger has
 
 
-def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Any]]:
+def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Run | None]]:
     """The requested stored grades; with `--run`, the run comes with its grade."""
     for result in _grades(stored):
         if options.run is None:
@@ -144,10 +144,13 @@ def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
         yield document.tree
 
 
-def _evidence(stored: StoredInput, run_id: str) -> Any:
-    """The run of a grade."""
-    runs = (document.tree for document in read_documents(stored))
-    return next((run for run in runs if run["run_id"] == run_id), None)
+def _evidence(stored: StoredInput, run_id: str) -> Run | None:
+    """The run of a grade; None if it was made of a scorecard."""
+    wanted = {"schema": RUN_SCHEMA, "run_id": run_id}
+    found = (
+        document for document in read_documents(stored) if wanted.items() <= document.tree.items()
+    )
+    return next(map(read_run, found), None)
 
 
 def _whole(options: Options, stored: StoredInput) -> int:

@@ -78,7 +78,7 @@ class SampleEvidence(Struct, frozen=True):
     inputs: Any = None
     outputs: Any = None
     expected: Any = None
-    metadata: Any = None
+    metadata: Mapping[str, Any] = {}
 
 
 class SampleRun(Struct, frozen=True, gc=False):
@@ -286,34 +286,32 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
     )
 
 
-def sample_title(metadata: Any) -> str:
+def sample_title(metadata: Mapping[str, Any]) -> str:
     """The description of a sample that an importer kept; empty if there is none."""
-    title = metadata.get(DESCRIPTION) if isinstance(metadata, Mapping) else None
+    title = metadata.get(DESCRIPTION)
     return " ".join(title[:MAX_TITLE].split()) if isinstance(title, str) else ""
 
 
-def judge_reason(metadata: Any, criterion: str) -> str:
+def judge_reason(metadata: Mapping[str, Any], criterion: str) -> str:
     """Why a judge gave a run its score on a criterion; empty if the run doesn't state it."""
-    reasons = metadata.get("judge_reasons") if isinstance(metadata, Mapping) else None
+    reasons = metadata.get("judge_reasons")
     reason = reasons.get(criterion) if isinstance(reasons, Mapping) else None
     return " ".join(reason[:MAX_TEXT].split()) if isinstance(reason, str) else ""
 
 
-def judge_texts(run: Mapping[str, Any], metadata: Any) -> Iterator[str]:
+def judge_texts(run: Run) -> Iterator[str]:
     """Each score that a judge gave to a run, with its reason."""
-    for name, score in (run.get("scores") or {}).items():
-        source = score.get("source") or {}
-        if source.get("kind") == "llm" and score.get("raw") is not None:
-            reason = judge_reason(metadata, name)
-            yield f"{name} {score['raw']} by {source.get('name')}{': ' if reason else ''}{reason}"
+    for name, score in run.scores.items():
+        if score.source is not None and score.source.kind == "llm" and score.raw is not None:
+            reason = judge_reason(run.metadata, name)
+            yield f"{name} {score.raw} by {score.source.name}{': ' if reason else ''}{reason}"
 
 
 def answer_text(evidence: SampleEvidence, *, most: int = MAX_TEXT) -> str:
     """What a run answered; where it answered nothing, how it ended."""
     if evidence.outputs:
         return main_text(evidence.outputs, ANSWERS, most=most)
-    metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
-    error = metadata.get("error")
+    error = evidence.metadata.get("error")
     ended = "no answer"
     if evidence.status != "success":
         ended += f"; status {evidence.status or 'unknown'}"

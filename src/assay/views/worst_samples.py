@@ -18,7 +18,6 @@ from assay.views.pieces import clip, phrase, points
 from assay.views.samples import (
     ANSWERS,
     QUESTIONS,
-    SampleEvidence,
     SampleGrade,
     answer_text,
     judge_texts,
@@ -118,23 +117,20 @@ def worst_facts(sample: WorstSample) -> Facts:
     )
 
 
-def sample_facts(run: Mapping[str, Any]) -> Facts:
+def sample_facts(run: Run) -> Facts:
     """What a run was asked, what it answered or why not, what was expected, why a scorer gave no
     result, and what a judge gave and why, each in short.
     """
-    status, given = str(run.get("status") or ""), run.get("metadata")
-    evidence = SampleEvidence(status=status, outputs=run.get("outputs"), metadata=given)
-    metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
-    answered = evidence.outputs or metadata.get("error")
+    answered = run.outputs or run.metadata.get("error")
     facts = [
-        ("question", main_text(run.get("inputs"), QUESTIONS)),
-        ("answer", answer_text(evidence) if answered else ""),
-        ("expected", main_text(run.get("expected"), ANSWERS)),
+        ("question", main_text(run.inputs, QUESTIONS)),
+        ("answer", answer_text(sample_evidence(run)) if answered else ""),
+        ("expected", main_text(run.expected, ANSWERS)),
     ]
-    errors = metadata.get("scorer_errors")
+    errors = run.metadata.get("scorer_errors")
     if isinstance(errors, Mapping):
         facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
-    facts += [("judge", text) for text in judge_texts(run, metadata)]
+    facts += [("judge", text) for text in judge_texts(run)]
     return Facts([(label, clip(_flat(text), SHORT) if text else "") for label, text in facts])
 
 

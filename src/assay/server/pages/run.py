@@ -169,7 +169,7 @@ def _page(
         )
     )
     sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
-    title = sample_title(tree.get("metadata"))
+    title = sample_title(run.metadata) if run is not None else ""
     return page(
         request,
         str((context.stored and (title or sample)) or tree.get("run_id") or digest),
