@@ -16,6 +16,7 @@ from assay.judging.identity import definition_name, rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION
 from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import open_ledger
 from forking import once
@@ -97,6 +98,28 @@ def test_labels_of_the_ledger_calibrate_a_judge_and_draw_its_card(
     neither = assay("judge", "calibrate")
     assert (both.code, neither.code) == (2, 2)
     assert assay("ledger", "verify").code == 0
+
+
+def test_a_set_takes_the_rubric_of_the_project_where_the_judge_used_it(
+    assay: Any, tmp_path: Path
+) -> None:
+    shown = assay("library", "show", "rubrics", "rag").out
+    own = tmp_path / "own.yaml"
+    own.write_text(shown.replace("rubric_id: rag", "rubric_id: ours"))
+    name = rubric_name(Shelf().rubric(str(own)))
+    runs = judged(36)
+    for one in runs:
+        for criterion in CRITERIA:
+            one["scores"][criterion]["source"]["rubric"] = name
+    (tmp_path / ".assay").mkdir()
+    with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db") as ledger:
+        stored(ledger, runs, "first")
+    assert "not in the library" in assay("label", "new", "first").err
+    (tmp_path / "assay.yaml").write_text("rubric: own.yaml\n")
+    assert assay("label", "new", "first", "--json").json()["rubric"] == name
+    own.write_text(own.read_text().replace("version: 2", "version: 3"))
+    changed = assay("label", "new", "first", "--n", "20")
+    assert (changed.code, "not in the library" in changed.err) == (2, True)
 
 
 def test_pairs_are_exported_for_the_judge_and_calibrate_it(assay: Any, tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ class SetRequest(NamedTuple):
     name: str = ""
     question: str = ""
     expected: bool = False
+    project_rubric: str = ""
+    """The rubric in assay.yaml, which may be the judge's without being in the library."""
 
 
 def make_set(
@@ -133,7 +135,10 @@ def _named(stored: StoredEvaluation) -> LabelledEvaluation:
 
 def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
     judged = next((by for by, _ in pool.rubrics.most_common(1)), "")
-    name = request.rubric or judged.partition("+")[0] or _profile_rubric(shelf, pool)
+    name = request.rubric or judged.partition("+")[0] or request.project_rubric
+    if request.project_rubric and rubric_name(shelf.rubric(request.project_rubric)) == judged:
+        name = request.rubric or request.project_rubric
+    name = name or _profile_rubric(shelf, pool)
     try:
         rubric = shelf.rubric(name)
     except ShelfError as error:

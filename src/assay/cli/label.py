@@ -46,6 +46,7 @@ def _new(options: Options) -> int:
         options.name or "",
         options.question or "",
         options.with_reference,
+        (options.config and options.config.rules("rubric")) or "",
     )
     with open_for(options.db) as ledger:
         evaluation = need_evaluation(ledger, options.evaluation, project=options.project)
