@@ -242,10 +242,10 @@ def test_a_fault_in_sending_ends_neither_the_thread_nor_the_server(
         assert receiver.grades() == ["r-1"]
 
 
-# --- spans of traces that failed
+# --- spans of traces that ended
 
 
-def test_spans_of_traces_that_failed_go_after_their_time_and_no_others(
+def test_spans_of_traces_that_ended_go_after_their_time_and_no_others(
     ledger_url: str,  # noqa: F811
 ) -> None:
     with open_ledger(ledger_url) as ledger:

@@ -177,17 +177,78 @@ def test_spans_of_one_trace_come_over_several_requests_and_the_root_last(api: Ap
     }
 
 
-def test_late_spans_are_counted_and_said(api: Api) -> None:
-    post(api, [agent(1)])
+def again(api: Api, before: dict[str, Any]) -> dict[str, Any]:
+    """What became of a trace that was graded before, once it is graded again."""
+    end = time.monotonic() + 20
+    while (after := settled(api))["digest"] == before["digest"]:
+        assert time.monotonic() < end, after
+        time.sleep(0.05)
+    return after
+
+
+def test_an_error_that_comes_late_is_seen_in_the_grade_and_a_repeated_span_changes_nothing(
+    api: Api,
+) -> None:
+    post(api, [span(1, None, "answer"), agent(2, 1), chat(3, 2)])
     before = settled(api)
-    rejected, words = partial(post(api, [chat(2, 1), chat(3, 1)]))
-    assert (rejected, "came after" in words) == (2, True)
-    after = settled(api)
-    assert (after["late"], after["digest"]) == (2, before["digest"])
     assert (
-        'name="otlp_spans_late"' in api.get("/metrics").text
-        or "otlp_spans_late" in api.get("/metrics").text
+        api.get(f"/runs/{T}/grade").json()["hard_gates"]["no_critical_step_failures"]["status"]
+        == "pass"
     )
+    late = [agent(4, 1, "db", error="timeout"), chat(5, 4)]
+    assert partial(post(api, late)) == (0, "")
+    after = again(api, before)
+    assert (after["spans"], after["late"], after["run_id"]) == (5, 2, T)
+    run = api.get(f"/runs/{T}").json()
+    assert run["digest"] == after["digest"]
+    assert [step["status"] for step in run["record"]["steps"]] == ["success", "error"]
+    assert (
+        api.get(f"/runs/{T}/grade").json()["hard_gates"]["no_critical_step_failures"]["status"]
+        == "fail"
+    )
+    assert partial(post(api, [chat(3, 2), *late])) == (0, ""), "an exporter tries again"
+    time.sleep(0.6)
+    assert settled(api) == after
+
+
+def test_a_late_span_that_cannot_be_read_breaks_the_run(api: Api) -> None:
+    post(api, [agent(1), chat(2, 1)])
+    before = settled(api)
+    body = otlp([chat(3, 1)])
+    body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["spanId"] = "nonsense"
+    api.client.post("/v1/traces" + WHERE, json=body)
+    assert again(api, before)["refused"] == 1
+    assert api.get(f"/runs/{T}").json()["record"]["status"] == "error"
+
+
+def test_a_run_that_was_graded_again_opens_no_gate_by_its_first_grade(api: Api) -> None:
+    post(api, [agent(1), chat(2, 1)])
+    before = settled(api)
+    ask = {"candidate": {"filter": {"workflow": "calc"}}, "baseline": {"filter": {"tag": "none"}}}
+    post(api, [agent(3, 1, "db", error="timeout")])
+    after = again(api, before)
+    answer = api.post("/decisions", {**ask, "baseline": ask["candidate"]})
+    assert (answer.status_code, "appears twice" in answer.text) == (422, True)
+    assert {before["digest"], after["digest"]} == {
+        item["digest"] for item in api.get("/runs").json()["items"]
+    }
+
+
+def test_spans_go_with_the_run_that_is_forgotten_and_later_ones_are_counted_and_rejected(
+    api: Api,
+) -> None:
+    post(api, [agent(1), chat(2, 1)])
+    before = settled(api)
+    database = api.services.ledger.database
+    assert len(stored.bodies(database, "default", T)) == 2
+    asked = api.post(f"/records/{before['digest']}/forget", {"reason": "asked to"})
+    assert asked.status_code == 200
+    assert stored.bodies(database, "default", T) == []
+    rejected, words = partial(post(api, [chat(3, 1)]))
+    assert (rejected, "no longer kept" in words) == (1, True)
+    after = settled(api)
+    assert (after["late"], after["digest"]) == (1, before["digest"])
+    assert "otlp_spans_late" in api.get("/metrics").text
 
 
 def test_a_trace_whose_root_never_comes_is_a_run_that_failed(tmp_path: Path) -> None:
@@ -334,11 +395,17 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
             now_ms=1300,
             limit=10,
         )
-        assert late.late == 1
-        assert stored.claim(database, "b", at_ms=6300, **times) is not None
+        assert late == (0, 0, False)
+        stored.close(database, "p", T, state=stored.DONE, run_id="r", digest="of one span")
+        assert stored.claim(database, "b", at_ms=1350, **times) is None
+        assert stored.claim(database, "b", at_ms=1400, **times) is not None
+        assert stored.claim(database, "a", at_ms=1500, **times) is None
+        assert stored.claim(database, "a", at_ms=6500, **times) is not None
+        assert len(stored.bodies(database, "p", T)) == 2
         stored.close(database, "p", T, state=stored.DONE, run_id="r", digest="d")
-        assert stored.bodies(database, "p", T) == []
         assert stored.claim(database, "b", at_ms=99_000, **times) is None
+        assert stored.listed(database, "p", state="done", limit=9)[0].digest == "d"
+        assert stored.forget(database, before_ms=99_000) == 2
 
 
 def test_too_many_open_traces_begin_no_new_one(ledger_url: str) -> None:  # noqa: F811

@@ -263,7 +263,7 @@ COMMANDS = {
                 metavar="DAYS",
                 type=float,
                 default=7.0,
-                help="days to keep spans of traces that made no run (default: 7)",
+                help="days to keep spans for others that come late (default: 7)",
             ),
             flag("--quiet", "don't log requests"),
             "--library",

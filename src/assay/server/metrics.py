@@ -41,7 +41,7 @@ HELP = {
     "decisions_not_enough_evidence": "Decisions that lacked evidence.",
     "otlp_spans": "Spans received.",
     "otlp_spans_refused": "Spans rejected.",
-    "otlp_spans_late": "Spans that came after their run was built.",
+    "otlp_spans_late": "Spans that came too late to be used.",
     "otlp_spans_forgotten": "Spans deleted because their trace made no run.",
     "otlp_runs": "Runs built from traces.",
     "otlp_traces_failed": "Traces that made no run.",

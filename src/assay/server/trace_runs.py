@@ -1,9 +1,9 @@
 """Builds runs from traces received over OTLP, in the background of every server; one server builds
 each trace.
 
-A trace is built when its root has arrived and nothing has followed for a moment. If the root
-doesn't arrive in time, the trace becomes a broken run. If a run can't be built or graded, its trace
-is `failed`, with the reason. Its spans stay for a while for inspection.
+A trace is built when its root has arrived and nothing has followed for a moment, and again if a
+span follows later. If the root doesn't arrive in time, the trace becomes a broken run. If a run
+can't be built or graded, its trace is `failed`, with the reason. Spans stay for a while.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class TraceBuilder:
         return due is not None
 
     async def _sweep(self) -> None:
-        """Delete the spans of traces that failed long ago; the outcome of each trace stays."""
+        """Delete the spans of traces that ended long ago; the outcome of each trace stays."""
         if time.monotonic() < self._sweep_at:
             return
         self._sweep_at = time.monotonic() + self._sweep_s
@@ -107,7 +107,7 @@ class TraceBuilder:
             self._services.log.write(
                 "traces",
                 forgotten=gone,
-                message="the spans of traces that failed long ago were removed.",
+                message="the spans of traces that ended long ago were removed.",
             )
 
     async def _build(self, due: Due) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, or_, select, update
 
 from assay.errors import InputError
-from assay.store import names
+from assay.store import names, traces
 from assay.store import tables as t
 from assay.store.drafts import TOMBSTONE_SCHEMA, Tombstone, digest_text, draft
 from assay.store.writing import Batch, insert_rows, lock_head, lookup
@@ -50,6 +50,7 @@ def forget(
         )
         if known.kind == "run":
             names.forget(connection, project, tuple(columns), known.seq)
+            traces.forget_run(connection, project, digest_text(digest))
         tags = t.tags.c
         connection.execute(t.tags.delete().where(tags.project == project, tags.seq == known.seq))
     left = tombstone(connection, project, digest)

@@ -1,7 +1,8 @@
 """Spans that wait until their trace is complete. They become a run in the ledger; these rows aren't
 evidence.
 
-A trace collects spans until a server claims it; spans that arrive later are only counted. Claiming,
+A trace collects spans until a server claims it. A new span that arrives later opens it again, as
+long as its other spans are kept: what another service reports last may be the error. Claiming,
 adding and closing are single transactions that name the state they start from, so that of several
 servers one builds a run, and a server that dies leaves a trace that the next one claims.
 """
@@ -59,6 +60,7 @@ class SpansTaken(NamedTuple):
     """The outcome for the spans of one request."""
 
     late: int
+    """Those that came when the other spans of their trace were no longer kept."""
     too_many: int
     closed: bool = False
     """Whether nothing was kept, because the project has too many incomplete traces."""
@@ -132,28 +134,8 @@ def _keep(
     )
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
     # the update comes first: it takes the lock under which spans are counted
-    # the sender of the root names the run, not the sender of the first span
-    rooted = (
-        {
-            name: case((traces.c.root_ms.is_(None), value), else_=traces.c[name])
-            for name, value in (("root_ms", now_ms), ("asked", asked))
-        }
-        if batch.has_root
-        else {}
-    )
-    changed = connection.execute(
-        update(traces)
-        .where(here, traces.c.state == GATHERING)
-        .values(last_ms=now_ms, refused=traces.c.refused + batch.refused, **rooted)
-    )
-    if changed.rowcount != 1:
-        connection.execute(
-            update(traces)
-            .where(here)
-            .values(late=traces.c.late + len(batch.spans), refused=traces.c.refused + batch.refused)
-        )
-        return SpansTaken(len(batch.spans), 0)
-    before: int = connection.execute(select(traces.c.spans).where(here)).scalar_one()
+    refusing = update(traces).where(here).values(refused=traces.c.refused + batch.refused)
+    state, before = connection.execute(refusing.returning(traces.c.state, traces.c.spans)).one()
     new = [
         {"project": project, "trace_id": trace_id, "span_id": span_id, "mark": mark, "body": body}
         for (span_id, mark), body in batch.spans.items()
@@ -162,6 +144,25 @@ def _keep(
         _known(connection, project, trace_id, {row["span_id"] for row in new}) if before else set()
     )
     new = [row for row in new if (row["span_id"], row["mark"]) not in known]
+    # the sender of the root names the run, not the sender of the first span
+    changed: dict[str, Any] = (
+        {
+            name: case((traces.c.root_ms.is_(None), value), else_=traces.c[name])
+            for name, value in (("root_ms", now_ms), ("asked", asked))
+        }
+        if batch.has_root
+        else {}
+    )
+    if state != GATHERING:
+        if not new and not batch.refused:
+            return SpansTaken(0, 0)  # an exporter that tries again
+        late = {"late": traces.c.late + len(new)}
+        if before and not _has_spans(connection, project, trace_id):
+            connection.execute(update(traces).where(here).values(late))
+            return SpansTaken(len(new), 0)
+        root = now_ms if batch.has_root else case((traces.c.root_ms.is_not(None), now_ms))
+        changed |= {**late, "state": GATHERING, "first_ms": now_ms, "root_ms": root}
+    connection.execute(update(traces).where(here).values(last_ms=now_ms, **changed))
     kept, left = new[: max(0, limit - before)], len(new[max(0, limit - before) :])
     if kept:
         connection.execute(insert_or_skip(connection, trace_spans), kept)
@@ -171,6 +172,12 @@ def _keep(
         .values(spans=traces.c.spans + len(kept), refused=traces.c.refused + left)
     )
     return SpansTaken(0, left)
+
+
+def _has_spans(connection: Connection, project: str, trace_id: str) -> bool:
+    table = trace_spans.c
+    query = select(table.span_id).where(table.project == project, table.trace_id == trace_id)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def _known(
@@ -245,8 +252,8 @@ def close(
     digest: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """Record the outcome of a trace. Its spans are deleted if its run is in the ledger; if no run
-    could be made, they stay for inspection.
+    """Record the outcome of a trace that got no span since it was claimed. Its spans are deleted if
+    there is no run in it; else they stay for a while, for those that come late and for inspection.
     """
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
 
@@ -256,7 +263,7 @@ def close(
             .where(here, traces.c.state == BUILDING)
             .values(state=state, run_id=run_id, digest=digest, reason=reason)
         )
-        if state in (DONE, EMPTY):
+        if state == EMPTY:
             connection.execute(
                 delete(trace_spans).where(
                     trace_spans.c.project == project, trace_spans.c.trace_id == trace_id
@@ -267,7 +274,7 @@ def close(
 
 
 def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
-    """Remove the spans of failed traces whose last span is older than a moment, and return how many
+    """Remove the spans of closed traces whose last span is older than a moment, and return how many
     there were. The outcome of each trace stays.
     """
     held = (
@@ -279,7 +286,7 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
     )
     query = (
         select(traces.c.project, traces.c.trace_id)
-        .where(traces.c.state == FAILED, traces.c.last_ms < before_ms, held)
+        .where(traces.c.state.in_((DONE, FAILED)), traces.c.last_ms < before_ms, held)
         .limit(at_once)
     )
     gone = 0
@@ -294,6 +301,14 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
 
 def _delete(of: ColumnElement[bool], connection: Connection) -> int:
     return connection.execute(delete(trace_spans).where(of)).rowcount
+
+
+def forget_run(connection: Connection, project: str, digest: str) -> None:
+    """Delete the spans of a run that is forgotten."""
+    made_of = select(traces.c.trace_id).where(
+        traces.c.project == project, traces.c.digest == digest
+    )
+    _delete(and_(trace_spans.c.project == project, trace_spans.c.trace_id.in_(made_of)), connection)
 
 
 def listed(database: Database, project: str, *, state: str | None, limit: int) -> list[Gathered]:

@@ -181,12 +181,7 @@ def _words(faults: list[Fault], unplaced: int, taken: stored.SpansTaken) -> str:
     )
     parts += [f"{unplaced} of them belong to no known trace"] if unplaced else []
     parts += (
-        [
-            (
-                f"{taken.late} spans came after the run of their trace was graded; they are counted,"  # noqa: E501
-                " not used"
-            )
-        ]
+        [f"{taken.late} spans came too late: the others of their trace are no longer kept"]
         if taken.late
         else []
     )
