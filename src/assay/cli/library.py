@@ -12,7 +12,7 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
 from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, printable
 from assay.files.json_files import open_input
-from assay.files.yaml_files import is_yaml_name, parse_yaml
+from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint, sourceless
 from assay.library.lock import BUILTIN
@@ -162,8 +162,7 @@ def _check(options: Options, shelf: Shelf) -> int:
     faults: list[Fault] = []
     for path in files:
         try:
-            with open_input(path) as stream:
-                document = parse_yaml(stream.read(), path)
+            document = read_yaml(path)
             kind = _guess_kind(document.tree, path)
             faults += lint(kind, document, shelf)
             record = load_file(kind, path)
