@@ -391,7 +391,6 @@ def test_a_clean_file_has_none_of_them(assay: Any, tmp_path: Path, text: str) ->
     assert (done.code, done.json()) == (0, {"files": ["it.yaml"], "faults": [], "findings": []})
 
 
-@each("line, share", [("pass_threshold: 70", "0.7"), ("min: 90", "0.9")])
 def test_a_profile_within_assay_yaml_is_checked_like_a_file(assay: Any, tmp_path: Path) -> None:
     assay("init")
     path = tmp_path / "assay.yaml"
@@ -401,6 +400,7 @@ def test_a_profile_within_assay_yaml_is_checked_like_a_file(assay: Any, tmp_path
     assert (done.code, "corectness" in done.out) == (3, True)
 
 
+@each("line, share", [("pass_threshold: 70", "0.7"), ("min: 90", "0.9")])
 def test_a_share_where_a_policy_needs_points_is_refused(
     assay: Any, tmp_path: Path, line: str, share: str
 ) -> None:
