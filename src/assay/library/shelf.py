@@ -22,7 +22,7 @@ from msgspec import Struct
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
 from assay.files.json_files import Document, open_input
-from assay.files.yaml_files import document_part, is_yaml_name, parse_yaml
+from assay.files.yaml_files import document_part, is_yaml_name, parse_yaml, read_yaml
 from assay.grading.policy import Policy
 from assay.library.families import FAMILIES, WORKFLOW, Family
 from assay.library.held import HeldLibrary, read_now
@@ -313,8 +313,7 @@ def _refuse_other_meaning(key: str, path: str, data: bytes, published: Mapping[s
 
 def load_file(kind: str, path: str) -> Any:
     """A shelf file as its record."""
-    with open_input(path) as stream:
-        return load_data(kind, path, stream.read())
+    return _load(kind, read_yaml(path))
 
 
 def load_data(
