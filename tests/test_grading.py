@@ -652,7 +652,7 @@ def test_a_missing_score_that_says_why_counts_as_zero_and_leaves_a_finding() -> 
         if f["rule"] == "missing_score" and f["fired"]
     ] == [("judged", True)]
     assert any(
-        "judged has no score" in line and "the judge timed out" in line
+        line.startswith("judged contributes 0.00 of ") and "no score (the judge timed out" in line
         for line in found["explanation"]
     )
 

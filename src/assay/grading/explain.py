@@ -57,7 +57,6 @@ def explain(grade: Grade) -> Explanation:
         _score(grade),
         *_floors(grade, standing),
         *_contributions(grade),
-        *_missing(grade),
         *_moves(grade, standing, gain, lose),
     )
     return Explanation(tuple(sentences), tuple(_notes(grade)), margin, losing, gain, lose)
@@ -183,8 +182,10 @@ def _contributions(grade: Grade) -> list[str]:
         name = criterion.name
         points = f"{got / 100:.2f} of {best} points" if weight else "no points, only its floor"
         raw = criterion.raw_score
-        basis = f"{_raw(raw)} is {norm_text(norm)} by {criterion.formula_id}"
-        sentence = f"{name} contributes {points} ({'no score' if raw is None else basis})."
+        basis = f" ({_raw(raw)} is {norm_text(norm)} by {criterion.formula_id})"
+        if raw is None:
+            basis = f": it has no score ({criterion.missing})"
+        sentence = f"{name} contributes {points}{basis}."
         ordered.append((weight * (norm - exact.NORM_ONE), name, sentence))
     ordered.sort()
     return [sentence for _, _, sentence in ordered]
@@ -216,14 +217,6 @@ _ORDER = {"wins": 0, "losses": 1, "ties": 2}
 def _spelled(raw: Any) -> str:
     """A number in one spelling, so that 1.0 and 1, which are the same evidence, look the same."""
     return number_text(raw) if exact.is_number(raw) else str(raw)
-
-
-def _missing(grade: Grade) -> list[str]:
-    return [
-        f"{item.name} has no score, so it counts as 0: {item.criterion.missing}."
-        for item in grade.criteria
-        if item.criterion.raw_score is None
-    ]
 
 
 def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list[str]:
