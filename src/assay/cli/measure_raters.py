@@ -103,10 +103,14 @@ def describe_ratings(
             )
             for weights in _WEIGHTS
         }
-    document: dict[str, Any] = {
+    paired = sum(sum(rating is not None for rating in item) > 1 for item in items)
+    complete = sum(None not in item for item in items)
+    if several:
+        reasons["confusion"] = reasons["classification"] = several
+    return {
         "n": ratings.n,
-        "n_paired": sum(sum(rating is not None for rating in item) > 1 for item in items),
-        "n_complete": sum(None not in item for item in items),
+        "n_paired": paired,
+        "n_complete": complete,
         "raters": {
             name: {"rated": sum(rating is not None for rating in column)}
             for name, column in ratings.columns.items()
@@ -125,14 +129,18 @@ def describe_ratings(
         "confusion": _confusion(pairs, raters) if not several else None,
         "classification": _classification(pairs, raters) if not several else None,
         "item_mean": shown("item_mean", words, lambda: _item_mean(items)),
+        **(
+            {}
+            if seed is None
+            else {
+                "item_mean_bootstrap": shown(
+                    "item_mean_bootstrap", words, lambda: _item_bootstrap(items, seed)
+                )
+            }
+        ),
+        "reasons": reasons,
+        "notes": _notes(ratings, paired, complete),
     }
-    if several:
-        reasons["confusion"] = reasons["classification"] = several
-    if seed is not None:
-        document["item_mean_bootstrap"] = shown(
-            "item_mean_bootstrap", words, lambda: _item_bootstrap(items, seed)
-        )
-    return {**document, "reasons": reasons, "notes": _notes(ratings, document)}
 
 
 def _uneven(categories: Sequence[float]) -> bool:
@@ -142,25 +150,24 @@ def _uneven(categories: Sequence[float]) -> bool:
 def _confusion(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
     """How often the first rater (rows) gave one category and the second (columns) another."""
     size = len(pairs.categories)
-    made: dict[str, Any] = {
-        "rows": raters[0],
-        "columns": raters[1],
-        "labels": pairs.categories,
-        "matrix": None,
-    }
+    compared = {"rows": raters[0], "columns": raters[1]}
     if size <= MAX_TABLE:
-        made["matrix"] = [[pairs.cells.get((i, j), 0) for j in range(size)] for i in range(size)]
-        return made
+        table = [[pairs.cells.get((i, j), 0) for j in range(size)] for i in range(size)]
+        return {**compared, "labels": pairs.categories, "matrix": table}
     most = sorted(pairs.cells.items(), key=lambda cell: (-cell[1], cell[0]))[:MAX_CELLS]
-    made["labels"] = None
-    made["cells"] = [
-        {"row": pairs.categories[i], "column": pairs.categories[j], "count": times}
-        for (i, j), times in most
-    ]
-    made["reason"] = (
-        f"{size:,} categories; the {len(most):,} commonest of {len(pairs.cells):,} cells are shown"
-    )
-    return made
+    return {
+        **compared,
+        "labels": None,
+        "matrix": None,
+        "cells": [
+            {"row": pairs.categories[i], "column": pairs.categories[j], "count": times}
+            for (i, j), times in most
+        ],
+        "reason": (
+            f"{size:,} categories; the {len(most):,} commonest of {len(pairs.cells):,} cells are"
+            " shown"
+        ),
+    }
 
 
 def _classification(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
@@ -195,13 +202,12 @@ def _item_bootstrap(items: Sequence[tuple[Any, ...]], seed: int) -> Interval:
     return bootstrap_mean(_means(items), seed=seed, method="percentile")
 
 
-def _notes(ratings: Ratings, document: dict[str, Any]) -> list[str]:
+def _notes(ratings: Ratings, paired: int, complete: int) -> list[str]:
     notes = []
-    n, paired, complete = document["n"], document["n_paired"], document["n_complete"]
-    if complete < n:
+    if complete < ratings.n:
         notes.append(
-            f"items that lack a rating: {n - complete:,} of {n:,}; alpha is over the"
-            f" {paired:,} with two or more, kappas over the {complete:,} complete ones"
+            f"items that lack a rating: {ratings.n - complete:,} of {ratings.n:,}; alpha is over"
+            f" the {paired:,} with two or more, kappas over the {complete:,} complete ones"
         )
     if not ratings.numeric:
         texts = {

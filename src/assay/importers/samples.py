@@ -174,16 +174,15 @@ def sample_run(
         metadata = {**metadata, CHECKS: {**metadata.get(CHECKS, {}), **required}}
     if reason and (status != "success" or not origin.verdicts):
         metadata = {"reason": reason[:2000], **metadata}
-    imported: dict[str, Any] = {"from": origin.tool}
-    if line is not None:
-        imported["line"] = line
-    if unchecked:
-        imported[UNCHECKED] = True
-        tally.unchecked += 1
-    if unused:
-        # not `digest`: unused data may contain what JSON can't express, such as an infinite number
-        text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
-        imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
+    tally.unchecked += unchecked
+    # not `digest`: unused data may contain what JSON can't express, such as an infinite number
+    text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
+    imported = {
+        "from": origin.tool,
+        **({} if line is None else {"line": line}),
+        **({UNCHECKED: True} if unchecked else {}),
+        **({"unused": f"sha256:{sha256(text).hexdigest()}"} if unused else {}),
+    }
     if scores:
         run["scores"], written = {}, {}
         for label, given in scores.items():

@@ -104,6 +104,11 @@ def calibrate(
     )
     human = [scale.score(row.human) for row in items]
     judge = [scale.score(row.judge) for row in items]
+    read = None
+    if len(labelled) > len(both):
+        read = agreement_block(
+            [row.human for row in both], [row.judge for row in both], scale, level=level
+        )
     calibration = {
         "schema": CALIBRATION_SCHEMA,
         "judge": None if judgements is None else judgements["judge"],
@@ -136,13 +141,9 @@ def calibrate(
         "level": level,
         "seed": seed,
         **ENGINE,
+        **({"copies": copies} if copies else {}),
+        **({} if read is None else {"agreement_of_read": read}),
     }
-    if copies:
-        calibration["copies"] = copies
-    if len(labelled) > len(both):
-        calibration["agreement_of_read"] = agreement_block(
-            [row.human for row in both], [row.judge for row in both], scale, level=level
-        )
     return {**calibration, "sentences": sentences(calibration)}
 
 

@@ -133,8 +133,7 @@ def check_card(tree: Any, *, where: str = "", now: datetime | None = None) -> di
     if digest(body) != card.digest:
         message = "was changed after it was made: its digest does not fit."
         raise InputError("JDG-009", message, where=where, fix=AGAIN)
-    whole: dict[str, Any] = tree
-    return whole
+    return dict(tree)
 
 
 def read_card(tree: Any, *, where: str = "") -> JudgeCard:

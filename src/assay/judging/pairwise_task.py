@@ -188,17 +188,13 @@ def comparisons_document(
     decided = counted["wins"] + counted["losses"] + counted["ties"]
     win_rate = (counted["wins"] + counted["ties"] / 2) / decided if decided else None
     raw_score = {name: counted[name] for name in ("wins", "losses", "ties")}
-    score: dict[str, Any] = {
+    apart = {"between": "orders", "n": len(looked), "inconsistent": inconsistent}
+    score = {
         "raw": raw_score,
         "n": decided,
         "source": {key: value for key, value in scorer.items() if value is not None},
+        **({"disagreement": apart} if looked else {}),
     }
-    if looked:
-        score["disagreement"] = {
-            "between": "orders",
-            "n": len(looked),
-            "inconsistent": inconsistent,
-        }
     sentences = [
         f"candidate a: {count(counted['wins'], 'win')},"
         f" {count(counted['losses'], 'loss', 'losses')}, {count(counted['ties'], 'tie')}"

@@ -157,20 +157,16 @@ class _Measure:
             absent = f"the scorer {self._spec.target} gave no verdict: {reason}"
             gates = {name: {"passed": None, "reason": absent} for name in self._spec.gates}
             errors = run.get("metadata", {}).get("scorer_errors", {})
-            more: dict[str, Any] = {
-                "metadata": {"scorer_errors": {**errors, self._spec.target: reason}}
+            return {
+                "metadata": {"scorer_errors": {**errors, self._spec.target: reason}},
+                **({"gates": _with_verdicts(given_gates, gates)} if gates else {}),
+                **({"scores": {**given_scores, **contested}} if contested else {}),
             }
-            if gates:
-                more["gates"] = _with_verdicts(given_gates, gates)
-            if contested:
-                more["scores"] = {**given_scores, **contested}
-            return more
-        added: dict[str, Any] = {}
-        if results.scores:
-            added["scores"] = {**given_scores, **results.scores}
-        if results.gates:
-            added["gates"] = _with_verdicts(given_gates, results.gates)
-        return added
+        scores, gates = results
+        return {
+            **({"scores": {**given_scores, **scores}} if scores else {}),
+            **({"gates": _with_verdicts(given_gates, gates)} if gates else {}),
+        }
 
     def _results(self, run: dict[str, Any]) -> ScorerResults:
         if run.get("outputs") is None:

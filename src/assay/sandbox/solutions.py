@@ -24,7 +24,7 @@ import os
 import secrets
 import sys
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
 
 from assay.errors import InputError
 from assay.sandbox.box import Box, attend, end, run_box
@@ -65,15 +65,11 @@ def check_solution(
     _check(code, test, support, entry_point)
     shared = {"entry_point": entry_point or "", "report_file": ""}
     tests = {**shared, "test": test, "support": support}
-    common: dict[str, Any] = {
-        "limits": limits,
-        "isolation": isolation,
-        "python": os.path.realpath(python),
-    }
+    setup = partial(BoxSetup, limits=limits, isolation=isolation, python=os.path.realpath(python))
     if mode == "one-process":
         token = secrets.token_hex(16)
         job = {**tests, "code": code, "token": token}
-        return _together(BoxSetup("together", job=job, answers=True, **common), token)
+        return _together(setup("together", job=job, answers=True), token)
     if mode != "two-process":
         raise InputError(
             "SBX-003", f"there is no mode {mode!r}.", fix="Use two-process or one-process."
@@ -85,21 +81,10 @@ def check_solution(
                 pipes.callback(os.close, pipe)
             ask_out, ask_in, reply_out, reply_in = ends
             solving = boxes.enter_context(
-                Box(
-                    BoxSetup(
-                        "solution",
-                        job={**shared, "code": code},
-                        channel=(ask_out, reply_in),
-                        **common,
-                    )
-                )
+                Box(setup("solution", job={**shared, "code": code}, channel=(ask_out, reply_in)))
             )
             testing = boxes.enter_context(
-                Box(
-                    BoxSetup(
-                        "examiner", job=tests, channel=(reply_out, ask_in), answers=True, **common
-                    )
-                )
+                Box(setup("examiner", job=tests, channel=(reply_out, ask_in), answers=True))
             )
         return _apart(solving, testing, limits)
 

@@ -128,8 +128,8 @@ def measure(pairs: Sequence[JudgedPair], *, level: float = 0.95) -> dict[str, An
     merged = [merge(pair) for pair in pairs]
     scores = [_WORTH[winner] for winner in merged if winner is not None]
     unread = sum(pair.verdicts["ab"] is None and pair.verdicts["ba"] is None for pair in both)
-    flips = wilson(unequal, len(both), level=level)
-    document: dict[str, Any] = {
+    flips, verdicts = wilson(unequal, len(both), level=level), _verdicts(pairs)
+    return {
         "pairs": len(pairs),
         "consistent": len(both) - unequal,
         "inconsistent": unequal,
@@ -149,9 +149,9 @@ def measure(pairs: Sequence[JudgedPair], *, level: float = 0.95) -> dict[str, An
         "both_orders": len(both),
         "both_unparsable": unread,
         "single_order": {"count": len(single), "ids": single[:_NAMED]},
-        "verdicts": _verdicts(pairs),
+        "verdicts": verdicts,
+        "notes": _notes(flips.value, len(single), len(pairs), unread, verdicts["unparsable"]),
     }
-    return {**document, "notes": _notes(document)}
 
 
 def _standard_error(scores: Sequence[float]) -> float | None:
@@ -182,21 +182,19 @@ def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]
     `judgebench` counts a pair as right where more verdicts name the label than the other side: a
     win and a tie are right, a win and a loss are not. Source: Tan et al., 2024, JudgeBench.
     """
-    accuracy: dict[str, Any] = {}
-    shares: list[Interval] = []
+    shares: dict[str, Interval] = {}
     for order in ORDERS:
         right = [pair.verdicts[order] == pair.label for pair in labelled if order in pair.verdicts]
         share = wilson(sum(right), len(right), level=level)
-        shares.append(
+        shares[order] = (
             share
             if right
             else share._replace(reason=f"no labelled pair was judged in the order {order}")
         )
-        accuracy[order] = shares[-1].shown()
     both = [pair for pair in labelled if len(pair.verdicts) == 2]
     agreeing = [sum(verdict == pair.label for verdict in pair.verdicts.values()) for pair in both]
     average = half_wilson(agreeing.count(2), agreeing.count(1), len(both), level=level)
-    first, second = shares[0].value, shares[1].value
+    first, second = (share.value for share in shares.values())
     if first is None or second is None:
         average = Interval.unknown(
             None,
@@ -212,10 +210,6 @@ def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]
             "some labelled pairs were judged in one order only",
         )
     twice = wilson(agreeing.count(2), len(both), level=level)
-    accuracy["average"] = average.shown()
-    accuracy["both"] = (
-        twice if both else twice._replace(reason="no labelled pair was judged in both orders")
-    ).shown()
     merged = [(merge(pair), pair.label) for pair in labelled]
     hits = sum(winner == label for winner, label in merged)
     ties = sum(winner == "tie" and label != "tie" for winner, label in merged)
@@ -226,15 +220,22 @@ def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]
         for pair in decided
     ]
     more = wilson(sum(side > 0 for side in balance), len(decided), level=level)
-    accuracy["judgebench"] = (
-        more
-        if decided
-        else more._replace(reason="no pair labelled a or b was judged in both orders")
-    ).shown()
-    accuracy["merged_ties_half"] = (
-        halved if merged else halved._replace(reason="no pair has a label")
-    ).shown()
-    return {**accuracy, "labelled": len(labelled)}
+    return {
+        **{order: share.shown() for order, share in shares.items()},
+        "average": average.shown(),
+        "both": (
+            twice if both else twice._replace(reason="no labelled pair was judged in both orders")
+        ).shown(),
+        "judgebench": (
+            more
+            if decided
+            else more._replace(reason="no pair labelled a or b was judged in both orders")
+        ).shown(),
+        "merged_ties_half": (
+            halved if merged else halved._replace(reason="no pair has a label")
+        ).shown(),
+        "labelled": len(labelled),
+    }
 
 
 def _position(
@@ -282,28 +283,26 @@ def _position(
     }
 
 
-def _notes(document: dict[str, Any]) -> list[str]:
+def _notes(rate: float | None, single: int, pairs: int, both_unread: int, unread: int) -> list[str]:
     notes = []
-    rate = document["inconsistency_rate"]["value"]
     if rate is not None and rate > WARN_ABOVE:
         notes.append(
             f"{rate:.1%} of the pairs judged in both orders are inconsistent, more than"
             f" {WARN_ABOVE:.0%}"
         )
-    single = document["single_order"]["count"]
     if single:
         notes.append(
-            f"pairs judged in one order only: {single:,} of {document['pairs']:,}; they count for"
-            " the win rate, not for consistency"
+            f"pairs judged in one order only: {single:,} of {pairs:,}; they count for the win rate,"
+            " not for consistency"
         )
-    if document["both_unparsable"]:
+    if both_unread:
         notes.append(
-            f"pairs that could be read in neither order: {document['both_unparsable']:,}; their"
-            " verdict did not change, so they are not inconsistent"
+            f"pairs that could be read in neither order: {both_unread:,}; their verdict did not"
+            " change, so they are not inconsistent"
         )
-    if document["verdicts"]["unparsable"]:
+    if unread:
         notes.append(
-            f"verdicts that could not be read: {document['verdicts']['unparsable']:,}; where there"
-            " is a label, they count as wrong"
+            f"verdicts that could not be read: {unread:,}; where there is a label, they count as"
+            " wrong"
         )
     return notes
