@@ -741,6 +741,36 @@ def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(
         assert why in found.reason
 
 
+@each(("guaranteed", "looks"), [(True, 1), (False, 3)])
+def test_a_score_that_the_baseline_lacks_could_widen_the_intervals_that_assume_less(
+    guaranteed: bool, looks: int
+) -> None:
+    terms, rules = Terms(looks=looks), RULES._replace(guaranteed=guaranteed)
+
+    def side(name: str, raw: float | None) -> Side:
+        heavy = {"name": "answer", "formula_id": "zero_one", "weight": 9, "raw_score": 0.9}
+        light = {"name": "style", "formula_id": "zero_one", "weight": 1, "raw_score": 0.9}
+        rows = [card(n, group=f"g-{n}", criteria=[{**heavy}, light]) for n in range(120)]
+        for row in rows[:3]:
+            row["criteria"][0] |= {"raw_score": raw}
+            if raw is None:
+                row["criteria"][0]["missing"] = "nobody scored it"
+        return made(rows, name)
+
+    ours, best, lacking = (
+        side(*one) for one in (("candidate", 0), ("baseline", 1), ("baseline", None))
+    )
+    low = decide_sides(ours, best, rules, GRADER, terms=terms).comparison.difference.low
+    assert low is not None
+    rules = rules._replace(margin=-low)  # the largest that is still held
+    for theirs in (best, lacking):
+        found = decide_sides(ours, theirs, rules, GRADER, terms=terms)
+        assert (found.outcome, found.rules[1].holds) == ("hold", False), found.reason
+    assert "3 samples lack a run or score on one side, for example s-000" in found.reason
+    found = decide_sides(ours, lacking, rules._replace(margin=-low + 0.1), GRADER, terms=terms)
+    assert found.outcome == "promote"
+
+
 @each("floor", (3, 1))
 def test_a_floor_missed_without_a_score_of_the_baseline_is_not_offset_elsewhere(floor: int) -> None:
     def side(name: str, raws: list[int | None], floor: int = 3) -> Side:

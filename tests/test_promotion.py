@@ -556,17 +556,18 @@ def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_g
     )
 
 
-def test_groups_of_one_size_are_looked_at_by_their_means_and_others_not_at_all() -> None:
-    base = drawn(60)
-    for sizes, known in ((2, True), (7, False)):
-        sides = [
-            [{**one, "group": f"g{index // sizes}"} for index, one in enumerate(cards(scores))]
-            for scores in (shifted(base, 0), base)
-        ]
-        found = with_looks(decide(*sides), RULES, looks=2)
-        assert (found.comparison.difference.low is not None) is known
-        if not known:
-            assert found.outcome == "not_enough_evidence"
+@each("size", [2, 7])
+def test_groups_are_looked_at_by_their_means_weighted_by_their_sizes(size: int) -> None:
+    base, ours = drawn(3001), shifted(drawn(3001), 3)  # the last group is smaller
+    sides = [
+        [{**one, "group": f"g{index // size}"} for index, one in enumerate(cards(scores))]
+        for scores in (ours, base)
+    ]
+    found = with_looks(decide(*sides), RULES, looks=2)
+    plain = decide(*sides).comparison.difference
+    assert found.comparison.difference.value == pytest.approx(plain.value, abs=1e-6)
+    assert found.comparison.difference.low < plain.low
+    assert found.outcome == "promote"
 
 
 def tagged(scores: list[float], worse: float = 0.0) -> list[dict[str, Any]]:

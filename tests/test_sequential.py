@@ -18,13 +18,18 @@ from assay.stats.sequential import _SHARES, _capital, anytime_mean
 from examples import repeats, share
 
 
-def test_the_capital_has_no_gain_in_expectation_where_the_supposed_mean_is_true() -> None:
-    values, chances = [0.0, 0.3, 1.0], [0.2, 0.5, 0.3]
-    mean = float(np.dot(values, chances))
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.2, 1.0, 0.4)])
+def test_the_capital_has_no_gain_in_expectation_where_the_supposed_mean_is_true(
+    weights: tuple[float, ...],
+) -> None:
+    chances = [0.2, 0.5, 0.3]
+    values = list(zip([0.0, 0.3, 1.0], weights, [1, 1, 1], strict=True))
+    shares = [chance * weight for chance, weight in zip(chances, weights, strict=True)]
+    mean = float(np.dot([value for value, *_ in values], shares)) / sum(shares)
     expected = 0.0
     for one, first in zip(values, chances, strict=True):
         for other, second in zip(values, chances, strict=True):
-            expected += first * second * math.exp(_capital([(one, 1), (other, 1)], mean))
+            expected += first * second * math.exp(_capital([one, other], mean))
     assert expected == pytest.approx(1.0, rel=1e-12)
     assert 0 < min(_SHARES) < max(_SHARES) < 1
 
@@ -48,6 +53,30 @@ def test_a_mirrored_sequence_has_mirrored_ends() -> None:
         pytest.approx(-other.high, abs=1e-6),
         pytest.approx(-other.low, abs=1e-6),
     )
+
+
+def test_the_mean_of_weighted_values_is_excluded_at_no_look_though_small_weights_differ() -> None:
+    draw, often, wrong = random.Random(6), repeats(40, 400), 0
+    truth = (1 * 20 + 0.25 * 4 * -20) / 2  # one large group at 20 for four small ones at -20
+    for _ in range(often):
+        values: list[float] = []
+        weights: list[float] = []
+        for _ in range(4):
+            for _ in range(60):
+                weight = draw.choice([1.0, 0.25, 0.25, 0.25, 0.25])
+                weights.append(weight)
+                values.append(round(draw.gauss(20 if weight == 1 else -20, 10), 1))
+            found = anytime_mean(values, DIFFERENCES, weights=weights)
+            assert found.low is not None
+            assert found.high is not None
+            if not found.low <= truth <= found.high:
+                wrong += 1
+                break
+    assert wrong <= 0.05 * often + 3 * (0.05 * 0.95 * often) ** 0.5
+    assert found.high - found.low < 20
+    assert anytime_mean([1.0, 2.0], SCORES, weights=[1, 1]) == anytime_mean([1.0, 2.0], SCORES)
+    heavy = anytime_mean([1.0, 2.0] * 99, SCORES, weights=[0.5, 1] * 99)
+    assert heavy.value == pytest.approx(5 / 3)
 
 
 def test_one_value_says_nothing() -> None:

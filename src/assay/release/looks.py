@@ -12,17 +12,19 @@ a slice that shows nothing has no effect. A kind of slice that no sample has kee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import count
 from assay.grouping import grouped
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
-from assay.release.pair_tally import counted
+from assay.release.pair_tally import counted, lost_pair
 from assay.release.pairs import Pair, groups_of
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, with_comparison, with_finding
+from assay.release.promotion_rules import LostRuns
+from assay.release.tally import moved_values
 from assay.stats.clusters import Groups, estimate_clustered_mean, estimate_grouped_mean
 from assay.stats.comparison import claims, holm
 from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
@@ -37,8 +39,11 @@ def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Prom
     """The decision by an interval that holds at every look. It does not depend on the number of
     earlier looks or on the order of the samples.
     """
-    interval = sequence_interval(counted(promotion.pairs, rules), level=rules.level)
-    return _with_interval(promotion, rules, interval, looks)
+    pairs = counted(promotion.pairs, rules)
+    interval = sequence_interval(pairs, {}, level=rules.level)
+    lacking = {pair.sample: lost_pair(pair, rules).lowest for pair in pairs if pair.unscored[1]}
+    low = sequence_interval(pairs, lacking, level=rules.level).low if lacking else None
+    return _with_interval(promotion, rules, interval, looks, lacking, low)
 
 
 def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
@@ -48,14 +53,26 @@ def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int)
     tally = promotion.tally
     assert tally is not None
     assert not tally.compared.scores.shares_groups
-    values = tally.compared.scores.values
-    interval = anytime_counted_mean(values, DIFFERENCES, level=rules.level)
-    return _with_interval(promotion, rules, interval, looks)
+    scores = tally.compared.scores
+    interval = anytime_counted_mean(scores.values, DIFFERENCES, level=rules.level)
+    lower = [pair for pair in scores.lost if pair.value is not None and pair.lowest < pair.value]
+    values = moved_values(scores.values, [(pair, pair.lowest) for pair in lower])
+    low = anytime_counted_mean(values, DIFFERENCES, level=rules.level).low if lower else None
+    return _with_interval(promotion, rules, interval, looks, [pair.sample for pair in lower], low)
 
 
 def _with_interval(
-    promotion: Promotion, rules: ReleaseRules, interval: Interval, looks: int
+    promotion: Promotion,
+    rules: ReleaseRules,
+    interval: Interval,
+    looks: int,
+    lacking: Collection[str],
+    low: float | None,
 ) -> Promotion:
+    """`low` is the lower end if the scores that the baseline lacks, in the samples `lacking`, were
+    the best there are.
+    """
+    lost = LostRuns(len(lacking), low, min(lacking)) if lacking else None
     comparison = promotion.comparison._replace(
         difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
         claims=claims(interval, rules.margin),
@@ -64,32 +81,32 @@ def _with_interval(
         p_equivalent=None,
         minimum_detectable_effect=None,
     )
-    return with_comparison(promotion, comparison, rules)
+    return with_comparison(promotion, comparison, rules, lost=lost)
 
 
-def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:
-    """The confidence sequence of the mean difference, at its present length.
+def sequence_interval(
+    pairs: Sequence[Pair], lowest: Mapping[str, float], *, level: float
+) -> Interval:
+    """The confidence sequence of the mean difference, at its present length; with the `lowest`
+    difference of some samples.
 
-    Samples that share a group are one value, their mean; where groups differ in size that is
-    another mean, and there is no interval.
+    Samples that share a group are one value, their mean, with the size of the group as its weight.
     """
-    values = [pair.ours - pair.theirs for pair in pairs]
+    values = [max(-100.0, lowest.get(pair.sample, pair.ours - pair.theirs)) for pair in pairs]
     groups = groups_of(pairs)
-    if groups is not None:
-        names = [group if group is not None else (place,) for place, group in enumerate(groups)]
-        sizes = Counter(names)
-        if len(set(sizes.values())) > 1:
-            mean = sum(values) / len(values)
-            reason = (
-                "samples share groups of different sizes, for which there is no interval that holds"
-                " at every look"
-            )
-            return Interval(mean, None, None, level, "betting sequence", reason)
-        totals: dict[object, float] = {}
-        for name, value in zip(names, values, strict=True):
-            totals[name] = totals.get(name, 0.0) + value / sizes[name]
-        values = [min(100.0, max(-100.0, total)) for total in totals.values()]
-    return anytime_mean(values, DIFFERENCES, level=level)
+    if groups is None:
+        return anytime_mean(values, DIFFERENCES, level=level)
+    names = [group if group is not None else (place,) for place, group in enumerate(groups)]
+    sizes = Counter(names)
+    totals: dict[str | tuple[int], float] = {}
+    for name, value in zip(names, values, strict=True):
+        totals[name] = totals.get(name, 0.0) + value / sizes[name]
+    return anytime_mean(
+        [min(100.0, max(-100.0, total)) for total in totals.values()],
+        DIFFERENCES,
+        weights=[sizes[name] / max(sizes.values()) for name in totals],
+        level=level,
+    )
 
 
 def slices_of(

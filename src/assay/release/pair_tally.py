@@ -117,17 +117,7 @@ def _scores(pairs: Sequence[Pair], used: Sequence[Pair], rules: ReleaseRules) ->
     differences = [difference(pair.ours, pair.theirs) for pair in used]
     groups = [pair.group for pair in used]
     gone = sum(not pair.is_whole for pair in pairs)
-    lacking = [
-        LostPair.of(
-            pair.sample,
-            pair.group,
-            _points(pair.candidate, pair.ours, pair.unscored[0]),
-            _points(pair.baseline, pair.theirs, pair.unscored[1]),
-            is_counted=_is_counted(pair, rules),
-        )
-        for pair in pairs
-        if not pair.is_whole or any(pair.unscored)
-    ]
+    lacking = [lost_pair(pair, rules) for pair in pairs if not pair.is_whole or any(pair.unscored)]
     lost = tuple(
         sorted(lacking, key=lambda pair: pair.order)[: MAX_MISSING * (gone <= MAX_MISSING)]
     )
@@ -145,6 +135,17 @@ def _scores(pairs: Sequence[Pair], used: Sequence[Pair], rules: ReleaseRules) ->
         sums = Groups.of(members.values(), {})
     return ScoreTally(
         Counter(differences), shared, clusters, sums, gone, len(lacking), lost, opened
+    )
+
+
+def lost_pair(pair: Pair, rules: ReleaseRules) -> LostPair:
+    """A pair with what its lost runs and missing scores could have come to."""
+    return LostPair.of(
+        pair.sample,
+        pair.group,
+        _points(pair.candidate, pair.ours, pair.unscored[0]),
+        _points(pair.baseline, pair.theirs, pair.unscored[1]),
+        is_counted=_is_counted(pair, rules),
     )
 
 

@@ -153,13 +153,15 @@ def _worse_rule(whole: RuleResult, part: RuleResult) -> RuleResult:
     return replace(part, reason=f"without passes that only the candidate has: {part.reason}")
 
 
-def with_comparison(promotion: Promotion, comparison: Comparison, rules: ReleaseRules) -> Promotion:
-    """The same decision with another comparison of the scores: the score rule and the outcome are
-    worked out again.
+def with_comparison(
+    promotion: Promotion, comparison: Comparison, rules: ReleaseRules, *, lost: LostRuns | None
+) -> Promotion:
+    """The same decision with another comparison of the scores, and what missing scores could do to
+    it: the score rule and the outcome are worked out again.
     """
     adjusted = promotion.adjusted_difference
-    lost = None if promotion.tally is None else promotion.tally.compared.lost
-    rule = scores(lost, comparison, adjusted, rules, lost=None)
+    criteria = None if promotion.tally is None else promotion.tally.compared.lost
+    rule = scores(criteria, comparison, adjusted, rules, lost=lost)
     return _with_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
@@ -235,14 +237,14 @@ def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
 
     The end is lowest where each of them is at one end of its range: Student's interval falls with
     the mean and with the spread, so those whose range has its middle furthest above come first. The
-    interval that assumes nothing, and one that holds at every look, only fall when a value falls.
+    interval that assumes nothing only falls when a value falls.
     """
-    if rules.guaranteed or not tally.lacking:
+    if not tally.lacking:
         return None
-    if tally.lost_count > MAX_MISSING:
+    if tally.lost_count > MAX_MISSING and not rules.guaranteed:
         return LostRuns(tally.lost_count, None)
     ends = []
-    for n in range(len(tally.lost) + 1):
+    for n in range(1 if rules.guaranteed else len(tally.lost) + 1):
         moved = [(pair, pair.raised) for pair in tally.lost[:n]]
         moved += [(pair, pair.lowest) for pair in tally.lost[n:] if pair.value is not None]
         ends.append(tally.compare(rules, moved=moved).difference.low)

@@ -139,10 +139,10 @@ class ScoreTally(NamedTuple):
         """Compare the scores of both sides, with other differences for some pairs that lost
         something.
         """
-        values, groups = _moved(self.values, moved) if moved else self.values, self.groups
+        values, groups = moved_values(self.values, moved) if moved else self.values, self.groups
         members = dict(self.members)
         for cluster in {pair.cluster for pair, _ in moved} & members.keys():
-            members[cluster] = _moved(
+            members[cluster] = moved_values(
                 members[cluster], [pair for pair in moved if pair[0].cluster == cluster]
             )
         if groups is not None and members:
@@ -158,7 +158,8 @@ class ScoreTally(NamedTuple):
         )
 
 
-def _moved(values: Counter[float], pairs: Iterable[tuple[LostPair, float]]) -> Counter[float]:
+def moved_values(values: Counter[float], pairs: Iterable[tuple[LostPair, float]]) -> Counter[float]:
+    """The differences, with others for some pairs that lost something."""
     moved = Counter(values)
     for pair, value in pairs:
         if pair.value is not None:

@@ -12,6 +12,9 @@ the order of the values changes nothing. This is valid for every n and every
 distribution in the range, and therefore wider than Student's interval: with differences of scores
 on -100..100, a margin of 1 is not reached before some 640 pairs.
 
+Values may have weights w: the player then bets the share f w. Groups of different sizes count by
+their means, weighted by the sizes.
+
 Each look takes all values so far. They enter in an order fixed before the run; whether to look must
 not depend on values yet to come. Sources: Waudby-Smith and Ramdas, Estimating means of bounded
 random variables by betting, 2024; Orabona and Jun, Tight concentrations and confidence sequences
@@ -34,54 +37,79 @@ thousand.
 """
 
 
-def anytime_mean(values: Iterable[float], range: Range, *, level: float = 0.95) -> Interval:
+def anytime_mean(
+    values: Iterable[float],
+    range: Range,
+    *,
+    weights: Iterable[float] | None = None,
+    level: float = 0.95,
+) -> Interval:
     """The mean of all values so far, with its interval. The cost grows with the distinct values.
+    With `weights` up to 1 it is the weighted mean: the means of groups, say, by their sizes as
+    shares of the largest.
 
     >>> found = anytime_mean([1.0, 2.0] * 800, Range(-100.0, 100.0))
     >>> 1 < found.low < found.value < found.high < 2
     True
     """
-    return anytime_counted_mean(Counter(checked(values, range)), range, level=level)
+    checked_values = checked(values, range)
+    if weights is None:
+        return anytime_counted_mean(Counter(checked_values), range, level=level)
+    return _sequence(Counter(zip(checked_values, weights, strict=True)), range, level)
 
 
 def anytime_counted_mean(counts: Counter[float], range: Range, *, level: float = 0.95) -> Interval:
     """Like `anytime_mean`, of counted values, each rounded to `DIGITS` and within the range."""
+    return _sequence(Counter({(value, 1.0): n for value, n in counts.items()}), range, level)
+
+
+def _sequence(counts: Counter[tuple[float, float]], range: Range, level: float) -> Interval:
     method, n = "betting sequence", counts.total()
     if n < 2:
         reason = "one sample has no spread to estimate from" if n else "no samples"
-        return Interval.unknown(next(iter(counts), None), level, method, reason)
+        return Interval.unknown(next((value for value, _ in counts), None), level, method, reason)
     lowest, width = range.lowest, range.highest - range.lowest
-    placed: Counter[float] = Counter()
-    for value, count in counts.items():
-        placed[round((value - lowest) / width, DIGITS + 2)] += count
-    mean = fsum(value * count for value, count in placed.items()) / n
+    placed: Counter[tuple[float, float]] = Counter()
+    for (value, weight), count in counts.items():
+        placed[round((value - lowest) / width, DIGITS + 2), weight] += count
+    total = fsum(weight * count for (_, weight), count in placed.items())
+    mean = fsum(value * weight * count for (value, weight), count in placed.items()) / total
     wanted = log(2 / (1 - level))
-    pairs = sorted(placed.items())
-    low = _end(pairs, mean, wanted)
-    high = 1 - _end([(1 - value, count) for value, count in pairs], 1 - mean, wanted)
+    bets = sorted((value, weight, count) for (value, weight), count in placed.items())
+    low = _end(bets, mean, wanted)
+    high = 1 - _end([(1 - value, weight, n) for value, weight, n in bets], 1 - mean, wanted)
     return Interval(
         lowest + mean * width, lowest + low * width, lowest + high * width, level, method
     )
 
 
-def _end(pairs: list[tuple[float, int]], mean: float, wanted: float) -> float:
-    """The lowest mean, on 0..1, that the bets on higher values have not ruled out."""
+def _end(bets: list[tuple[float, float, int]], mean: float, wanted: float) -> float:
+    """The lowest mean, on 0..1, that the bets on higher values have not ruled out. Each value has
+    its weight, and how often it occurs.
+    """
 
     def kept(supposed: float) -> float:
-        return wanted - _capital(pairs, supposed)
+        return wanted - _capital(bets, supposed)
 
     if mean <= 0 or kept(1e-12) >= 0:
         return 0.0
     return crossing(kept, 1e-12, mean)
 
 
-def _capital(pairs: list[tuple[float, int]], supposed: float) -> float:
+def _capital(bets: list[tuple[float, float, int]], supposed: float) -> float:
     """The log of the total capital of all bets, which begin with equal parts of 1; it falls as the
-    supposed mean rises.
+    supposed mean rises. A value of weight w gets the share w of a bet.
     """
     grown = []
     for share in _SHARES:
-        rest, slope = 1 - share, share / supposed
-        grown.append(fsum([count * log(rest + slope * value) for value, count in pairs]))
+        slope = share / supposed
+        grown.append(
+            fsum(
+                [
+                    count * log(1 - share * weight + slope * weight * value)
+                    for value, weight, count in bets
+                ]
+            )
+        )
     most = max(grown)
     return most + log(fsum(exp(capital - most) for capital in grown) / len(grown))
