@@ -272,41 +272,36 @@ def _overridden(
                     f"the rubric {rubric.id} names '{item.name}', which {profile.id} measures from"
                     " the evidence; a judge cannot replace that.",
                 )
-            changes: dict[str, Any] = {
-                "weight": item.weight,
-                "formula": item.formula_id,
-                "params": {},
-                "label": item.label or before.label,
-            }
             # A rubric may raise a floor. It lowers or drops one only by an override with a reason.
             floors = [] if floor is None else [floor_norm(floor, item.formula_id, {})]
             if before.critical_floor is not None:
                 floors.append(floor_norm(before.critical_floor, before.formula, before.params))
-            changes["critical_floor"] = (
-                {"norm": exact.shown(max(floors), exact.NORM_DIGITS)} if floors else None
-            )
+            highest = {"norm": exact.shown(max(floors), exact.NORM_DIGITS)} if floors else None
             if floor is not None and max(floors) == floor_norm(floor, item.formula_id, {}):
-                changes["critical_floor"] = floor
+                highest = floor
             override = item.override()
-            if override is not None:
-                changes["floor_override"] = override
-            elif before.floor_override is not None:
+            if override is None and before.floor_override is not None:
                 lowered = exact.shown(
                     floor_norm(before.floor_override.value, before.formula, before.params),
                     exact.NORM_DIGITS,
                 )
-                changes["floor_override"] = structs.replace(
-                    before.floor_override, value={"norm": lowered}
+                override = structs.replace(before.floor_override, value={"norm": lowered})
+            if None not in (item.role, before.role) and item.role != before.role:
+                raise ShelfError(
+                    "SCO-012",
+                    f"the rubric {rubric.id} gives '{item.name}' the role '{item.role}'; in"
+                    f" {profile.id} it is '{before.role}'.",
                 )
-            if item.role is not None:
-                if before.role is not None and item.role != before.role:
-                    raise ShelfError(
-                        "SCO-012",
-                        f"the rubric {rubric.id} gives '{item.name}' the role '{item.role}'; in"
-                        f" {profile.id} it is '{before.role}'.",
-                    )
-                changes["role"] = item.role
-            own[item.name] = structs.replace(before, **changes)
+            own[item.name] = structs.replace(
+                before,
+                weight=item.weight,
+                formula=item.formula_id,
+                params={},
+                label=item.label or before.label,
+                critical_floor=highest,
+                floor_override=override,
+                role=before.role if item.role is None else item.role,
+            )
             changed.append(item.name)
             continue
         hint = near_miss(item.name, [spec.id for spec in profile.criteria])

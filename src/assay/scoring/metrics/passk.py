@@ -78,7 +78,7 @@ def report(tasks: Sequence[AttemptedTask], ks: Iterable[int]) -> dict[str, Any]:
     """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under
     `reasons` if there is none.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
     for k in dict.fromkeys(ks):
         if type(k) is not int or k < 1:
