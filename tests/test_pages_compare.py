@@ -537,7 +537,7 @@ def test_a_decision_is_stored_only_by_whoever_may_write_from_here_and_as_it_was_
     sent = button(get(shop, "?of=one&of=gaps"))
     before = shop.services.ledger.count("decision").n
     reader = shop.token(scopes=("read",))
-    assert "takes a token with the write scope" in get(shop, "?of=one&of=gaps", **reader).text
+    assert "that needs a token with the write scope" in get(shop, "?of=one&of=gaps", **reader).text
     assert store(shop, sent, **reader).status_code == 403
     assert store(shop, sent, Origin="http://evil.example").status_code == 403
     elsewhere = shop.token("other")

@@ -78,7 +78,7 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
                 f" it. Did you mean {FIELD!r}?",
                 code="RUN-002",
                 file=dataset.where,
-                fix=f"Rename the column to {FIELD!r}; if it isn't meant so, to something else.",
+                fix=f"Rename the column: to {FIELD!r}, or to a name that can't be mistaken for it.",
             )
             for column in sorted(ignored & row.keys())
             if is_misspelt_assert(column, row[column])

@@ -80,6 +80,7 @@ def _takes_two(function: Callable[..., Any], where: str) -> bool:
                 "a workflow function takes the inputs and optionally a recorder; this one takes"
                 " something else.",
                 where=where,
+                fix="Declare it as `def answer(inputs)` or `def answer(inputs, record)`.",
             ) from None
         return True
     # the second argument is optional: only its name shows whether it is meant for the recorder

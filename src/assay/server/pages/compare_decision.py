@@ -108,7 +108,7 @@ def _storing(
         stored = link("the stored decision", address("decisions", name))
         return Paragraph(phrase("This decision is stored: ", stored, "."))
     if "write" not in principal.scopes:
-        return Paragraph("Not stored. Storing it takes a token with the `write` scope.", "hint")
+        return Paragraph("Not stored: that needs a token with the `write` scope.", "hint")
     # by digest: a name may mean another evaluation by the time the button is pressed
     candidate, baseline = (
         side.digest if side.stored is not None else BASELINE + side.digest for side in sides

@@ -59,7 +59,7 @@ def _shown(
             Note("Log in again: this browser's token expired or was revoked.", kind="open")
         )
     if unsaved:
-        text = "What you sent was not saved. Log in and send it again; the page opens again."
+        text = "What you sent was not saved. Log in, and send it again from the page that opens."
         parts.append(Note(text, kind="open"))
     return page(
         request,

@@ -136,7 +136,7 @@ def _execution_plan(
     repeat = body.repeat
     limit = services.settings.run_samples
     if len(dataset.samples) * repeat > limit:
-        fix = "Send the samples in several requests, or repeat them less."
+        fix = "Send the samples in several requests, or lower `repeat`."
         raise Problem(
             413,
             f"these are {len(dataset.samples) * repeat:,} runs; the limit is {limit:,}.",
