@@ -185,6 +185,22 @@ def test_init_takes_the_samples_that_are_there(tmp_path: Path, assay: Any) -> No
     assert read_yaml(str(tmp_path / "assay.yaml")).tree["dataset"] == "samples.jsonl"
 
 
+def test_init_names_a_table_with_other_columns_and_the_line_that_maps_it(
+    tmp_path: Path, assay: Any
+) -> None:
+    (tmp_path / "bot.py").write_text("def ask(prompt): return 'It is Oslo.'\n")
+    (tmp_path / "fälle.csv").write_text("Nr.;Frage (neu);Soll\n7;Wohin?;Oslo\n")
+    done = assay("init")
+    assert "or use  fälle.csv: say which column is which at `dataset` in assay.yaml" in done.out
+    config = tmp_path / "assay.yaml"
+    line = "\n# dataset: {file: FILE.csv, inputs: {prompt: COLUMN}, expected: {answer: COLUMN}}\n"
+    assert line in config.read_text()
+    mine = "\ndataset: {file: fälle.csv, inputs: {prompt: Frage (neu)}, expected: {answer: Soll}}\n"
+    text = config.read_text().replace("\ndataset: samples.jsonl", "\n#").replace(line, mine)
+    config.write_text(text, "utf-8")
+    assert "1 of 1 run passed" in assay("run", "--name", "first").out
+
+
 def test_what_a_function_returns_beside_its_answer_is_not_taken_for_the_answer(
     tmp_path: Path, assay: Any
 ) -> None:

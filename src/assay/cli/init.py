@@ -82,9 +82,9 @@ def _example(name: str, folder: str) -> dict[str, Any]:
 
 def _project(folder: str) -> dict[str, Any]:
     """Write what is missing for the folder's own project."""
-    folder_search = search(folder) if os.path.isdir(folder) else None
-    subject = folder_search.subjects[0] if folder_search and folder_search.subjects else None
-    data = None if folder_search is None else _data(folder_search, subject, folder)
+    folder_search = search(folder)
+    subject = folder_search.subjects[0] if folder_search.subjects else None
+    data = _data(folder_search, subject, folder)
     results = _only_results(folder_search, folder)
     project = slug(folder)
     texts = result_files(results[0], project) if results else files_for(subject, project, data)
@@ -105,12 +105,12 @@ def _project(folder: str) -> dict[str, Any]:
     }
 
 
-def _only_results(found: FolderSearch | None, folder: str) -> list[str]:
+def _only_results(found: FolderSearch, folder: str) -> list[str]:
     """Another tool's results in a folder without workflow and samples; by plain names, because they
     become part of a CI job.
     """
     own = os.path.lexists(os.path.join(folder, SAMPLES))
-    files = [] if found is None or found.subjects or found.data or own else found.results
+    files = [] if found.subjects or found.data or own else found.results
     return [shlex.quote(file.file) for file in files if re.fullmatch(r"[\w. /-]+", file.file)]
 
 
@@ -122,13 +122,12 @@ def _data(folder_search: FolderSearch, subject: Gradable | None, folder: str) ->
     return next((data.file for data in folder_search.data if name in data.columns), None)
 
 
-def _found(folder_search: FolderSearch | None, subject: Gradable | None) -> dict[str, Any]:
-    if folder_search is None:
-        return {"found": [], "chosen": None, "results": [], "unread": []}
+def _found(folder_search: FolderSearch, subject: Gradable | None) -> dict[str, Any]:
     return {
         "found": [subject._asdict() for subject in folder_search.subjects],
         "chosen": None if subject is None else subject.target,
         "results": [result._asdict() for result in folder_search.results],
+        "tables": [*(data.file for data in folder_search.data), *folder_search.tables],
         "unread": folder_search.unread,
     }
 
@@ -169,14 +168,15 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         lines += [f"found   {one['file']}: {one['title']}" for one in document["results"][:5]]
         if document["dataset"] and used:
             lines.append(f"found   {document['dataset']}: samples{used}")
-        if document["unread"]:
-            names = ", ".join(document["unread"][:3])
+        if names := ", ".join(document["unread"][:3]):
             lines.append(f"skipped {names}: too large, or not Python that can be parsed")
     lines += [f"wrote   {path}" for path in document["wrote"]]
     lines += [f"kept    {path}, which already exists" for path in document["left"]]
     if SAMPLES in document["wrote"] and "chosen" in document:
         lines.append(f"edit    {SAMPLES}: what to ask, and what a right answer contains")
         lines.append("        (three samples are a start; `assay gate` needs at least 30)")
+        if tables := ", ".join(document["tables"][:3]):
+            lines.append(f"or use  {tables}: say which column is which at `dataset` in assay.yaml")
     if subjects and subjects[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
         lines.append(f"start   your endpoint: assay run posts to {subjects[0]['target']}")
     return [*lines, *(f"next    {command}" for command in document["next"])]
@@ -206,6 +206,7 @@ workflow:
 {adapter}
 
 dataset: {dataset}       # {edit}what is expected is never shown to the workflow
+# dataset: {{file: FILE.csv, inputs: {{{input}: COLUMN}}, expected: {{answer: COLUMN}}}}
 
 # How a run is graded: here, by whether the answer contains what is expected. For more, name a
 # profile: rag-measured (passages and citations), tool-use-measured (calls and handoffs);

@@ -6,12 +6,13 @@ limit: the folder is not trusted.
 from __future__ import annotations
 
 import ast
-import csv
 import json
 import os
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from assay.files.tables import table_columns
 
 MAX_FILES, MAX_DEPTH, MAX_BYTES = 3000, 5, 512 * 1024
 MAX_RESULTS, MAX_LINE = 200, 64 * 1024
@@ -82,6 +83,8 @@ class FolderSearch(NamedTuple):
     subjects: list[Gradable]
     results: list[ResultFile]
     data: list[DataFile]
+    tables: list[str]
+    """Other tables, which may have samples under other names."""
     unread: list[str]
 
 
@@ -93,6 +96,7 @@ def search(folder: str) -> FolderSearch:
     subjects: list[Gradable] = []
     results: list[ResultFile] = []
     data: list[DataFile] = []
+    tables: list[str] = []
     unread: list[str] = []
     for path in _files(folder):
         name = os.path.relpath(path, folder)
@@ -109,10 +113,12 @@ def search(folder: str) -> FolderSearch:
             columns = [] if known else _columns(path)
             if any(map(IS_EXPECTED.match, columns)):
                 data.append(DataFile(name, columns))
+            elif len(columns) > 1:
+                tables.append(name)
     subjects.sort(
         key=lambda subject: (ORDER.index(subject.kind), _rank(subject), subject.file, subject.line)
     )
-    return FolderSearch(subjects, results, data, unread)
+    return FolderSearch(subjects, results, data, tables, unread)
 
 
 def _rank(subject: Gradable) -> int:
@@ -172,13 +178,15 @@ def _results(path: str, name: str) -> Iterator[ResultFile]:
 
 
 def _columns(path: str) -> list[str]:
-    """The columns of a CSV file, or the keys in the first line of a JSON Lines file."""
+    """The columns of a table, or the keys in the first line of a JSON Lines file."""
     try:
-        with open(path, encoding="utf-8-sig") as stream:
+        with open(path, "rb") as stream:
             line = stream.readline(MAX_LINE)
-        row = next(csv.reader([line])) if path.endswith(".csv") else json.loads(line)
-        return list(row) if isinstance(row, dict) or path.endswith(".csv") else []
-    except (OSError, ValueError, csv.Error, StopIteration, RecursionError):
+        if path.endswith(".csv"):
+            return table_columns(line, path)
+        row = json.loads(line)
+        return list(row) if isinstance(row, dict) else []
+    except (OSError, ValueError, RecursionError):
         return []
 
 
