@@ -45,14 +45,13 @@ class DuckDBEngine:
         self._own = connection is None
         self._error: type[Exception] = module.Error
         if connection is None:
-            config: dict[str, Any] = {"autoinstall_known_extensions": "false"}
-            if threads is not None:
-                config["threads"] = threads
-            if memory is not None:
-                config["memory_limit"] = memory
-            if scratch is not None:
-                config["temp_directory"] = scratch
-            connection = module.connect(config=config)
+            limits = {"threads": threads, "memory_limit": memory, "temp_directory": scratch}
+            connection = module.connect(
+                config={
+                    "autoinstall_known_extensions": "false",
+                    **{name: value for name, value in limits.items() if value is not None},
+                }
+            )
             # the order of runs means nothing, and keeping it needs memory
             connection.execute("SET preserve_insertion_order = false")
         self.connection = connection

@@ -363,16 +363,18 @@ def _decimal(units: int, digits: int) -> Decimal:
 
 def _invalid_row(plan: ScoringPlan, shows_n: frozenset[str]) -> dict[str, Any]:
     """The row of a run that can't be graded: it fails, and has no number."""
-    row: dict[str, Any] = {
+    names = [planned.spec.id for planned in plan.criteria]
+    return {
         "grade": None,
         "provisional_grade": None,
         "passed": False,
         "reason": INVALID,
         **dict.fromkeys(("score", "adjusted_score", "failed_gates", "undetermined_gates")),
         **dict.fromkeys(("extra_gates", "failed_floors", "missing")),
+        **{
+            f"{part}_{name}": None
+            for name in names
+            for part in ("norm", "adjusted", "contribution", "n")
+            if part != "n" or name in shows_n
+        },
     }
-    for name in (planned.spec.id for planned in plan.criteria):
-        row |= dict.fromkeys((f"norm_{name}", f"adjusted_{name}", f"contribution_{name}"))
-        if name in shows_n:
-            row[f"n_{name}"] = None
-    return row

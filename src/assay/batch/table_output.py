@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.batch.quoting import identifier, text
 from assay.errors import UsageError
@@ -92,7 +92,7 @@ def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> 
 def opened_duckdb(database: str, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection, closed at the end; a transaction that wasn't committed is rolled back."""
     duckdb = import_extra("duckdb", "batch", "writing a table needs duckdb.")
-    config: dict[str, Any] = {"autoinstall_known_extensions": "false"}
+    config = {"autoinstall_known_extensions": "false"}
     try:
         with duckdb.connect(database, read_only=read_only, config=config) as connection:
             yield connection

@@ -34,7 +34,7 @@ def batch_document(
     from msgspec import to_builtins
 
     tally = result.tally
-    made: dict[str, Any] = {
+    return {
         "record": to_builtins(result.record),
         "output": target.grades,
         "rejects": target.rejects if result.record.rejects else None,
@@ -56,10 +56,8 @@ def batch_document(
         ],
         "unused": result.unused,
         "partitions": {"graded": result.graded, "kept": result.kept},
+        **({} if checked is None else {"bar": checked.shown()}),
     }
-    if checked is not None:
-        made["bar"] = checked.shown()
-    return made
 
 
 def batch_summary(

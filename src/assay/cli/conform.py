@@ -86,14 +86,9 @@ def _annex_base(file: str) -> Any:
 
 def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
     op = OPS.get(case["op"])
-    result: dict[str, Any] = {
-        "name": case["name"],
-        "op": case["op"],
-        "status": "unsupported",
-        "actual": None,
-    }
+    head = {"name": case["name"], "op": case["op"]}
     if op is None:
-        return result
+        return {**head, "status": "unsupported", "actual": None}
     given = case.get("input", {})
     if base is not None and case["op"] == "annex.validate" and isinstance(given, dict):
         given = {**given, "$base": base}
@@ -105,18 +100,16 @@ def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
         Exception
     ) as error:  # an operation never raises out of conform; an internal error is a failed case
         actual = {"error": "ERR-001", "message": f"{type(error).__name__}: {error}", "fault": True}
-    result["actual"] = parse_wide_json(_json(actual, encode))
+    written = parse_wide_json(_json(actual, encode))
     if "expected" not in case:
-        result["status"] = "computed"
-        return result
+        return {**head, "status": "computed", "actual": written}
     difference = differs(case["expected"], actual)
     if difference is None and isinstance(actual, dict) and actual.get("fault"):
         difference = "an internal error"
-    result["status"] = "passed" if difference is None else "failed"
-    if difference is not None:
-        result["difference"] = difference
-        result["expected"] = case["expected"]
-    return result
+    if difference is None:
+        return {**head, "status": "passed", "actual": written}
+    more = {"difference": difference, "expected": case["expected"]}
+    return {**head, "status": "failed", "actual": written, **more}
 
 
 def _json(document: Any, write: Callable[[Any], bytes]) -> bytes:

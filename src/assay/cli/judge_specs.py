@@ -60,16 +60,15 @@ def specs_of(options: Options, *, only: str = "") -> list[JudgeSpec]:
 
 
 def _limited(spec: JudgeSpec, options: Options) -> JudgeSpec:
-    changes: dict[str, Any] = {}
-    if options.concurrency is not None:
-        changes["concurrency"] = min(1024, options.concurrency)
-    if options.timeout is not None:
-        changes["timeout_s"] = options.timeout
-    if options.retries is not None:
-        changes["retries"] = options.retries
-    if options.max_usd is not None:
-        changes["max_usd"] = amount("--max-usd", options.max_usd)
-    limits: Limits = msgspec.structs.replace(spec.limits, **changes)
+    given = {
+        "concurrency": options.concurrency and min(1024, options.concurrency),
+        "timeout_s": options.timeout,
+        "retries": options.retries,
+        "max_usd": None if options.max_usd is None else amount("--max-usd", options.max_usd),
+    }
+    limits: Limits = msgspec.structs.replace(
+        spec.limits, **{name: value for name, value in given.items() if value is not None}
+    )
     made = msgspec.structs.replace(spec, limits=limits)
     check_spec(made)
     return made

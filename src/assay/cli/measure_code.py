@@ -81,8 +81,7 @@ def _solutions(options: Options) -> Measured:
     require(options.sandbox)
     limits = SandboxLimits(wall_s=options.timeout)
     passed: dict[str, list[bool]] = {}
-    items: list[dict[str, Any]] = []
-    outcomes = []
+    items, lines, outcomes = [], [], []
     for tree in trees(options.file):
         texts = (
             [tree.get(key) for key in ("task_id", "solution", "test")]
@@ -116,12 +115,15 @@ def _solutions(options: Options) -> Measured:
             isolation=options.sandbox,
             mode=mode,
         )
-        passed.setdefault(name, []).append(checked.passed is True)
+        has_passed = checked.passed is True
+        passed.setdefault(name, []).append(has_passed)
         outcomes.append(checked.outcome)
+        word = "passed" if has_passed else "FAILED"
+        lines.append(f"{word}  {printable(name)}  {printable(checked.reason)}")
         items.append(
             {
                 "task_id": name,
-                "passed": checked.passed is True,
+                "passed": has_passed,
                 "status": checked.outcome.status,
                 "reason": checked.reason,
                 "mode": checked.mode,
@@ -139,11 +141,6 @@ def _solutions(options: Options) -> Measured:
         "sandbox": options.sandbox,
         "gates": {"no_sandbox_violation": verdict(outcomes)},
     }
-    lines = [
-        f"{'passed' if item['passed'] else 'FAILED'}  {printable(item['task_id'])} "
-        f" {printable(item['reason'])}"
-        for item in items
-    ]
     lines += [
         f"{name:<8} {shown(value)}"
         for name, value in document.items()

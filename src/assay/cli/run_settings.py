@@ -306,7 +306,7 @@ def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
         [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
     )
     flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
-    document: dict[str, Any] = {
+    document = {
         "schema": "assay.repeats/1",
         "repeat": options.repeat,
         **statistics,

@@ -7,7 +7,7 @@ Replies are untrusted: nothing is assumed except that they may be JSON, and miss
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -114,22 +114,25 @@ class OpenAI:
         sample: int,
     ) -> dict[str, Any]:
         """Model, messages, and a JSON Schema that the reply must meet."""
-        body: dict[str, Any] = {"model": spec.model, "messages": messages}
-        body["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = spec.max_tokens
-        if spec.temperature is not None and "temperature" not in without:
-            body["temperature"] = spec.temperature
-        if spec.seed is not None and "seed" not in without:
-            body["seed"] = spec.seed + sample
-        if schema is not None and "response_format" not in without and spec.structured != "none":
-            body["response_format"] = (
-                {
-                    "type": "json_schema",
-                    "json_schema": {"name": "verdict", "strict": True, "schema": schema},
-                }
-                if spec.structured == "json_schema"
-                else {"type": "json_object"}
-            )
-        return body
+        form = (
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+            }
+            if spec.structured == "json_schema"
+            else {"type": "json_object"}
+        )
+        parts = {
+            "temperature": spec.temperature,
+            "seed": None if spec.seed is None else spec.seed + sample,
+            "response_format": None if schema is None or spec.structured == "none" else form,
+        }
+        return {
+            "model": spec.model,
+            "messages": messages,
+            "max_completion_tokens" if "max_tokens" in without else "max_tokens": spec.max_tokens,
+            **_wanted(parts, without),
+        }
 
     def read(self, tree: Any) -> Reply:
         """The first choice's message."""
@@ -176,26 +179,19 @@ class Anthropic:
         sample: int,
     ) -> dict[str, Any]:
         """System text in its own field, and one tool whose input is the verdict."""
-        body: dict[str, Any] = {
+        tool = {"name": "verdict", "description": "Give the verdict.", "input_schema": schema}
+        choice = {"type": "tool", "name": "verdict"}
+        is_strict = spec.structured == "json_schema" and "response_format" not in without
+        return {
             "model": spec.model,
             "max_tokens": spec.max_tokens,
             "system": "\n".join(
                 message["content"] for message in messages if message["role"] == "system"
             ),
             "messages": [message for message in messages if message["role"] != "system"],
+            **_wanted({"temperature": spec.temperature}, without),
+            **({} if schema is None or not is_strict else {"tools": [tool], "tool_choice": choice}),
         }
-        if spec.temperature is not None and "temperature" not in without:
-            body["temperature"] = spec.temperature
-        if (
-            schema is not None
-            and spec.structured == "json_schema"
-            and "response_format" not in without
-        ):
-            body["tools"] = [
-                {"name": "verdict", "description": "Give the verdict.", "input_schema": schema}
-            ]
-            body["tool_choice"] = {"type": "tool", "name": "verdict"}
-        return body
 
     def read(self, tree: Any) -> Reply:
         """The input of the tool, or the text."""
@@ -223,6 +219,13 @@ class Anthropic:
             _count(usage.get("output_tokens")),
             _text(tree.get("model")),
         )
+
+
+def _wanted(parts: Mapping[str, Any], without: frozenset[str]) -> dict[str, Any]:
+    """The parts that are stated, and that the model did not refuse."""
+    return {
+        name: value for name, value in parts.items() if value is not None and name not in without
+    }
 
 
 def encode(tree: Any) -> str:

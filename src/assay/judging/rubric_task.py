@@ -80,7 +80,7 @@ class Judged(NamedTuple):
             }
             for answer in self.answers
         ]
-        document = {
+        return {
             "id": self.item,
             "criterion": self.criterion,
             "raw": self.raw,
@@ -88,14 +88,9 @@ class Judged(NamedTuple):
             "why": self.why,
             "group": self.group,
             "samples": samples,
+            **({} if self.run is None else {"run": self.run}),
+            **({} if self.disagreement is None else {"disagreement": self.disagreement}),
         }
-        if self.run is not None:
-            document["run"] = self.run
-        return (
-            document
-            if self.disagreement is None
-            else {**document, "disagreement": self.disagreement}
-        )
 
 
 async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width: int) -> list[R]:
@@ -254,8 +249,8 @@ def scored_runs(
     the run is graded. A run that names another rubric and a score that is already there are
     refused: a criterion has one source.
     """
-    source: dict[str, Any] = {key: value for key, value in scorer.items() if value is not None}
-    judge: dict[str, Any] = {
+    source = {key: value for key, value in scorer.items() if value is not None}
+    judge = {
         "model": source["name"],
         **{key: source[key] for key in ("version", "prompt_version") if key in source},
     }

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from assay.batch.engine import BatchEngine, ask
 from assay.batch.pair_query import PairQuery, extra_gates
@@ -38,7 +38,7 @@ from assay.files.json_files import file_digest, read_json
 from assay.grading.policy import Rules
 from assay.pipeline.deciding import declared, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record
-from assay.records.decision import Decision
+from assay.records.decision import Decision, SliceComparisons
 from assay.records.summary import SummaryBlock
 from assay.registry import near_miss
 from assay.release.comparability import mismatch_error, mismatches, same_note
@@ -255,11 +255,11 @@ def decide_batches(
                 fix="Decide over runs or scorecards, or omit --looks.",
             )
         promotion = with_counted_looks(promotion, rules, looks=looks)
-    extra: dict[str, Any] = {}
+    sliced: SliceComparisons | UnsetType = UNSET
     if slices:
         members = slice_pairs(engine, query, rules)
-        extra["slices"] = compare_slices(members, rules, slices, looks=looks)
-        promotion = with_slices(promotion, extra["slices"], rules)
+        sliced = compare_slices(members, rules, slices, looks=looks)
+        promotion = with_slices(promotion, sliced, rules)
     if any(criterion.distrusted and criterion.floor is not None for criterion in plan.criteria):
         promotion = with_finding(
             promotion,
@@ -286,7 +286,7 @@ def decide_batches(
         looks=looks,
         flaky=flaky_records(*(sums.flaky for sums in summed), quarantined=quarantine),
         notes=[note for note in notes if note is not None],
-        **extra,
+        slices=sliced,
     )
 
 

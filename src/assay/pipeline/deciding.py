@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
-from assay.records.decision import Decision
+from assay.records.decision import Decision, SliceComparisons
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import IMPORTED, Run
 from assay.registry import near_miss
@@ -243,12 +243,6 @@ def decide(
         without_gates=grader.rules.cards.without_gates,
         new=[candidate.rows[name] for name in aligned.overlap.new] if aligned.overlap else (),
     )
-    extra: dict[str, Any] = {
-        "looks": terms.looks,
-        "flaky": flaky_samples(
-            candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
-        ),
-    }
     warnings = (
         mixed_versions(candidate),
         unadmitted := unadmitted_floors(candidate, terms.quarantine),
@@ -258,19 +252,12 @@ def decide(
         repeats_note(aligned.candidate, aligned.baseline),
         shared_groups(promotion),
     )
-    if notes := [*terms.regraded, *(note for note in warnings if note is not None)]:
-        extra["notes"] = notes
-    if aligned.overlap is not None:
-        extra["overlap"] = aligned.overlap
-    if terms.samples is not None:
-        extra["unplanned"] = sorted(
-            (candidate.rows.keys() | baseline.rows.keys()) - set(terms.samples)
-        )
     if terms.looks > 1:
         promotion = with_looks(promotion, rules, looks=terms.looks)
+    slices: SliceComparisons | UnsetType = UNSET
     if terms.slices:
-        extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
-        promotion = with_slices(promotion, extra["slices"], rules)
+        slices = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
+        promotion = with_slices(promotion, slices, rules)
     if unadmitted is not None:
         promotion = with_finding(promotion, UNADMITTED, {}, rules, violated=False)
     if own := own_expectations(candidate, baseline):
@@ -281,7 +268,22 @@ def decide(
     if aligned.overlap is not None:
         advice = overlap_advice(aligned.overlap, terms.quarantine)
         promotion = promotion._replace(would_change=(*advice, *promotion.would_change))
-    return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
+    rows = candidate.rows.keys() | baseline.rows.keys()
+    return decision(
+        promotion,
+        candidate,
+        baseline,
+        rules,
+        plan=plan,
+        looks=terms.looks,
+        flaky=flaky_samples(
+            candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
+        ),
+        notes=[*terms.regraded, *(note for note in warnings if note is not None)] or UNSET,
+        overlap=UNSET if aligned.overlap is None else aligned.overlap,
+        unplanned=UNSET if terms.samples is None else sorted(rows - set(terms.samples)),
+        slices=slices,
+    )
 
 
 def shared_groups(promotion: Promotion) -> str | None:

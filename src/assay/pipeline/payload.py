@@ -17,7 +17,7 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
     """A grade as a JSON-ready document. `identity` is the digest of the run, if already known."""
     explanation = explain(grade)
     card = grade.scorecard
-    layers: dict[str, Any] = {"1": None, "2": None, "3": None}
+    layers: dict[str, float | None] = {"1": None, "2": None, "3": None}
     weights = grade.weights
     total = sum(weights)
     tops: dict[str, int] = {}

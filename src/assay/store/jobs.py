@@ -174,12 +174,11 @@ def report(
     """Record a job's progress; with a state, release it: `queued` returns it to the queue, and the
     next owner continues at once. Returns the state, or None if another owner has it by now.
     """
-    values: dict[str, Any] = {}
-    if progress is not None:
-        values["progress"] = msgspec.json.encode(dict(progress))
-    if state is not None:
-        values |= {"owner": None, "beat_ms": 0}
-        values["state"] = _unless_cancelled(QUEUED) if state == QUEUED else state
+    released = _unless_cancelled(QUEUED) if state == QUEUED else state
+    values = {
+        **({} if progress is None else {"progress": msgspec.json.encode(dict(progress))}),
+        **({} if state is None else {"owner": None, "beat_ms": 0, "state": released}),
+    }
     return database.write(lambda connection: send_beat(connection, job, owner, values))
 
 
