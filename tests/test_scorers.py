@@ -509,11 +509,14 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
 
 
 def test_a_candidate_with_easier_scorers_is_not_promoted(assay: Any, tmp_path: Path) -> None:
-    def version(number: int, answer: str, scorer: str) -> str:
-        (tmp_path / "bot.py").write_text(f"import text\ndef answer(inputs): return {answer}\n")
+    def version(number: int, answer: str, scorer: str, imported: str = "text") -> str:
+        (tmp_path / "bot.py").write_text(
+            f"import {imported}\ndef answer(inputs): return {answer}\n"
+        )
         (tmp_path / "text.py").write_text(f"SIGN = '@'  # {number}\n")
         (tmp_path / "checks.py").write_text(
-            f"import text\ndef no_pii(outputs): return {scorer} not in outputs['answer']\n"
+            "import colorsys, text\n"
+            f"def no_pii(outputs): return {scorer} not in outputs['answer']\n"
         )
         (tmp_path / "assay.yaml").write_text(
             f"workflow:\n  workflow: w\n  version: {number}\n  inputs: [q]\n  outputs: [answer]\n"
@@ -535,6 +538,10 @@ def test_a_candidate_with_easier_scorers_is_not_promoted(assay: Any, tmp_path: P
     assert assay("gate", version(2, good, "text.SIGN"), "--baseline", first).code == 0
     assert assay("gate", version(3, leaks, "text.SIGN"), "--baseline", first).code == 1
     found = assay("gate", version(4, leaks, "'?'"), "--baseline", first)
+    assert (found.code, "lost the check scorer checks:no_pii" in found.out) == (1, True), found
+    # but not replace a module that the scorers import
+    (tmp_path / "colorsys.py").write_text("")
+    found = assay("gate", version(5, good, "text.SIGN", "text, colorsys"), "--baseline", first)
     assert (found.code, "lost the check scorer checks:no_pii" in found.out) == (1, True), found
 
 

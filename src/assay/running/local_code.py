@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,15 +19,17 @@ Places = Iterable[tuple[str, Path]]
 def code_digest(places: Places, *, besides: Places = ()) -> str | None:
     """The digest of all code that these names lead to, and those `besides` don't; None if they lead
     to no file. Installed packages and files that the code reads when it runs don't count.
+
+    A file that both lead to counts by its name: a new `json.py` would replace the module of that
+    name for both.
     """
-    files, others = _reached(places), _reached(besides)
-    own = sorted(written for file, written in files.items() if file not in others)
-    return digest(own) if own else None
+    files = _reached(places, _reached(besides).keys())
+    return digest(sorted(files.values())) if any(made for _, made in files.values()) else None
 
 
-def _reached(places: Places) -> dict[Path, tuple[str, str]]:
+def _reached(places: Places, others: Collection[Path] = ()) -> dict[Path, tuple[str, str]]:
     """Each file that these names lead to, by its whole path: its path in its folder, and its
-    digest.
+    digest. That of the `others` is empty, and what they import is left out.
     """
     files: dict[Path, tuple[str, str]] = {}
     for name, folder in places:
@@ -35,6 +37,9 @@ def _reached(places: Places) -> dict[Path, tuple[str, str]]:
         while queue:
             file = queue.pop()
             if (whole := file.resolve()) in files:
+                continue
+            if whole in others:
+                files[whole] = os.path.relpath(file, folder), ""
                 continue
             source = file.read_bytes()
             files[whole] = os.path.relpath(file, folder), sha256(source).hexdigest()
