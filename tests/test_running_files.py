@@ -349,6 +349,7 @@ def test_every_reason_of_a_misfit_is_said_once_and_sorted_before_anything_runs()
         )
     assert caught.value.reasons == ["missing: context", "missing: question", "missing: topic"]
     assert caught.value.code == "RUN-003"
+    assert "The samples have 'id', 'question', 'context'." in str(caught.value.listed("")[0].text())
 
 
 @pytest.mark.req("W-079")

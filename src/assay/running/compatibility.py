@@ -45,7 +45,9 @@ class PreparedSample(NamedTuple):
 class Misfit(InputError):
     """A dataset does not fit a workflow; `reasons` lists everything that is missing."""
 
-    def __init__(self, reasons: Sequence[str], examples: Mapping[str, str], *, where: str) -> None:
+    def __init__(
+        self, reasons: Sequence[str], examples: Mapping[str, str], fields: list[str], *, where: str
+    ) -> None:
         self.reasons = list(reasons)
         shown = "; ".join(f"{reason} ({examples[reason]})" for reason in self.reasons[:SHOWN])
         more = f"; and {len(self.reasons) - SHOWN} more" if len(self.reasons) > SHOWN else ""
@@ -54,8 +56,9 @@ class Misfit(InputError):
             f"the dataset does not fit the workflow: {shown}{more}.",
             where=where,
             fix=(
-                "Map the input with `inputs: {NAME: {from: FIELD}}` in the workflow or `inputs:"
-                " {NAME: FIELD}` in the dataset, or fix the samples."
+                "Name the field of each input: `inputs: {NAME: FIELD}` in the dataset, or `inputs:"
+                " {NAME: {from: FIELD}}` in the workflow. The samples have"
+                f" {', '.join(map(repr, fields[:SHOWN]))}."
             ),
         )
 
@@ -139,7 +142,8 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
             reason: f"{len(places)} of {total} sample{'s' * (total != 1)}, first: {places[0]}"
             for reason, places in lacking.items()
         }
-        raise Misfit(sorted(lacking), examples, where=dataset.where)
+        fields = list(dict.fromkeys(field for sample in dataset.samples for field in sample.row))
+        raise Misfit(sorted(lacking), examples, fields, where=dataset.where)
     raise_faults(faults[:SHOWN], where=dataset.where)
     if any(asserted):
         if workflow.spec.assertions != "gate" and not all(asserted):
