@@ -244,13 +244,12 @@ class Runner:
                 f" {limit:,} (limits.max_output_bytes).",
                 again=False,
             )
-        made: dict[str, Any] = parse_json(data)
-        return made
+        return dict(parse_json(data))
 
     def _head(self, work: SampleWork, started: str) -> dict[str, Any]:
         """What is known about a run before it begins."""
         spec, sample = self.workflow.spec, work.sample
-        head: dict[str, Any] = {
+        head = {
             "schema": "assay.run/1",
             "run_id": work.run_id,
             "workflow": self.workflow.subject(),

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import to_builtins
+
 from assay.canon import time_text
 from assay.errors import InputError
 from assay.records.evidence import OFFERED, VOUCHED
@@ -73,7 +75,7 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     calls = tool_calls(trace, steps)
     offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
     whole = not trace.gaps
-    run: dict[str, Any] = {
+    run = {
         "status": _status(trace),
         "steps": [step.record() for step in steps] or None,
         "tool_calls": calls,
@@ -187,10 +189,7 @@ def _retrieval(trace: Trace) -> list[dict[str, Any]] | None:
     retrieved = passages(listed)
     trace.dropped["passages_found_twice"] += retrieved.repeated
     trace.dropped["passages_without_id_and_text"] += retrieved.nameless
-    return [
-        {key: value for key, value in passage._asdict().items() if value is not None}
-        for passage in retrieved.found
-    ]
+    return list(to_builtins(retrieved.found))
 
 
 def _otel(trace: Trace) -> dict[str, Any]:

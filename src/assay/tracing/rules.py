@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, TypeVar
 from assay.canon import digest
 from assay.errors import AssayError
 from assay.records.contract import check
+from assay.records.evidence import Retrieved
 from assay.records.schema_weight import without_notes
 from assay.tracing.spans import RequestedCall, amount
 
@@ -180,20 +181,12 @@ def reported_cost(places: Iterable[Any]) -> int | Decimal | None:
 # --- passages
 
 
-class RankedPassage(NamedTuple):
-    """One retrieved passage. The rank is None if it is unknown."""
-
-    id: str
-    text: str | None
-    rank: int | None
-
-
 class Passages(NamedTuple):
     """The passages that a run retrieved, each once, and how many were left out because they were
     repeated or have neither id nor text.
     """
 
-    found: list[RankedPassage]
+    found: list[Retrieved]
     repeated: int
     nameless: int
 
@@ -203,7 +196,7 @@ def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Pas
     repeats another, as a retry does, adds nothing.
 
     >>> passages([[("d1", "So."), (None, "No id.")], [("d1", "So."), (None, "No id.")]]).found[0]
-    RankedPassage(id='d1', text='So.', rank=1)
+    Retrieved(id='d1', text='So.', rank=1, relevant=None)
     """
     distinct = dict.fromkeys(map(tuple, searches))
     texts: dict[str, str | None] = {}
@@ -218,7 +211,7 @@ def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Pas
     ranked = len(distinct) == 1 and not nameless
     return Passages(
         [
-            RankedPassage(name, text, place if ranked else None)
+            Retrieved(id=name, text=text, rank=place if ranked else None)
             for place, (name, text) in enumerate(texts.items(), start=1)
         ],
         repeated,
