@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from assay.canon import digest
 from assay.errors import InputError
@@ -84,8 +85,8 @@ def test_the_same_behaviour_raises_no_alarm_and_other_behaviour_under_the_same_n
     found = compare_cards([card(people, then)], card(people, lenient, month=1))
     assert found["alarm"] is True
     (comparison,) = found["comparisons"]
-    assert comparison["mean_change"]["low"] > 0
-    assert {test["id"] for test in comparison["tests"] if test["alarm"]} >= {"flipped", "direction"}
+    assert comparison.mean_change.low > 0
+    assert {test.id for test in comparison.tests if test.alarm} >= {"flipped", "direction"}
     assert "went up and 0 down" in found["reason"]
 
 
@@ -136,8 +137,8 @@ def test_a_judge_that_got_better_has_drifted_too() -> None:
         [card(people, judged(people, right=0.6))], card(people, judged(people, right=0.97), month=1)
     )
     assert found["alarm"] is True
-    assert found["comparisons"][0]["accuracy_change"]["low"] > 0
-    assert found["comparisons"][0]["kappa_change"]["low"] > 0
+    assert found["comparisons"][0].accuracy_change.low > 0
+    assert found["comparisons"][0].kappa_change.low > 0
 
 
 def test_a_judge_that_falls_silent_has_drifted() -> None:
@@ -147,10 +148,8 @@ def test_a_judge_that_falls_silent_has_drifted() -> None:
         [card(people, then)], card(people, changed(then, 0.25, lambda value: None), month=1)
     )
     assert found["alarm"] is True
-    assert found["comparisons"][0]["unparsable"]["now"] > 20
-    assert any(
-        test["id"] == "unparsable" and test["alarm"] for test in found["comparisons"][0]["tests"]
-    )
+    assert found["comparisons"][0].unparsable["now"] > 20
+    assert any(test.id == "unparsable" and test.alarm for test in found["comparisons"][0].tests)
 
 
 def test_a_few_flips_both_ways_are_the_judges_own_noise() -> None:
@@ -160,7 +159,7 @@ def test_a_few_flips_both_ways_are_the_judges_own_noise() -> None:
         [card(people, then)], card(people, changed(then, 0.05, lambda value: not value), month=1)
     )
     assert found["alarm"] is False
-    assert 0 < found["comparisons"][0]["flipped"]["value"] < 0.1
+    assert 0 < found["comparisons"][0].flipped.value < 0.1
 
 
 def test_slow_drift_shows_against_the_oldest_card() -> None:
@@ -171,7 +170,7 @@ def test_slow_drift_shows_against_the_oldest_card() -> None:
     cards = [card(people, verdicts, month=month) for month, verdicts in enumerate(months)]
     assert compare_cards([cards[-2]], cards[-1])["alarm"] is False
     found = compare_cards(cards[:-1], cards[-1])
-    assert [comparison["with"] for comparison in found["comparisons"]] == [MONTHS[5], MONTHS[0]]
+    assert [comparison.since for comparison in found["comparisons"]] == [MONTHS[5], MONTHS[0]]
     assert found["alarm"] is True
     assert MONTHS[0] in found["reason"]
 
@@ -202,7 +201,7 @@ def test_numbers_comparisons_and_words_are_compared_too() -> None:
         limits=DriftLimits(max_flipped=0.99),
     )
     assert found["alarm"] is True
-    assert "kappa_change" not in found["comparisons"][0]
+    assert found["comparisons"][0].kappa_change is UNSET
 
 
 @each(

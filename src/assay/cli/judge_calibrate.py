@@ -225,13 +225,13 @@ def _drifted(options: Options, result: Result | None) -> int:
     for drift in document["comparisons"]:
         lines.append(
             printable(
-                f"since {drift['with']},"
-                f" {count(drift['n'], 'item')}{'' if drift['enough'] else ': ' + drift['reason']}"
+                f"since {drift.since},"
+                f" {count(drift.n, 'item')}{'' if drift.enough else f': {drift.reason}'}"
             )
         )
         lines += [
-            f"  {test['id']:<12} p={test['p_holm']:.3g} after Holm  {test['sentence']}"
-            for test in drift["tests"]
+            f"  {test.id:<12} p={test.p_holm:.3g} after Holm  {test.sentence}"
+            for test in drift.tests
         ]
     lines += [
         printable(f"left out: {card['made_at']}, {card['reason']}") for card in document["left_out"]

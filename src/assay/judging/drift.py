@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 from msgspec.structs import asdict
 
 from assay.canon import time_of
@@ -32,6 +33,7 @@ from assay.judging.labels import (
 )
 from assay.records.grade import ENGINE
 from assay.records.judge_card import CalibrationRecord, JudgeCard
+from assay.records.summary import ValueInterval, value_interval
 from assay.stats.calibration import mean_difference
 from assay.stats.changes import kappa_change, more_than
 from assay.stats.comparison import holm
@@ -53,6 +55,34 @@ class DriftLimits(NamedTuple):
     level: float = 0.95
 
 
+class DriftTest(Struct):
+    """One test of two cards; the last two follow from all tests together."""
+
+    id: str
+    p: float
+    sentence: str
+    p_holm: float | None = None
+    alarm: bool = False
+
+
+class CardComparison(Struct):
+    """The latest card compared with an earlier one."""
+
+    since: str = field(name="with")
+    """When the earlier one was made."""
+    n: int
+    enough: bool
+    tests: list[DriftTest] = []
+    reason: str | UnsetType = UNSET
+    """Why nothing is tested; the rest is there where something is."""
+    flipped: ValueInterval | UnsetType = UNSET
+    flipped_items: list[str] | UnsetType = UNSET
+    unparsable: dict[str, int] | UnsetType = UNSET
+    mean_change: ValueInterval | UnsetType = UNSET
+    accuracy_change: ValueInterval | UnsetType = UNSET
+    kappa_change: ValueInterval | UnsetType = UNSET
+
+
 class _Pair(NamedTuple):
     """The verdicts of two cards on the items that both have."""
 
@@ -71,7 +101,7 @@ def compare_cards(
     """
     chosen = limits or DriftLimits()
     now = _calibrated(latest)
-    left_out: list[dict[str, Any]] = []
+    left_out: list[dict[str, str]] = []
     comparable: list[CalibratedCard] = []
     stale = ""
     for then in sorted(map(_calibrated, past), key=lambda card: moment_of(card.answered)):
@@ -85,20 +115,20 @@ def compare_cards(
             comparable.append(then)
     ends = [comparable[-1], comparable[0]] if len(comparable) > 1 else comparable
     comparisons = [_compare(then, now, chosen) for then in ends]
-    enough = [comparison for comparison in comparisons if comparison["enough"]]
+    enough = [comparison for comparison in comparisons if comparison.enough]
     adjusted = holm(
         {
-            f"{place}.{test['id']}": test["p"]
+            f"{place}.{test.id}": test.p
             for place, comparison in enumerate(enough)
-            for test in comparison["tests"]
+            for test in comparison.tests
         }
     )
     for place, comparison in enumerate(enough):
-        for test in comparison["tests"]:
-            test["p_holm"] = adjusted[f"{place}.{test['id']}"]
-            test["alarm"] = test["p_holm"] is not None and test["p_holm"] <= chosen.alpha
+        for test in comparison.tests:
+            test.p_holm = adjusted[f"{place}.{test.id}"]
+            test.alarm = test.p_holm is not None and test.p_holm <= chosen.alpha
     alarms = [
-        (comparison, test) for comparison in enough for test in comparison["tests"] if test["alarm"]
+        (comparison, test) for comparison in enough for test in comparison.tests if test.alarm
     ]
     return {
         "schema": DRIFT_SCHEMA,
@@ -181,55 +211,45 @@ def _stale(then: CalibratedCard, now: CalibratedCard) -> str:
     return ""
 
 
-def _add(comparison: dict[str, Any], name: str, p: float, sentence: str) -> None:
-    comparison["tests"].append({"id": name, "p": p, "sentence": sentence})
-
-
-def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> dict[str, Any]:
+def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> CardComparison:
     pair = _pair(then, now)
     n = len(pair.ids)
-    comparison: dict[str, Any] = {
-        "with": then.card.made_at,
-        "n": n,
-        "enough": n >= limits.minimum,
-        "tests": [],
-    }
     if n < limits.minimum:
-        comparison["reason"] = (
-            f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
-        )
-        return comparison
+        reason = f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
+        return CardComparison(then.card.made_at, n, False, reason=reason)
     before, after = list(map(read_text, pair.before)), list(map(read_text, pair.now))
     flips = [
         name
         for name, earlier, other in zip(pair.ids, before, after, strict=True)
         if earlier != other
     ]
-    comparison["flipped"] = wilson(len(flips), n, level=limits.level).shown()
-    comparison["flipped_items"] = flips[:20]
-    comparison["unparsable"] = {"before": before.count(UNREAD), "now": after.count(UNREAD)}
+    share = wilson(len(flips), n, level=limits.level)
+    unread, unread_now = before.count(UNREAD), after.count(UNREAD)
+    comparison = CardComparison(
+        then.card.made_at,
+        n,
+        True,
+        flipped=value_interval(share),
+        flipped_items=flips[:20],
+        unparsable={"before": unread, "now": unread_now},
+    )
     # on a continuous scale nearly every verdict differs in some digit
     classes = pair.scale.name != "continuous"
     if classes:
-        _add(
-            comparison,
-            "flipped",
-            more_than(len(flips), n, limits.max_flipped),
-            f"{len(flips)} of {n} verdicts on the same items changed,"
-            f" {shown(comparison['flipped'], share=True)}; up to"
-            f" {limits.max_flipped:.0%} is allowed",
+        comparison.tests.append(
+            DriftTest(
+                "flipped",
+                more_than(len(flips), n, limits.max_flipped),
+                f"{len(flips)} of {n} verdicts on the same items changed,"
+                f" {shown(share.shown(), share=True)}; up to {limits.max_flipped:.0%} is allowed",
+            )
         )
     changed = list(zip(before, after, strict=True))
     lost = sum(earlier != UNREAD == other for earlier, other in changed)
     gained = sum(other != UNREAD == earlier for earlier, other in changed)
     if lost + gained:
-        _add(
-            comparison,
-            "unparsable",
-            mcnemar(lost, gained),
-            f"{count(comparison['unparsable']['now'], 'verdict')} cannot be read now,"
-            f" {comparison['unparsable']['before']} could not then",
-        )
+        sentence = f"{count(unread_now, 'verdict')} cannot be read now, {unread} could not then"
+        comparison.tests.append(DriftTest("unparsable", mcnemar(lost, gained), sentence))
     if pair.scale.kind is not None:
         _direction(comparison, pair, limits)
     if classes:
@@ -262,7 +282,7 @@ def _pair(then: CalibratedCard, now: CalibratedCard) -> _Pair:
     return _Pair(ids, [old[name] for name in ids], [new[name] for name in ids], labels, scale)
 
 
-def _direction(comparison: dict[str, Any], pair: _Pair, limits: DriftLimits) -> None:
+def _direction(comparison: CardComparison, pair: _Pair, limits: DriftLimits) -> None:
     """Whether verdicts moved one way."""
     before = [pair.scale.score(value) for value in pair.before]
     now = [pair.scale.score(value) for value in pair.now]
@@ -274,18 +294,19 @@ def _direction(comparison: dict[str, Any], pair: _Pair, limits: DriftLimits) -> 
     up, down = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
     assert pair.scale.kind is not None
     change = mean_difference(before, now, kind=pair.scale.kind, level=limits.level)
-    comparison["mean_change"] = change.shown()
-    _add(
-        comparison,
-        "direction",
-        mcnemar(up, down),
-        f"{count(up, 'verdict')} went up and {down} down; the mean changed by"
-        f" {shown(comparison['mean_change'])}",
+    comparison.mean_change = value_interval(change)
+    comparison.tests.append(
+        DriftTest(
+            "direction",
+            mcnemar(up, down),
+            f"{count(up, 'verdict')} went up and {down} down; the mean changed by"
+            f" {shown(change.shown())}",
+        )
     )
 
 
 def _correctness(
-    comparison: dict[str, Any],
+    comparison: CardComparison,
     pair: _Pair,
     before: list[str],
     now: list[str],
@@ -303,41 +324,42 @@ def _correctness(
     worse = sum(earlier > other for earlier, other in zip(right_then, right_now, strict=True))
     better = sum(earlier < other for earlier, other in zip(right_then, right_now, strict=True))
     change = mean_difference(right_then, right_now, kind="rate", level=limits.level)
-    comparison["accuracy_change"] = change.shown()
-    comparison["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
-    _add(
-        comparison,
-        "agreement",
-        mcnemar(better, worse),
-        f"{count(worse, 'item')} went from right to wrong and {better} from wrong to right;"
-        f" accuracy changed by {shown(comparison['accuracy_change'])}, kappa by"
-        f" {shown(comparison['kappa_change'])}",
+    kappa = kappa_change(truth, then, later, level=limits.level)
+    comparison.accuracy_change = value_interval(change)
+    comparison.kappa_change = value_interval(kappa)
+    comparison.tests.append(
+        DriftTest(
+            "agreement",
+            mcnemar(better, worse),
+            f"{count(worse, 'item')} went from right to wrong and {better} from wrong to right;"
+            f" accuracy changed by {shown(change.shown())}, kappa by"
+            f" {shown(kappa.shown())}",
+        )
     )
 
 
 def _reason(
-    alarms: list[tuple[dict[str, Any], dict[str, Any]]],
-    enough: list[dict[str, Any]],
-    comparisons: list[dict[str, Any]],
-    left_out: list[dict[str, Any]],
+    alarms: list[tuple[CardComparison, DriftTest]],
+    enough: list[CardComparison],
+    comparisons: list[CardComparison],
+    left_out: list[dict[str, str]],
     past: Sequence[Any],
     stale: str,
 ) -> str:
     if alarms:
         return "; ".join(
-            f"since {comparison['with']}: {test['sentence']} (p {test['p_holm']:.2g} after Holm)"
+            f"since {comparison.since}: {test.sentence} (p {test.p_holm:.2g} after Holm)"
             for comparison, test in alarms
         )
     if stale:
         return f"not enough evidence: {stale}"
     if enough:
-        flips = enough[0]["flipped"]
         return (
-            f"no change is shown on {enough[0]['n']} items since {enough[0]['with']}:"
-            f" {shown(flips, share=True)} of verdicts changed"
+            f"no change is shown on {enough[0].n} items since {enough[0].since}:"
+            f" {shown(to_builtins(enough[0].flipped), share=True)} of verdicts changed"
         )
     if comparisons:
-        return f"not enough evidence: {comparisons[0]['reason']}"
+        return f"not enough evidence: {comparisons[0].reason}"
     if past:
         return (
             "not enough evidence: no past card is of this judge on this set"
