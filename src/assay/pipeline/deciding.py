@@ -239,7 +239,7 @@ def decide(
         pair_up(aligned.candidate, aligned.baseline, planned=terms.samples),
         rules,
         shrinkage=grader.rules.shrinkage,
-        quarantined=list(terms.quarantine),
+        quarantined=quarantine,
         without_gates=grader.rules.cards.without_gates,
         new=[candidate.rows[name] for name in aligned.overlap.new] if aligned.overlap else (),
     )
@@ -276,9 +276,7 @@ def decide(
         rules,
         plan=plan,
         looks=terms.looks,
-        flaky=flaky_samples(
-            candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
-        ),
+        flaky=flaky_samples(candidate, baseline, quarantined=quarantine, level=rules.level),
         notes=[*terms.regraded, *(note for note in warnings if note is not None)] or UNSET,
         overlap=UNSET if aligned.overlap is None else aligned.overlap,
         unplanned=UNSET if terms.samples is None else sorted(rows - set(terms.samples)),
