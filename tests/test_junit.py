@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import assay as product
 from assay.pipeline.payload import payload
@@ -287,6 +288,13 @@ def test_each_rule_of_a_decision_is_a_case() -> None:
         "rule-2": ("error", "not enough evidence: because 2"),
     }
     assert set(cases(junit.decision(decision("promote", True, True))).values()) == {("", "")}
+
+
+def test_the_evidence_of_a_rule_is_json() -> None:
+    evidence = {"lost": [{"sample": "s/1", "what": None}], "n": 3}
+    rule = replace(decision("reject", False).rules[0], evidence=evidence)
+    text = junit.decision(decision("reject", rules=[rule])).decode()
+    assert "lost: [{&quot;sample&quot;:&quot;s/1&quot;,&quot;what&quot;:null}]\nn: 3<" in text
 
 
 @each("outcome", ["hold", "reject", "not_enough_evidence"])

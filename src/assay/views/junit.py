@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import canonical
 from assay.errors import count, printable
 from assay.views.exam import gate_rows
 from assay.views.exporters import Exporter, Format
@@ -212,7 +213,8 @@ def _rule_case(rule: RuleResult) -> Case:
     reason = _clipped(rule.reason)
     if rule.holds:
         return Case(rule.id, "assay.decision", lines=[reason])
-    lines = [reason, *(f"{key}: {_clipped(value)}" for key, value in rule.evidence.items())]
+    facts = ((key, canonical(value).decode()) for key, value in rule.evidence.items())
+    lines = [reason, *(f"{key}: {_clipped(value)}" for key, value in facts)]
     if rule.holds is None:
         text = f"{NOT_ENOUGH}: {reason}"
         return Case(rule.id, "assay.decision", "error", NOT_ENOUGH, text, lines)
