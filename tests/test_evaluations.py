@@ -552,7 +552,9 @@ def test_runs_without_a_profile_are_stored_ungraded_and_say_why(assay: Any, tmp_
     )
     done = assay("import", "a.jsonl", "-o", "b.jsonl", "--name", "raw")
     assert (done.code, "raw: w@1 on d@1, not graded" in done.out) == (0, True), done.err
-    assert "not graded: 3, the run's workflow names no family." in done.out
+    assert "not graded: 3, the run's workflow names no family. Add workflow.family, or choose" in (
+        done.out
+    )
     totals = assay("evals", "--json").json()["evaluations"][0]["totals"]
     assert (totals["n"], totals["ungraded"], totals["passed"]) == (3, 3, 0)
     assert totals["pass_rate"]["value"] is None

@@ -118,5 +118,5 @@ def _drafts(
     try:
         return drafts_of(grader.grade(document), basis=basis, author=author)
     except InputError as error:
-        ungraded[error.message] += 1
+        ungraded[f"{error.message} {error.fix}".rstrip()] += 1
         return [evidence_draft(run, author=author)]
