@@ -66,6 +66,17 @@ def test_totals_of_every_format_are_those_of_the_tool() -> None:
             assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
 
 
+def test_a_mean_that_the_tool_states_otherwise_is_noted_in_few_digits(tmp_path, capsys) -> None:
+    tree = json.loads(json.dumps(CAPITALS))
+    for prompt in tree["results"]["prompts"]:
+        prompt["metrics"]["score"] = 1
+    (tmp_path / "output.json").write_text(json.dumps(tree))
+    assay(["grade", str(tmp_path / "output.json")])
+    assert "promptfoo states a mean score of 0.2857; the mean of its samples is 0." in (
+        capsys.readouterr().err
+    )
+
+
 def test_all_formats_have_the_same_answers_and_verdicts() -> None:
     found = {}
     for kind in ("json", "jsonl", "yaml", "csv"):

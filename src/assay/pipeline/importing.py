@@ -191,7 +191,8 @@ def _compare(tally: ImportTally, tool: str, where: str) -> None:
                     fix="The file was changed after the tool wrote it. Write it again.",
                 )
             tally.note(
-                f"{tool} states a mean {total} of {stated}; the mean of its samples is {mean}"
+                f"{tool} states a mean {total} of {float(stated):.4g}; the mean of its samples is"
+                f" {mean}"
             )
 
 
