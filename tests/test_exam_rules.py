@@ -176,7 +176,10 @@ def test_without_a_pass_score_grading_exits_0_whatever_the_score(assay: Any, exa
 
 
 ITEM_FAULTS = {
-    "a missing expectation": ({"expect": {"working": "add"}}, "says nothing for the axis 'answer'"),
+    "a missing expectation": (
+        {"expect": {"working": "add"}},
+        "says nothing for the axis 'answer' (number). Add 'answer', or move items of other kinds",
+    ),
     "no expectation at all": ({}, "says nothing for the axis 'answer'"),
     "an axis that is not there": (
         {"expect": {"answer": 1, "working": "x", "anwser": 2}},

@@ -54,7 +54,8 @@ def item_faults(
         want = wanted_by(axis, rule, given)
         if want is UNSET:
             message = f"says nothing for the axis '{axis}' ({rule.kind})."
-            yield _path(item, key, given), message, ""
+            fix = f"Add {key!r}, or move items of other kinds to an exam with a rubric for them."
+            yield _path(item, key, given), message, fix
             continue
         for message in rule.faults(want, item, setting):
             yield _path(item, key, given), message, ""
