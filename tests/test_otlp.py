@@ -1216,6 +1216,7 @@ def test_the_service_stands_in_for_the_workflow_and_the_trace_for_the_sample() -
         ),
         ({"service.name": "svc"}, Wanted(None, None, NameVersion("d", "1")), "--workflow"),
         ({"service.name": "svc", "service.version": "1"}, Wanted(), "--dataset"),
+        ({}, Wanted(), "--workflow ID@VERSION --dataset"),
     ],
 )
 def test_what_nobody_says_is_an_error_that_names_the_option(
@@ -1497,7 +1498,7 @@ def test_the_command_refuses_what_it_cannot_import(assay: Any, tmp_path: Path) -
         (("good.jsonl", "--from", "otpl"), ExitCode.MISUSE, "Supported: assay, "),
         (("good.jsonl", "--workflow", "calc"), ExitCode.MISUSE, "an id and a version"),
         (("build.jsonl", *OPTIONS), ExitCode.NOT_ENOUGH, "no run"),
-        (("good.jsonl",), ExitCode.MALFORMED, "which workflow"),
+        (("good.jsonl",), ExitCode.MALFORMED, "nothing states assay.workflow.id, "),
         (("-",), ExitCode.MISUSE, "standard input"),
     ):
         done = assay("import", *arguments)

@@ -31,12 +31,7 @@ MAX_TOTAL = 1_000_000
 PEEK = 512
 _UNTEXTUAL = frozenset({*range(32), 127} - set(b"\t\n\r"))
 PREFIX = "assay."
-NEEDED = {
-    "workflow.id": "which workflow ran",
-    "workflow.version": "which version of the workflow ran",
-    "dataset.id": "on which dataset it ran",
-    "dataset.version": "on which version of the dataset it ran",
-}
+NEEDED = ("workflow.id", "workflow.version", "dataset.id", "dataset.version")
 OPTIONAL = ("workflow.family", "sample_id", "run_id")
 GIVEN = (
     "required_outputs",
@@ -86,11 +81,15 @@ def run_of(spans: Sequence[Span], wanted: Wanted, *, refused: int = 0) -> dict[s
     trace_id = spans[0].trace_id
     where = f"trace {trace_id}"
     stated = {**_service(spans), **wanted.stated(), **_stated(spans, where)}
-    for key, what in NEEDED.items():
-        if key not in stated:
-            option = f"`assay import --{key.partition('.')[0]} ID@VERSION`"
-            fix = f"Use {option}, or set {PREFIX}{key} on the spans or their resource."
-            raise InputError("SCO-011", f"nothing states {what}.", where=where, fix=fix)
+    if missing := [key for key in NEEDED if key not in stated]:
+        options = dict.fromkeys(f"--{key.partition('.')[0]} ID@VERSION" for key in missing)
+        raise InputError(
+            "SCO-011",
+            f"nothing states {', '.join(PREFIX + key for key in missing)}.",
+            where=where,
+            fix=f"Use `assay import {' '.join(options)}`, or set them on the spans or their"
+            " resource.",
+        )
     parts = evidence(spans, refused=refused)
     if "sample_id" not in stated:
         parts["metadata"]["otel"]["sample_id"] = "the trace id is used: no span has assay.sample_id"
