@@ -157,9 +157,10 @@ def find_evaluation(
 
 def evaluation_names(ledger: Ledger, *, project: str) -> list[str]:
     """The names of the evaluations, the newest first."""
-    from assay.store.listing import tags_with  # loads the database, which files alone don't need
+    # it loads the database, which files alone don't need
+    from assay.store.listing import evaluation_tags
 
-    return tags_with(ledger.database, project, "evaluation", "name:")
+    return evaluation_tags(ledger.database, project, "name:")
 
 
 def need_evaluation(

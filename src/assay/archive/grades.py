@@ -123,7 +123,7 @@ def trace(
 ) -> list[Traced]:
     """What stored grades were made from, by their links."""
     near = ledger.links_of_many([grade.digest for grade in grades], project=project)
-    targets = _by_source(near, "graded_from")
+    targets = _graded_from(near)
     first = {target for grade in grades for target in targets.get(grade.digest, ())}
     far = ledger.links_of_many(first, project=project) if first else []
     sources = grouped(
@@ -131,7 +131,7 @@ def trace(
         for link in far
         if link.relation == "evidence_of" and link.source is not None
     )
-    deeper = _by_source(far, "graded_from")
+    deeper = _graded_from(far)
     own = {
         grade.digest: own_run(ledger, grade, sources[card], project=project)
         for grade in grades
@@ -226,11 +226,11 @@ def grade_of_run(ledger: Ledger, run_id: str, *, project: str) -> Item | None:
     return newest_own(ledger, own, grades_of(ledger.database, project, [own])[own], project=project)
 
 
-def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:
+def _graded_from(links: Iterable[Link]) -> dict[str, list[str]]:
     return grouped(
         (link.source, link.target)
         for link in links
-        if link.relation == relation and link.source is not None
+        if link.relation == "graded_from" and link.source is not None
     )
 
 
@@ -244,13 +244,13 @@ def cards_of(traced: Traced) -> tuple[list[Any], datetime | None]:
     )
 
 
-def stored_item(item: Item | None, what: str, grade: Item) -> Item:
-    """A record that a stored grade depends on; an error if it is missing."""
+def stored_evidence(item: Item | None, grade: Item) -> Item:
+    """The evidence of a stored grade; an error if it is missing."""
     if item is None or item.body is None:
         state = "is not in the ledger" if item is None else "was forgotten"
         raise NotEnoughEvidence(
             "STO-008",
-            f"the {what} of this grade {state}.",
+            f"the evidence of this grade {state}.",
             where=grade.digest,
             fix="Without it nothing can be recomputed.",
         )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from assay.archive.grades import Traced, cards_of, stored_item, trace
+from assay.archive.grades import Traced, cards_of, stored_evidence, trace
 from assay.canon import canonical
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document, parse_json
@@ -132,7 +132,7 @@ class Remaker:
 
     def remake(self, traced: Traced) -> Graded:
         """Recompute a stored grade."""
-        evidence = stored_item(traced.evidence, "evidence", traced.grade)
+        evidence = stored_evidence(traced.evidence, traced.grade)
         stored = _replayable(traced.grade)
         basis = tuple(item.digest for item in traced.basis)  # the cards and the moment
         key = (on_shelf(stored.get("policy")), canonical(stored["selection"]), basis)

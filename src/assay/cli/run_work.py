@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import structs
 
-from assay.canon import digest
+from assay.canon import digest, time_text
 from assay.cli.grade import Grading
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
@@ -263,8 +263,9 @@ class EventFile:
             position = self._positions[run_id] = (
                 1 if kind == "workflow_start" else self._positions.get(run_id, 0) + 1
             )
+            at = time_text(datetime.now(UTC), "microseconds")
             if not self._stream.closed:
-                self._stream.write(events.event(kind, run_id, _now(), fields)(position) + b"\n")
+                self._stream.write(events.event(kind, run_id, at, fields)(position) + b"\n")
 
     def judged(self, graded: Graded) -> None:
         """The evaluation of a finished run."""
@@ -286,7 +287,3 @@ class EventFile:
             "error",
             {"message": first.message, "code": first.code, "where": first.path, "fix": first.fix},
         )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")[:-6] + "Z"

@@ -350,9 +350,7 @@ def _tool_check(workflow: LoadedWorkflow) -> ToolCheck | None:
     if tools is None:
         return None
     schemas = {tool.name: tool.parameters for tool in tools}
-    return lambda name, arguments: (
-        keeps(schemas[name], arguments, otherwise=None) if name in schemas else False
-    )
+    return lambda name, arguments: keeps(schemas[name], arguments) if name in schemas else False
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -14,17 +14,21 @@ from assay.store.drafts import EVIDENCE, digest_bytes, digest_text
 from assay.store.facets import key
 from assay.store.writing import EVALUATES, lookup, parts
 
+MAX_TAGS = 200
 
-def tags_with(
-    database: Database, project: str, kind: str, prefix: str, *, most: int = 200
-) -> list[str]:
-    """The tags of records of a kind that begin with a prefix, without it, the newest first."""
+
+def evaluation_tags(database: Database, project: str, prefix: str) -> list[str]:
+    """The tags of evaluations that begin with a prefix, without it, the newest first."""
     c = t.tags.c
     query = (
         select(c.tag)
-        .where(c.project == project, c.kind == kind, c.tag.startswith(prefix, autoescape=True))
+        .where(
+            c.project == project,
+            c.kind == "evaluation",
+            c.tag.startswith(prefix, autoescape=True),
+        )
         .order_by(c.seq.desc())
-        .limit(most)
+        .limit(MAX_TAGS)
     )
     tags = database.read(lambda connection: list(connection.execute(query).scalars()))
     return list(dict.fromkeys(tag.removeprefix(prefix) for tag in tags))

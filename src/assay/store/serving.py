@@ -9,7 +9,7 @@ file in `migrations/versions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -185,9 +185,9 @@ are one row.
 """
 
 
-def now_text(*, ago_s: float = 0) -> str:
-    """The time in UTC, to the millisecond: now, or this many seconds ago."""
-    return time_text(datetime.now(UTC) - timedelta(seconds=ago_s), "milliseconds")
+def now_text() -> str:
+    """Now in UTC, to the millisecond."""
+    return time_text(datetime.now(UTC), "milliseconds")
 
 
 def insert_or_skip(connection: Connection, table: Table) -> Any:

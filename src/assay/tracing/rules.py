@@ -89,21 +89,16 @@ def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]
     return [(moment, index) for index, moment in enumerate(reversed(moments))]
 
 
-def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None:
-    """Whether arguments keep a schema; `otherwise` without a usable schema.
+def keeps(schema: Any, arguments: Any) -> bool | None:
+    """Whether arguments keep a schema; None without a usable schema.
 
     >>> number = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    >>> (
-    ...     keeps(number, {"a": 2}, otherwise=None),
-    ...     keeps(number, {"a": "2"}, otherwise=None),
-    ...     keeps(None, {"a": 2}, otherwise=None),
-    ... )
+    >>> keeps(number, {"a": 2}), keeps(number, {"a": "2"}), keeps(None, {"a": 2})
     (True, False, None)
     """
     if not isinstance(schema, dict | bool):
-        return otherwise
-    verdict = check(schema, {} if arguments is None else arguments).passed
-    return otherwise if verdict is None else verdict
+        return None
+    return check(schema, {} if arguments is None else arguments).passed
 
 
 def verdict_if_not_run(
@@ -114,11 +109,7 @@ def verdict_if_not_run(
     """
     unknown = offered is not None and call.name not in offered
     schema = None if unknown or offered is None else offered[call.name]
-    valid = (
-        False
-        if unknown or isinstance(call.arguments, str)
-        else keeps(schema, call.arguments, otherwise=None)
-    )
+    valid = False if unknown or isinstance(call.arguments, str) else keeps(schema, call.arguments)
     return valid, UNKNOWN if unknown else BROKEN if valid is False else NOT_RUN
 
 

@@ -171,9 +171,7 @@ def _executed(
     offered = trace.offered_to[key] if request is None else request.offered
     call_id = meant.call_id or (None if request is None else request.call.call_id)
     kept = (
-        None
-        if offered is None or arguments is None
-        else keeps(offered.get(meant.name), arguments, otherwise=None)
+        None if offered is None or arguments is None else keeps(offered.get(meant.name), arguments)
     )
     trace.vouched += kept is None and meant.valid is True
     # a call that the framework or the schema found invalid stays invalid

@@ -109,7 +109,7 @@ _LIST = (
 )
 
 
-def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as: str) -> Table:
+def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]]) -> Table:
     """Evaluations with the addresses of their pages, in the order given."""
     rows = []
     for evaluation, href in evaluations:
@@ -136,7 +136,13 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as
                 moment(evaluation.started),
             ]
         )
-    return Table("Evaluations", _LIST, rows, absent=absent_as, kind="stack evaluations")
+    return Table(
+        "Evaluations",
+        _LIST,
+        rows,
+        absent="No evaluation matches this filter.",
+        kind="stack evaluations",
+    )
 
 
 def _ends(interval: ValueInterval, *, percent: bool = False) -> str:

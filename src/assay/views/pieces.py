@@ -256,7 +256,6 @@ def meter(
     whole: float = 1.0,
     digits: int = 2,
     unit: str = "",
-    title: str = "",
 ) -> Piece:
     """A number with a small bar, and a mark on it where its floor is. Something is never drawn as
     nothing, and less than all never as all.
@@ -271,7 +270,7 @@ def meter(
     text = f"{float(value):,.{digits}f}{unit}"
     kind = "" if not exact.is_number(floor) else "bad" if value < floor else "good"
     mark = _step(floor, whole) if exact.is_number(floor) else None
-    return piece("meter", text, text, _step(value, whole), mark, kind, title)
+    return piece("meter", text, text, _step(value, whole), mark, kind)
 
 
 def _step(value: Any, whole: float) -> int:

@@ -13,7 +13,7 @@ from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.store.listing import tags_with
+from assay.store.listing import evaluation_tags
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Table
 from assay.views.evaluations import evaluations_list
@@ -67,10 +67,7 @@ def get_evaluations(
 
 def _table(items: Sequence[Item]) -> Table:
     stored = [read_brief(item).evaluation for item in items if item.body is not None]
-    return evaluations_list(
-        [(one, address("evaluations", one.id)) for one in stored],
-        absent_as="No evaluation matches this filter.",
-    )
+    return evaluations_list([(one, address("evaluations", one.id)) for one in stored])
 
 
 def _fields(services: Services, project: str) -> list[Field]:
@@ -84,5 +81,5 @@ def _fields(services: Services, project: str) -> list[Field]:
     return [
         Field("workflow", "Workflow", choices=named["workflow"]),
         Field("dataset", "Dataset", choices=named["dataset"]),
-        Field("label", "Label", choices=tags_with(database, project, "evaluation", "label:")),
+        Field("label", "Label", choices=evaluation_tags(database, project, "label:")),
     ]
