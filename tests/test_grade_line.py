@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from assay.files.json_files import Document
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
 from assay.views import junit, markdown
 from assay.views.documents import plain
 from assay.views.grade_line import GradeLine, as_line, causes, change_text
@@ -100,6 +103,23 @@ def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -
     result = plain(graded(CARDS["floors"]).payload()) | {"findings": [finding]}
     assert causes(result) == ["c0 reaches its floor only through an uncalibrated judge"]
     assert "is below its floor" not in exported(markdown.Markdown(), document(result)).decode()
+
+
+def test_a_line_tells_a_floor_without_a_judge_card_from_one_that_is_missed() -> None:
+    cards = scorecard(
+        {"norm": 0.9, "critical_floor": {"norm": 0.7}},
+        {"norm": 0.5, "critical_floor": {"norm": 0.7}},
+    )
+    for criterion in cards["criteria"]:
+        criterion["source"] = {"kind": "llm", "name": "m-1"}
+    grader = Grader(Shelf(), policy="workflow-judged")
+    both = grader.grade(Document(cards, "card"))
+    reached = "c0 reaches its floor only through an uncalibrated judge"
+    for line in (as_line(both.grade), as_line(plain(both.payload()))):
+        assert line.why == "c1 misses its floor"
+        assert line.counted == [reached, "c1 misses its floor"]
+    cards["criteria"].pop()
+    assert as_line(grader.grade(Document(cards, "card")).grade).why == reached
 
 
 @each(

@@ -57,6 +57,8 @@ class GradeLine(Struct, frozen=True):
     """How the run ended."""
     unscored: Sequence[str] = ()
     """The criteria without a score, which count as 0."""
+    uncalibrated: Sequence[str] = ()
+    """The criteria that reach their floors, but only through a judge that may not gate."""
 
     @property
     def why(self) -> str:
@@ -75,8 +77,12 @@ class GradeLine(Struct, frozen=True):
             )
             return f"{self.cause}; {shut}" if self.cause else shut
         if floors:
-            one = len(floors) == 1
-            return f"{few(floors, NAMED)} {'misses its floor' if one else 'miss their floors'}"
+            missed = [name for name in floors if name not in self.uncalibrated]
+            one = len(missed or floors) == 1
+            if missed:
+                return f"{few(missed, NAMED)} {'misses its floor' if one else 'miss their floors'}"
+            reached = "reaches its floor" if one else "reach their floors"
+            return f"{few(floors, NAMED)} {reached} {_UNCALIBRATED}"
         if self.reason == "below_pass_threshold":
             short = f"{points(self.weighted_score)} is below {float(self.pass_threshold):g}"
             verb = "is" if len(self.unscored) == 1 else "are"
@@ -103,7 +109,12 @@ class GradeLine(Struct, frozen=True):
         if STATUS_GATE in self.hard_gate_failures and self.status not in (None, "success"):
             return [f"the run ended with status {self.status}"[:LONGEST_REASON]]
         reasons = [f"gate {name} does not pass" for name in self.hard_gate_failures]
-        reasons += [f"{name} misses its floor" for name in self.floor_failures]
+        reasons += [
+            f"{name} reaches its floor {_UNCALIBRATED}"
+            if name in self.uncalibrated
+            else f"{name} misses its floor"
+            for name in self.floor_failures
+        ]
         reasons = reasons or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
         return [reason[:LONGEST_REASON] for reason in reasons]
 
@@ -123,6 +134,7 @@ class GradeLine(Struct, frozen=True):
         return f"{self.head}  {self.why}" if self.why else self.head
 
 
+_UNCALIBRATED = "only through an uncalibrated judge"
 _REASONS = {
     "below_pass_threshold": "score below the threshold",
     "below_passing_grade": "the policy does not pass this grade",
@@ -136,7 +148,9 @@ def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     if line.passed is True:
         return line
     if not line.hard_gate_failures:
-        return structs.replace(line, unscored=list(unscored(grade)))
+        return structs.replace(
+            line, unscored=list(unscored(grade)), uncalibrated=_uncalibrated(grade)
+        )
     reasons = (
         grade.scorecard.gate_reasons.values()
         if isinstance(grade, Grade)
@@ -160,6 +174,23 @@ def unscored(grade: Grade | Mapping[str, Any]) -> dict[str, str]:
         for item in criteria
         if item.get("raw_score", 0) is None
     }
+
+
+def _uncalibrated(grade: Grade | Mapping[str, Any]) -> list[str]:
+    """The criteria that reach their floors, but only through a judge that may not gate."""
+    if isinstance(grade, Grade):
+        return [
+            item.name
+            for item in grade.criteria
+            if item.floor_failed and item.norm_units >= (item.floor_units or 0)
+        ]
+    return [
+        str(item["name"])
+        for item in grade.get("criteria") or ()
+        if item.get("judge_fault")
+        and item.get("floor_failed")
+        and item["norm"] >= item["critical_floor"]["norm"]
+    ]
 
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:
