@@ -290,6 +290,13 @@ def test_each_rule_of_a_decision_is_a_case() -> None:
     assert set(cases(junit.decision(decision("promote", True, True))).values()) == {("", "")}
 
 
+def test_a_rule_that_is_not_shown_to_hold_is_not_called_violated() -> None:
+    violated = decision("hold", False).rules[0]
+    rules = [violated, replace(violated, violated=False)]
+    text = junit.decision(decision("hold", rules=rules)).decode()
+    assert re.findall(r'type="(\w+)"', text) == ["rule_violated", "rule_not_shown"]
+
+
 def test_the_evidence_of_a_rule_is_json() -> None:
     evidence = {"lost": [{"sample": "s/1", "what": None}], "n": 3}
     rule = replace(decision("reject", False).rules[0], evidence=evidence)

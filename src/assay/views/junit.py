@@ -218,7 +218,8 @@ def _rule_case(rule: RuleResult) -> Case:
     if rule.holds is None:
         text = f"{NOT_ENOUGH}: {reason}"
         return Case(rule.id, "assay.decision", "error", NOT_ENOUGH, text, lines)
-    return Case(rule.id, "assay.decision", "failure", "rule_violated", reason, lines)
+    kind = "rule_violated" if rule.violated else "rule_not_shown"
+    return Case(rule.id, "assay.decision", "failure", kind, reason, lines)
 
 
 # --- exams
