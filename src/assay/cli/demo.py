@@ -27,6 +27,7 @@ from assay.installing import install_hint
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
+from assay.records.exam import ExamGate, ExamResult
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
@@ -76,12 +77,13 @@ def run(options: Options) -> int:
     # a folder that can't be written is refused before the work that takes seconds
     write_file(os.path.join(options.out, "grades.json"), grades)
     tools = _graded_tools()
-    exam = _graded_exam()
+    exam, gate = _graded_exam()
     card = parts.carded(
         os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
     )
     decisions = parts.decided(os.path.join(EXAMPLES, "release"))
     imported = parts.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
+    judge = read_card(card)
     files = {
         "report.html": render(
             results,
@@ -91,8 +93,8 @@ def run(options: Options) -> int:
         ).encode(),
         "grades.json": grades,
         **({"tool-reports.json": document_bytes({"reports": tools})} if tools else {}),
-        "exam.json": document_bytes(exam),
-        "judge.html": judge_page(read_card(card)).encode(),
+        "exam.json": document_bytes({**plain(exam), "gate": plain(gate)}),
+        "judge.html": judge_page(judge).encode(),
         "decisions.json": pretty({"decisions": decisions}),
     }
     for name, data in files.items():
@@ -110,7 +112,7 @@ def run(options: Options) -> int:
         "counts": {"graded": len(results)},
         "summary": block,
         "tools": tools,
-        "exam": exam,
+        "exam": {**plain(exam), "gate": plain(gate)},
         "decisions": decisions,
         "imported": imported,
         "repairs": repairs,
@@ -120,8 +122,8 @@ def run(options: Options) -> int:
     lines = chain(
         _grade_lines(groups, grader, block),
         _tool_lines(tools),
-        _exam_lines(exam),
-        parts.judge_lines(card),
+        _exam_lines(exam, gate),
+        parts.judge_lines(judge),
         parts.decision_lines(decisions),
         parts.import_lines(imported),
         demo_run.repair_lines(repairs),
@@ -162,7 +164,7 @@ def _graded_tools() -> list[dict[str, Any]]:
     return graded
 
 
-def _graded_exam() -> dict[str, Any]:
+def _graded_exam() -> tuple[ExamResult, ExamGate]:
     """The bundled exam with its bundled answers, and the verdict of the hard gate."""
     folder = os.path.join(EXAMPLES, "exams")
     shelf = Shelf()
@@ -171,22 +173,20 @@ def _graded_exam() -> dict[str, Any]:
     marking = Marking(shelf.rubric_of("exam", exam.rubric or rules.policy.default_rubric))
     answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])
     result = exam_result(grade_exam(exam, answers.by_item, marking), rules)
-    gate = decide(check_result(result, marking, where="exam.json"), rules)
-    return {**plain(result), "gate": plain(gate)}
+    return result, decide(check_result(result, marking, where="exam.json"), rules)
 
 
-def _exam_lines(exam: dict[str, Any]) -> Iterator[str]:
-    gate = exam["gate"]
+def _exam_lines(exam: ExamResult, gate: ExamGate) -> Iterator[str]:
     yield opt.paint("\nAn exam: a tutor corrects English verbs and glosses them in Spanish", "bold")
     head = (
-        f"  {exam['score']}  {'passes' if gate['passed'] else 'FAILS'} the hard gate of"
-        f" {gate['capstone']['limit']}, {exam['n']} items"
+        f"  {exam.score}  {'passes' if gate.passed else 'FAILS'} the hard gate of"
+        f" {gate.capstone.limit}, {exam.n} items"
     )
-    yield opt.paint(head, "green" if gate["passed"] else "red")
-    yield from (f"       {line}" for line in exam["diagnosis"][:4])
+    yield opt.paint(head, "green" if gate.passed else "red")
+    yield from (f"       {line}" for line in exam.diagnosis[:4])
     yield (
-        f"  rubric {exam['rubric']} · policy {exam['policy']} · {exam['scoringSystem']} ·"
-        f" {exam['gradingSystem']} (of this family)"
+        f"  rubric {exam.rubric} · policy {exam.policy} · {exam.scoring_system} ·"
+        f" {exam.grading_system} (of this family)"
     )
 
 

@@ -34,6 +34,7 @@ from assay.pipeline.deciding import Terms, decide
 from assay.pipeline.grading import Grader
 from assay.pipeline.importing import import_runs, totals
 from assay.records.decision import Decision
+from assay.records.judge_card import CardAdmission, JudgeCard
 from assay.release.policy import make_release_rules
 from assay.views.decision import outcome_word, rule_word
 from assay.views.documents import plain
@@ -83,21 +84,21 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
     return {**card, "admission": {"policy": rules.policy, **admission}}
 
 
-def judge_lines(card: dict[str, Any]) -> Iterator[str]:
+def judge_lines(card: JudgeCard) -> Iterator[str]:
     """The card in a few lines."""
     yield opt.paint(
         "\nMay this judge gate? (a real model of 135 million parameters; its replies were"
         " recorded)",
         "bold",
     )
-    may = card["admission"]["may_gate"]
-    word = "may gate" if may else "MAY NOT GATE"
-    yield opt.paint(f"  {word}  {card['model']}", "green" if may else "red")
-    yield from (f"       {bias['sentence']}" for bias in card["biases"].values())
-    for term in card["admission"]["terms"]:
-        if term["holds"] is not True:
-            yield f"       {term['sentence']}"
-    yield f"  policy {card['admission']['policy']}"
+    admission = card.admission or CardAdmission(may_gate=False)
+    word = "may gate" if admission.may_gate else "MAY NOT GATE"
+    yield opt.paint(f"  {word}  {card.model}", "green" if admission.may_gate else "red")
+    yield from (f"       {bias.sentence}" for bias in card.biases.values() if bias is not None)
+    for term in admission.terms:
+        if term.holds is not True:
+            yield f"       {term.sentence}"
+    yield f"  policy {admission.policy}"
 
 
 def decided(folder: str) -> list[Decision]:

@@ -19,7 +19,8 @@ from assay.files.atomic import write_file
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
-from assay.records.evidence import Workflow
+from assay.records.evidence import Run, Workflow
+from assay.records.grade import Grade
 from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
 from assay.running.journal import Header, RunJournal
@@ -31,6 +32,7 @@ from assay.views.documents import plain, pretty
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110
+SANDBOX = "no_sandbox_violation"
 
 
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
@@ -49,8 +51,7 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
         asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after).run(work))
         runs = [journal.run(job.run_id) for job in work]
     write_file(os.path.join(folder, "runs.jsonl"), b"".join(run + b"\n" for run in runs))
-    trees = [parse_json(run) for run in runs]
-    graded = [grader.grade(Document(tree, "runs.jsonl")) for tree in trees]
+    graded = [grader.grade(Document(parse_json(run), "runs.jsonl")) for run in runs]
     results = [plain(graded_run.payload()) for graded_run in graded]
     grades = os.path.join(folder, "grades.json")
     document = {
@@ -62,40 +63,41 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     write_file(grades, pretty(document))
     return {
         "missing": missing or None,
-        "issues": [_row(tree, graded_run) for tree, graded_run in zip(trees, graded, strict=True)],
+        "issues": [_row(run) for run in graded],
         "results": results,
         "grades": grades,
     }
 
 
-def _row(run: dict[str, Any], graded: Graded) -> dict[str, Any]:
+def _row(graded: Graded) -> dict[str, Any]:
     """One issue in a few words."""
-    tests, gate = run.get("tests") or {}, run["gates"]["no_sandbox_violation"]
+    run = graded.run
+    assert run is not None
     return {
-        "issue": run["dataset"]["sample_id"],
-        "patch_applies": run.get("patch_applies"),
-        "fail_to_pass": tests.get("fail_to_pass"),
-        "pass_to_pass": tests.get("pass_to_pass"),
-        "sandbox": gate["passed"],
+        "issue": run.dataset.sample_id,
+        "patch_applies": run.patch_applies,
+        "fail_to_pass": run.tests and run.tests.fail_to_pass,
+        "pass_to_pass": run.tests and run.tests.pass_to_pass,
+        "sandbox": run.gates[SANDBOX].passed,
         "grade": graded.grade.grade,
         "score": graded.grade.weighted_score,
         "passed": graded.grade.passed,
-        "why": _why(run, graded),
+        "why": _why(run, graded.grade),
     }
 
 
-def _why(run: dict[str, Any], graded: Graded) -> str:
+def _why(run: Run, grade: Grade) -> str:
     """The reason for the result: the first thing that prevents a pass."""
-    about, gate = run["metadata"].get("repair", {}), run["gates"]["no_sandbox_violation"]
-    if graded.grade.passed:
-        return f"every gate holds, and the score is {graded.grade.weighted_score:.2f}"
+    about, gate = run.metadata.get("repair", {}), run.gates[SANDBOX]
+    if grade.passed:
+        return f"every gate holds, and the score is {grade.weighted_score:.2f}"
     if about.get("tests_not_run"):
         return str(about["tests_not_run"])
-    if gate["passed"] is False:
-        return str(gate["reason"])
+    if gate.passed is False:
+        return gate.reason
     for name, reason in about.get("failed", {}).items():
         return f"{name.rpartition('.')[2]}: {reason}"
-    return graded.grade.reason
+    return grade.reason
 
 
 def repair_lines(repaired_part: dict[str, Any]) -> Iterator[str]:
@@ -130,7 +132,7 @@ def repair_lines(repaired_part: dict[str, Any]) -> Iterator[str]:
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     words = {True: "yes", False: "no", None: "unknown"}
     counts = [
-        "unknown" if row[name] is None else f"{row[name]['passed']} of {row[name]['total']}"
+        "unknown" if row[name] is None else f"{row[name].passed} of {row[name].total}"
         for name in ("fail_to_pass", "pass_to_pass")
     ]
     sandbox = {True: "kept", False: "VIOLATED", None: "unknown"}[row["sandbox"]]
