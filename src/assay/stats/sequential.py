@@ -13,8 +13,8 @@ distribution in the range, and therefore wider than Student's interval: with dif
 on -100..100, a margin of 1 is not reached before some 640 pairs.
 
 Values may have weights w: the player then bets the share f w. Groups of different sizes count by
-their means, weighted by the sizes. What the weights are shares of, the size of the largest group,
-must be known before the run, as it is where a baseline or a plan names the samples.
+their means, weighted by the sizes as shares of the largest, which must be known before the run: the
+baseline or the plan names the samples.
 
 Each look takes all values so far. They enter in an order fixed before the run; whether to look must
 not depend on values yet to come. Sources: Waudby-Smith and Ramdas, Estimating means of bounded
