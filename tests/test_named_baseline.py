@@ -679,8 +679,9 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         chosen = decided({"evaluation": "own"}, kept, profile="retrieval@1")["decision"]
         assert [note.split(" was graded by ")[0] for note in chosen["notes"][:2]] == [
             "evaluation own",
-            "baseline production",
+            chosen["baseline"]["name"],
         ]
+        assert chosen["baseline"]["name"].startswith("baseline production (sha256:")
         again = api.post("/baselines", {"name": "again", "evidence": {"evaluation": "named"}})
         fields = again.json()["baseline"]["fingerprint"]["fields"]
         assert fields["profile"] == ["retrieval@1"]

@@ -203,6 +203,25 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
 
 
 @on_sqlite
+def test_a_decision_against_a_kept_baseline_names_its_version_as_the_command_does(
+    api: Api,
+    assay: Any,
+    tmp_path: Path,
+    ledger_url: str,  # noqa: F811
+) -> None:
+    ours = runs(30)
+    (tmp_path / "candidate.jsonl").write_text("\n".join(map(json.dumps, ours)))
+    kept = api.post("/baselines", {"name": "production", "evidence": runs(30, latency_ms=20000)})
+    asked = ("gate", "candidate.jsonl", "--baseline", "production", "--store", ledger_url, "--json")
+    sides = {"candidate": ours, "baseline": {"baseline": "production"}}
+    posted = api.post("/decisions", sides).json()
+    made = posted["decision"]
+    assert made["baseline"]["name"] == f"baseline production ({kept.json()['digest'][:19]})"
+    assert made == assay(*asked).json()
+    assert assay("ledger", "replay", posted["digest"], "--db", ledger_url).code == 0
+
+
+@on_sqlite
 def test_a_baseline_is_kept_under_its_name_and_used_by_it(api: Api) -> None:
     kept = api.post("/baselines", {"name": "production", "evidence": runs(12)})
     assert kept.status_code == 201

@@ -10,8 +10,12 @@ from msgspec import Raw
 
 from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.archive.grades import newest_own, own_run
+from assay.archive.named_baselines import as_stored
+from assay.errors import NotEnoughEvidence
+from assay.release.baseline import StoredBaseline
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.store.baselines import find_baseline
 from assay.store.drafts import DIGEST as DIGEST
 from assay.store.drafts import Item
 from assay.store.listing import GradeOf, evidence_of, grades_of
@@ -89,6 +93,21 @@ def evaluation(services: Services, project: str, name: str) -> StoredEvaluation:
     if stored is None:
         raise absent("evaluation", name)
     return stored
+
+
+def baseline(services: Services, project: str, name: str) -> StoredBaseline:
+    """The newest baseline of a name, or one by its digest."""
+    kept = find_baseline(services.ledger, name, project=project)
+    if kept is not None:
+        return as_stored(kept, services.ledger.where)
+    if DIGEST.fullmatch(name):
+        raise absent("baseline", name)
+    raise NotEnoughEvidence(
+        "REL-005",
+        f"there is no baseline {name[:80]!r} in this project.",
+        where="baseline",
+        fix="Store one with `assay baseline set NAME --store`, or post it to /api/v1/baselines.",
+    )
 
 
 def newest_grade(services: Services, project: str, evidence: Item) -> Item | None:

@@ -56,7 +56,6 @@ from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
-from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
@@ -81,6 +80,8 @@ class Evidence(NamedTuple):
     """The evaluation that they belong to."""
     kept: Mapping[str, Any] | None = None
     """The baseline's record, if they are a baseline."""
+    title: str = ""
+    """The baseline's name and digest, as a decision names it."""
 
 
 @router.post(
@@ -129,7 +130,7 @@ def _decided(
     # like the command, which uses only the cards it is given
     grader = grader_by(services, project, choice, stored_cards=False)
     ours = _side(candidate, author, grader, drafts, "candidate")
-    theirs = _side(baseline, author, grader, drafts, "baseline")
+    theirs = _side(baseline, author, grader, drafts, f"baseline {baseline.title}".strip())
     notes = [
         note
         for side in (candidate, baseline)
@@ -144,7 +145,7 @@ def _decided(
         )
     ]
     if baseline.kept is not None:
-        name, given = str(baseline.kept.get("name")), _named_rules(body)
+        name, given = baseline.title, _named_rules(body)
         chosen = {*given, *(("rubric",) if "profile" in given else ())}
         changed = check_kept_rules(baseline.kept, theirs.side, name=name, given=chosen, fix=_RULES)
         if changed is not None:
@@ -272,11 +273,13 @@ def read_evidence(
         raise Problem(422, f"must have one key, not {keys}. Expected: {SIDE}.", where=name)
     evaluation: StoredEvaluation | None = None
     kept: Mapping[str, Any] | None = None
+    title = ""
     if side.baseline is not None:
-        record = find_baseline(services, project, side.baseline)
+        found = lookup.baseline(services, project, side.baseline)
+        kept, title = found.record, found.name
         if rules is not None:
-            check_kept_age(record, rules, where=name)
-        digests, kept = list(record["evidence_digests"]), record
+            check_kept_age(kept, rules, where=name)
+        digests = list(kept["evidence_digests"])
     elif side.evaluation is not None:
         evaluation = need_evaluation(
             services.ledger, side.evaluation, project=project, judged=judged, where=name
@@ -299,6 +302,7 @@ def read_evidence(
         {item.digest: Body(item.body or b"") for item in items},
         evaluation,
         kept,
+        title,
     )
 
 
@@ -383,18 +387,3 @@ def _kept(
         now = min(now, moment_of(stored.evaluation.started, body.name))
     record = baseline_record(body.name, kept, now=now, made=made)
     return record, [*drafts.values(), baseline_draft(record, author=author)]
-
-
-def find_baseline(services: Services, project: str, name: str) -> dict[str, Any]:
-    """The newest baseline of a name, or one by its digest."""
-    baseline = baselines.find_baseline(services.ledger, name, project=project)
-    if baseline is not None:
-        return baseline.record
-    if lookup.DIGEST.fullmatch(name):
-        raise lookup.absent("baseline", name)
-    raise NotEnoughEvidence(
-        "REL-005",
-        f"there is no baseline {name[:80]!r} in this project.",
-        where="baseline",
-        fix="Store one with `assay baseline set NAME --store`, or post it to /api/v1/baselines.",
-    )
