@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from assay.cli.memory import uncollected
 from assay.cli.parsing import Bounds as Bounds
 from assay.cli.parsing import Options as Options
-from assay.cli.parsing import add_config, add_output, config_path, make_parser
+from assay.cli.parsing import add_config, add_output, config_path, listed_under, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
 from assay.files.own_files import looks_own
@@ -296,7 +296,7 @@ def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
     """Add arguments, those of `COMMON` by name."""
     for argument in arguments:
         declared = COMMON[argument] if isinstance(argument, str) else argument
-        parser.add_argument(*declared.names, **declared.settings)
+        listed_under(parser, declared.names[0]).add_argument(*declared.names, **declared.settings)
 
 
 def choose(

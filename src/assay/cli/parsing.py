@@ -127,6 +127,24 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_HEADINGS = {
+    "grading": ("--profile", "--policy", "--grading-policy", "--rubric", "--judge-card"),
+    "other tools' files": ("--from", "--map"),
+    "ledger": ("--db", "--store", "--no-store", "--project", "--baselines"),
+    "engine": ("--engine", "--threads", "--memory", "--master", "--remote"),
+}
+_HEADING_OF = {name: heading for heading, names in _HEADINGS.items() for name in names}
+
+
+def listed_under(parser: argparse.ArgumentParser, name: str) -> argparse._ActionsContainer:
+    """Where the help lists an option: options that many verbs share have headings."""
+    heading = _HEADING_OF.get(name)
+    if heading is None:
+        return parser
+    groups = {group.title: group for group in parser._action_groups}
+    return groups.get(heading) or parser.add_argument_group(heading)
+
+
 def config_path(argv: list[str]) -> str | None:
     """The configuration that a command line gets its defaults from; None if it gets none."""
     if {"--no-config", "-h", "--help"}.intersection(argv):
