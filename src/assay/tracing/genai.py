@@ -72,14 +72,14 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     if refused:
         trace.gaps["refused_spans"] = refused
     steps = traced_steps(trace)
-    calls = tool_calls(trace, steps)
+    calls, passed = tool_calls(trace, steps), handoffs(trace, steps)
     offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
     whole = not trace.gaps
     run = {
         "status": _status(trace),
         "steps": [step.record() for step in steps] or None,
-        "tool_calls": calls,
-        "handoffs": handoffs(trace, steps),
+        "tool_calls": calls and [call.record() for call in calls],
+        "handoffs": passed and [{"from": source, "to": to} for source, to in passed],
         "retrieval": _retrieval(trace),
         "tokens": _sum(trace, steps, "tokens") if whole else None,
         "cost_usd": _sum(trace, steps, "cost_usd") if whole else None,

@@ -23,11 +23,11 @@ class _Unclear(Exception):  # ends the search; never an error for the user
     """Several steps may have handed over the work, and no span shows which did."""
 
 
-def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
+def handoffs(trace: Trace, steps: list[TracedStep]) -> list[Edge] | None:
     """Every handoff in order; None if they are not known."""
     explicit = _explicit(trace)
     if explicit:
-        return [{"from": source, "to": to} for source, to in explicit]
+        return explicit
     graph = _Graph(trace, steps)
     edges: list[Edge] = []
     try:
@@ -50,7 +50,7 @@ def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | No
         not agents or (len(agents) > 1 and not any(map(graph.shows_source, steps)))
     ):
         return None
-    return [{"from": source, "to": to} for source, to in edges]
+    return edges
 
 
 def _explicit(trace: Trace) -> list[Edge]:

@@ -20,7 +20,7 @@ from assay.tracing.recorder import OpenStep, Recorder
 from assay.tracing.rules import passages, schemas_shown
 from assay.tracing.spans import Meaning, Span
 from assay.tracing.steps import TracedStep, traced_steps
-from assay.tracing.tools import tool_calls
+from assay.tracing.tools import TracedCall, tool_calls
 from assay.tracing.trace import Trace
 
 _STEPS = ("step", "agent", "model")
@@ -148,9 +148,9 @@ class LiveRun:
             traced = traced_steps(trace)
             self._fill(step, next(traced_step for traced_step in traced if traced_step.key == key))
             calls = [
-                self._record.checked_call(**_call(call))
+                self._checked(call)
                 for call in tool_calls(trace, traced) or ()
-                if call.get("step") == step.name and call.get("metadata", {}).get("executed", True)
+                if call.step == step.name and not call.not_run
             ]
         step.end(tool_calls=calls)
 
@@ -173,10 +173,10 @@ class LiveRun:
         for step in traced:
             self._fill(self._steps[step.key], step)
         for call in tool_calls(trace, traced) or ():
-            self._record.keep_call(self._record.checked_call(**_call(call)))
+            self._record.keep_call(self._checked(call))
         self._record.offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
         for handoff in handoffs(trace, traced) or ():
-            self._record.handoff(handoff["from"], handoff["to"])
+            self._record.handoff(*handoff)
         searches = [meant for meant in trace.means.values() if meant.kind == "retrieval"]
         for passage in passages(meant.documents or () for meant in searches).found:
             self._record.retrieved(passage.id, passage.text, rank=passage.rank)
@@ -185,11 +185,13 @@ class LiveRun:
                 self._steps[key].end(status, error=error)
         self._closed = True
 
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    """The recorder's parameters for a call of a trace. A call that ran without recorded arguments
-    had none.
-    """
-    ran = call.get("valid") is not False
-    known = {key: call.get(key) for key in ("name", "step", "valid", "error")}
-    return {**known, "arguments": call.get("arguments", {} if ran else None)}
+    def _checked(self, call: TracedCall) -> dict[str, Any]:
+        """A call as evidence. One that ran without recorded arguments had none."""
+        had_none = call.arguments is None and call.valid is not False
+        return self._record.checked_call(
+            call.name,
+            {} if had_none else call.arguments,
+            step=call.step,
+            valid=call.valid,
+            error=call.error,
+        )

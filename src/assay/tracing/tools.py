@@ -30,7 +30,35 @@ class _Request(NamedTuple):
     offered: Mapping[str, Any] | None
 
 
-def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
+class TracedCall(NamedTuple):
+    """A tool call of a trace."""
+
+    step: str | None
+    name: str
+    arguments: Any
+    call_id: str | None
+    valid: bool | None
+    error: str | None
+    not_run: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """The call as evidence, without unknown values."""
+        metadata = {
+            **({} if self.call_id is None else {"call_id": self.call_id}),
+            **({"executed": False} if self.not_run else {}),
+        }
+        fields = {
+            "step": self.step,
+            "name": self.name,
+            "arguments": self.arguments,
+            "valid": self.valid,
+            "error": self.error,
+            "metadata": metadata or None,
+        }
+        return {key: value for key, value in fields.items() if value is not None}
+
+
+def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[TracedCall] | None:
     """Every call in order; empty if every model is known to have requested none, None if that is
     unknown.
     """
@@ -161,7 +189,7 @@ def _paired(trace: Trace, requests: list[_Request], done: list[str]) -> dict[str
 
 def _executed(
     trace: Trace, key: str, request: _Request | None, names: Mapping[str, str]
-) -> dict[str, Any]:
+) -> TracedCall:
     meant = trace.means[key]
     arguments = (
         meant.arguments
@@ -182,7 +210,7 @@ def _executed(
         if meant.valid is None
         else meant.valid
     )
-    return _record(
+    return TracedCall(
         names.get(trace.within(key) or ""),
         meant.name,
         arguments,
@@ -194,37 +222,11 @@ def _executed(
 
 def _not_executed(
     request: _Request, names: Mapping[str, str], refused: set[tuple[str | None, str]]
-) -> dict[str, Any]:
+) -> TracedCall:
     call, step = request.call, names.get(request.within or "")
     valid, error = (
         (False, BROKEN)
         if call.call_id is not None and (request.within, call.call_id) in refused
         else verdict_if_not_run(call, request.offered)
     )
-    return _record(step, call.name, call.arguments, call.call_id, valid, error, not_run=True)
-
-
-def _record(
-    step: str | None,
-    name: str,
-    arguments: Any,
-    call_id: str | None,
-    valid: bool | None,
-    error: str | None,
-    *,
-    not_run: bool = False,
-) -> dict[str, Any]:
-    metadata = {
-        key: value
-        for key, value in (("call_id", call_id), ("executed", False if not_run else None))
-        if value is not None
-    }
-    fields = {
-        "step": step,
-        "name": name,
-        "arguments": arguments,
-        "valid": valid,
-        "error": error,
-        "metadata": metadata or None,
-    }
-    return {key: value for key, value in fields.items() if value is not None}
+    return TracedCall(step, call.name, call.arguments, call.call_id, valid, error, not_run=True)
