@@ -65,7 +65,7 @@ class _RubricWork:
             judge_rubric(replay, self.questions, samples=self.options.samples)
         )
 
-    def document(self, judge: dict[str, Any], scorer: dict[str, Any]) -> dict[str, Any]:
+    def document(self, judge: dict[str, str], scorer: dict[str, str]) -> dict[str, Any]:
         return {
             "schema": "assay.judgements/1",
             "judge": judge,
@@ -77,7 +77,7 @@ class _RubricWork:
             "counts": counts_of(answer for item in self.judged for answer in item.answers),
         }
 
-    def rows(self, scorer: dict[str, Any]) -> Iterable[Any]:
+    def rows(self, scorer: dict[str, str]) -> Iterable[Any]:
         return scored_runs(
             self.items, self.judged, self.rubric, scorer=scorer, replace=self.options.replace
         )
@@ -105,7 +105,7 @@ class _PairWork:
             compare(replay, self.pairs, seed=options.seed, definition=options.definition)
         )
 
-    def document(self, judge: dict[str, Any], scorer: dict[str, Any]) -> dict[str, Any]:
+    def document(self, judge: dict[str, str], scorer: dict[str, str]) -> dict[str, Any]:
         return comparisons_document(
             self.compared,
             judge=judge,
@@ -116,7 +116,7 @@ class _PairWork:
             seed=self.options.seed,
         )
 
-    def rows(self, scorer: dict[str, Any]) -> Iterable[Any]:
+    def rows(self, scorer: dict[str, str]) -> Iterable[Any]:
         return [line for pair in self.compared for line in pair.verdicts()]
 
     @property

@@ -84,7 +84,9 @@ class RubricJob:
             for sample in range(self.options.samples)
         ]
 
-    def runs(self, judged: Sequence[Judged], scorer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def runs(
+        self, judged: Sequence[Judged], scorer: Mapping[str, str | None]
+    ) -> list[dict[str, Any]]:
         """The runs with these scores in them."""
         return scored_runs(
             self.items, judged, self.rubric, scorer=scorer, replace=self.options.replace

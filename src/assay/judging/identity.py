@@ -52,7 +52,7 @@ def prompt_name(
 
 def scorer_of(
     spec: JudgeSpec, *, prompt_version: str, rubric: str, answered: Mapping[str, int], **how: Any
-) -> dict[str, Any]:
+) -> dict[str, str | None]:
     """The source of the scores that a judge gave. `how` has what else decides its answers: samples,
     examples, references.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from assay.errors import count
@@ -82,7 +82,7 @@ class Compared(NamedTuple):
             ],
         }
 
-    def verdicts(self) -> list[dict[str, Any]]:
+    def verdicts(self) -> list[dict[str, str | None]]:
         """The first pass, one line for each order, as `assay measure pairwise` reads them."""
         return [
             {
@@ -171,7 +171,7 @@ def comparisons_document(
     compared: Sequence[Compared],
     *,
     judge: dict[str, Any],
-    scorer: dict[str, Any],
+    scorer: Mapping[str, str | None],
     counts: dict[str, int],
     usage: Usage | None,
     limit: float,

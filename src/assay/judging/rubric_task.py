@@ -239,7 +239,7 @@ def scored_runs(
     judged: Sequence[Judged],
     rubric: Rubric,
     *,
-    scorer: Mapping[str, Any],
+    scorer: Mapping[str, str | None],
     replace: bool,
 ) -> list[dict[str, Any]]:
     """The runs with the judge's scores in them, ready to be graded. `scorer` is the judge, as it

@@ -197,7 +197,7 @@ class JudgeStep:
             scored["metadata"] = {**scored.get("metadata", {}), "judge_errors": faults}
         return scored
 
-    def _scorer(self, rubric: Rubric, judged: Sequence[Judged]) -> dict[str, Any]:
+    def _scorer(self, rubric: Rubric, judged: Sequence[Judged]) -> dict[str, str | None]:
         models = Counter(
             answer.model for item in judged for answer in item.answers if answer.model is not None
         )
