@@ -96,6 +96,19 @@ def test_added_samples_leave_a_baseline_comparable(grader: Grader) -> None:
     assert made.missing.baseline == []
 
 
+def test_a_candidate_does_not_escape_its_pairs_by_another_version_of_the_dataset(
+    grader: Grader,
+) -> None:
+    kept = runs(NAMES[1:], version="2")  # without the one that failed
+    made = decided(grader, kept, runs(NAMES), allow_unpaired=True)
+    assert (made.outcome, made.paired) == ("reject", True)
+    assert made.missing.candidate == ["d/q-00"]
+    # unless too few samples are equal to compare anything
+    few = [*runs(NAMES[:9], version="2"), *runs([f"n-{name}" for name in NAMES], version="2")]
+    assert not decided(grader, few, runs(NAMES), allow_unpaired=True).paired
+    assert decided(grader, few, runs(NAMES)).outcome == "reject"
+
+
 def test_the_same_version_says_nothing_of_overlap(grader: Grader) -> None:
     made = decided(grader, runs(NAMES), runs(NAMES))
     assert not made.overlap

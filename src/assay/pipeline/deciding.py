@@ -217,10 +217,11 @@ def decide(
     refuse_itself(terms.candidate, candidate, baseline)
     plan = dict(terms.plan or declared(None, rules, looks=terms.looks, slices=terms.slices).plan)
     aligned = align(candidate, baseline, rules)
+    # another version of the dataset must not let the candidate escape the pairs it has
+    least, overlap = rules.min_pairs * terms.allow_unpaired, aligned.overlap
+    paired = overlap is not None and overlap.equal >= least
     different = [
-        mismatch
-        for mismatch in mismatches(candidate, baseline)
-        if not (mismatch.field == "dataset" and aligned.overlap and not terms.allow_unpaired)
+        one for one in mismatches(candidate, baseline) if one.field != "dataset" or not paired
     ]
     blocking = [
         mismatch
