@@ -31,7 +31,7 @@ from assay.views.telemetry import EVENT, events
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
-from serving import Api, Process, frames, serving
+from serving import Api, Process, frames, serving, until
 from tracing import T, agent, by_trace, chat, otlp, protobuf, real, span, tool
 
 PB = {"Content-Type": "application/x-protobuf"}
@@ -211,6 +211,16 @@ def test_an_error_that_comes_late_is_seen_in_the_grade_and_a_repeated_span_chang
     assert settled(api) == after
 
 
+def test_a_run_that_late_spans_contradict_is_broken(api: Api) -> None:
+    post(api, [agent(1, assay__sample_id="s-1"), chat(2, 1)])
+    settled(api)
+    post(api, [chat(3, 1, assay__sample_id="s-2")])
+    until(lambda: settled(api)["state"] == "failed")
+    assert "s-2" in settled(api)["reason"]
+    assert api.get(f"/runs/{T}").json()["record"]["status"] == "error"
+    assert api.get(f"/runs/{T}/grade").json()["passed"] is False
+
+
 def test_a_late_span_that_cannot_be_read_breaks_the_run(api: Api) -> None:
     post(api, [agent(1), chat(2, 1)])
     before = settled(api)
@@ -279,7 +289,7 @@ def test_a_trace_that_cannot_be_placed_is_kept_with_the_reason(api: Api) -> None
     post(api, [agent(1)], where="")
     found = settled(api)
     assert (found["state"], found["digest"]) == ("failed", None)
-    assert "which workflow" in found["reason"]
+    assert "nothing states assay.workflow.id" in found["reason"]
     with open_ledger(api.services.settings.db) as ledger:
         assert len(stored.bodies(ledger.database, "default", T)) == 1
 
@@ -384,7 +394,7 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
             limit=10,
         )
         assert stored.claim(database, "a", at_ms=1050, **times) is None
-        assert stored.claim(database, "a", at_ms=1200, **times) == ("p", T, b"[]", "me", 0)
+        assert stored.claim(database, "a", at_ms=1200, **times) == ("p", T, b"[]", "me", 0, None)
         assert stored.claim(database, "b", at_ms=1300, **times) is None
         late = stored.keep(
             database,

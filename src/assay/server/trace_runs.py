@@ -19,7 +19,7 @@ from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.server.background import Background, is_dead, own_name
 from assay.server.graded_by import grader_of
-from assay.server.grading import make
+from assay.server.grading import StoredGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import queue
@@ -123,16 +123,12 @@ class TraceBuilder:
                     reason=lost if due.refused else "there is no run in it",
                 )
                 return
-            document = Document(run, f"trace {due.trace_id}")
-            grader = grader_of(services, due.project)
-            graded = await services.at_once(
-                due.project, lambda: make(document, grader, author=due.author)
-            )
-            kept = (await services.store(due.project, [graded]))[0]
+            kept = await self._store(due, run)
         except AssayError as error:
             if is_away(error):
                 raise  # the trace is claimed again when the database is back
             services.metrics.count("otlp_traces_failed")
+            await self._break(due)
             await self._close(
                 due, state=stored.FAILED, reason=f"{error.message} {error.fix}".strip()[:2000]
             )
@@ -143,8 +139,27 @@ class TraceBuilder:
             return  # too many records wait to be stored: the trace is claimed again
         services.metrics.count("otlp_runs")
         await self._close(
-            due, state=stored.DONE, run_id=graded.payload["run_id"], digest=kept.evidence.digest
+            due, state=stored.DONE, run_id=kept.made.payload["run_id"], digest=kept.evidence.digest
         )
+
+    async def _store(self, due: Due, run: dict[str, Any]) -> StoredGrade:
+        services, document = self._services, Document(run, f"trace {due.trace_id}")
+        grader = grader_of(services, due.project)
+        graded = await services.at_once(
+            due.project, lambda: make(document, grader, author=due.author)
+        )
+        return (await services.store(due.project, [graded]))[0]
+
+    async def _break(self, due: Due) -> None:
+        """Store the run that was made of a trace before as a broken one: with the spans that came
+        late there is no run in it, and its first grade must open no gate.
+        """
+        if due.digest is None:
+            return
+        ledger = self._services.ledger
+        before = await asyncio.to_thread(ledger.get, due.digest, project=due.project)
+        if before is not None and before.body is not None:
+            await self._store(due, {**before.tree(), "status": "error"})
 
     def _run_of(self, due: Due) -> dict[str, Any] | None:
         bodies = stored.bodies(self._database, due.project, due.trace_id)

@@ -41,6 +41,8 @@ class Due(NamedTuple):
     asked: bytes
     author: str | None
     refused: int
+    digest: str | None
+    """The run that was made of it before."""
 
 
 class Gathered(NamedTuple):
@@ -228,7 +230,8 @@ def claim(
     )
     if row is None:
         return None
-    return Due(row.project, row.trace_id, bytes(row.asked), row.author, row.refused)
+    asked = bytes(row.asked)
+    return Due(row.project, row.trace_id, asked, row.author, row.refused, row.digest)
 
 
 def bodies(database: Database, project: str, trace_id: str) -> list[bytes]:
