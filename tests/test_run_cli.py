@@ -133,6 +133,17 @@ def test_samples_that_a_limit_leaves_out_are_counted(assay: Any, tmp_path: Path)
         assert ("left out" in done.err) is bool(words)
 
 
+def test_a_workflow_without_rules_on_tools_is_told_how_to_declare_that_there_are_none(
+    assay: Any, tmp_path: Path
+) -> None:
+    run = ("run", "workflow.yaml", "--dataset", "samples.jsonl", "--no-store")
+    project(tmp_path, [sample("s-1", "why")], forbidden_tools=None, handoff_rules=None)
+    line = "declare that in the workflow: `forbidden_tools: []`, `handoff_rules: []`."
+    assert line in assay(*run).err
+    project(tmp_path, [sample("s-1", "why")], forbidden_tools=[], handoff_rules=[])
+    assert "If there are none" not in assay(*run).err
+
+
 def test_a_dataset_without_expected_answers_is_told_before_anything_runs(
     assay: Any, tmp_path: Path
 ) -> None:

@@ -18,7 +18,8 @@ from assay.scoring.rubric import Rubric
 from assay.scoring.sources import EvidenceSource, criterion_sources, without_source
 
 CONNECT_S = 5.0
-_DECLARED = ("output_schema", "forbidden_tools", "handoff_rules")
+_LISTED = ("forbidden_tools", "handoff_rules")
+_DECLARED = ("output_schema", *_LISTED)
 _TESTED = ("tests", "patch_applies", "gates.no_sandbox_violation")
 
 
@@ -81,6 +82,9 @@ def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]
         if not (scored and source.of == "criterion" and not source.reads)
     ]
     warnings = [f"{source.sentence}." for source in open_]
+    needed = {field for source in open_ for field in source.reads}
+    if empty := [f"`{name}: []`" for name in _LISTED if name in needed]:
+        warnings.append(f"If there are none, declare that in the workflow: {', '.join(empty)}.")
     if any(source.of == "gate" for source in open_):
         warnings.append("A gate without a source fails, so no run can pass.")
     elif open_:
