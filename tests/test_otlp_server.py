@@ -221,6 +221,18 @@ def test_a_run_that_late_spans_contradict_is_broken(api: Api) -> None:
     assert api.get(f"/runs/{T}/grade").json()["passed"] is False
 
 
+def test_a_run_that_begins_after_its_root_was_dropped_is_there_and_broken(api: Api) -> None:
+    post(api, [span(1, None, "GET /")])
+    assert settled(api)["state"] == "empty"
+    post(api, [agent(2, 1), chat(3, 2)])
+    until(lambda: settled(api)["state"] == "done")
+    record = api.get(f"/runs/{T}").json()["record"]
+    assert (record["status"], record["metadata"]["otel"]["gaps"]) == (
+        "error",
+        {"missing_parents": 1, "no_root_span": 1},
+    )
+
+
 def test_a_late_span_that_cannot_be_read_breaks_the_run(api: Api) -> None:
     post(api, [agent(1), chat(2, 1)])
     before = settled(api)

@@ -159,7 +159,8 @@ def _keep(
         if not new and not batch.refused:
             return SpansTaken(0, 0)  # an exporter that tries again
         late = {"late": traces.c.late + len(new)}
-        if before and not _has_spans(connection, project, trace_id):
+        # of a trace that had no run nothing is kept: what follows makes a broken run
+        if before and state != EMPTY and not _has_spans(connection, project, trace_id):
             connection.execute(update(traces).where(here).values(late))
             return SpansTaken(len(new), 0)
         root = now_ms if batch.has_root else case((traces.c.root_ms.is_not(None), now_ms))
