@@ -34,7 +34,7 @@ from assay.grading import rules
 from assay.library import behaviour, fingerprint, tables
 from assay.library.fingerprint import System, check
 from assay.library.golden_inputs import golden
-from assay.library.lock import lock_of
+from assay.library.lock import RecordedSystem, lock_of
 from assay.library.shelf import KINDS, Shelf
 from assay.records.reading import read_run
 from assay.scoring import scorecard as scoring
@@ -941,7 +941,7 @@ def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot
 def _systems() -> list[System]:
     """Every system as the lock records it, which is how it behaves: see below."""
     return [
-        System(family, name, held["version"], held["fingerprint"], tables.of_system(family, name))
+        System(family, name, held.version, held.fingerprint, tables.of_system(family, name))
         for family, systems in lock_of().systems.items()
         for name, held in systems.items()
     ]
@@ -1007,7 +1007,7 @@ def _moved() -> set[str]:
 
 
 def _has_moved(name: str) -> bool:
-    recorded = lock_of().systems["workflow"][name]["fingerprint"]
+    recorded = lock_of().systems["workflow"][name].fingerprint
     return bool(WORKFLOW_SYSTEMS[name]() != recorded)
 
 
@@ -1341,8 +1341,8 @@ def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.Monke
 def test_a_system_that_is_new_or_moved_without_a_new_version_is_named() -> None:
     recorded = {
         "workflow": {
-            "scoring": {"version": "scoringSystem/1.0.0", "fingerprint": "sha256:a"},
-            "grading": {"version": "gradingSystem/1.0.0", "fingerprint": "sha256:b"},
+            "scoring": RecordedSystem("scoringSystem/1.0.0", "sha256:a"),
+            "grading": RecordedSystem("gradingSystem/1.0.0", "sha256:b"),
         }
     }
     same = [

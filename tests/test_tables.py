@@ -161,12 +161,12 @@ def _changed_one(values: tuple[Any, ...]) -> tuple[Any, ...]:
 def now(owner: tuple[str, str]) -> System:
     """A system with its tables as they are now, and its behaviour as the lock records it."""
     held = lock_of().systems[owner[0]][owner[1]]
-    return System(*owner, held["version"], held["fingerprint"], tables.of_system(*owner))
+    return System(*owner, held.version, held.fingerprint, tables.of_system(*owner))
 
 
 def has_moved(owner: tuple[str, str]) -> bool:
     """Whether a system behaves otherwise than the lock records."""
-    recorded = lock_of().systems[owner[0]][owner[1]]["fingerprint"]
+    recorded = lock_of().systems[owner[0]][owner[1]].fingerprint
     return bool(digest(home_value(tables.systems()[owner].behaviour)()) != recorded)
 
 

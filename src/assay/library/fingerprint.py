@@ -24,7 +24,7 @@ from assay.library import tables
 from assay.library.behaviour import measure_fingerprints, profile_fingerprints
 from assay.library.families import FAMILIES
 from assay.library.lints import clashes
-from assay.library.lock import BUILTIN, lock_of
+from assay.library.lock import BUILTIN, Recorded, RecordedSystem, lock_of
 from assay.library.shelf import Shelf, changed
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import SCORING_SYSTEM
@@ -77,7 +77,7 @@ def current() -> list[System]:
     return systems
 
 
-def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str]:
+def check(now: list[System], recorded: Recorded | None = None) -> list[str]:
     """What changed without a new version: the behaviour of systems, and published files."""
     known = lock_of().systems if recorded is None else recorded
     changes = []
@@ -85,14 +85,13 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
         record = known.get(system.family, {}).get(system.name)
         if record is None:
             what = f"no fingerprint is recorded for {system.version}; {_PUBLISH}"
-        elif record["version"] != system.version:
+        elif record.version != system.version:
             what = (
-                f"{system.version} is not recorded yet (the lock has {record['version']});"
-                f" {_PUBLISH}"
+                f"{system.version} is not recorded yet (the lock has {record.version}); {_PUBLISH}"
             )
         elif system.unchecked:
             continue  # listed by `unchecked`
-        elif record["fingerprint"] != system.fingerprint:
+        elif record.fingerprint != system.fingerprint:
             what = f"behaviour changed and the version is still {system.version}; {_NEW_VERSION}"
         else:
             continue
@@ -164,7 +163,8 @@ def record_tables(now: list[System]) -> None:
     """
     held = lock_of().systems
     for system in now:
-        if held.get(system.family, {}).get(system.name, {}).get("version") == system.version:
+        recorded = held.get(system.family, {}).get(system.name)
+        if recorded is not None and recorded.version == system.version:
             for text in moved_tables(system):
                 if _NEW_VERSION in text:
                     raise _unpublishable(text)
@@ -174,14 +174,14 @@ def record_tables(now: list[System]) -> None:
     recorded_tables.cache_clear()
 
 
-def recordable(now: list[System]) -> dict[str, Any]:
+def recordable(now: list[System]) -> Recorded:
     """The systems for the lock. Refuses one whose behaviour changed under a recorded version."""
     known = lock_of().systems
-    systems: dict[str, Any] = {}
+    systems: Recorded = {}
     for system in now:
-        entry = {"version": system.version, "fingerprint": system.fingerprint}
+        entry = RecordedSystem(system.version, system.fingerprint)
         record = known.get(system.family, {}).get(system.name, entry)
-        if record["version"] == system.version and record != entry:
+        if record.version == system.version and record != entry:
             raise _unpublishable(
                 f"{system.title}: behaviour changed and the version is still {system.version}"
             )

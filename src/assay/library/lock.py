@@ -21,13 +21,23 @@ BUILTIN = os.path.dirname(os.path.abspath(__file__))
 LOCK = "published.lock"
 
 
+class RecordedSystem(msgspec.Struct, frozen=True):
+    """A system as it was published."""
+
+    version: str
+    fingerprint: str
+
+
+Recorded = dict[str, dict[str, RecordedSystem]]  # by family and name
+
+
 class Lock(msgspec.Struct, frozen=True):
     """The content of a lock."""
 
     published: dict[str, str]
     """`kind/name@version` to the digest of its file."""
-    systems: dict[str, Any] = {}
-    """The version and the behaviour fingerprint of each system, by family and name."""
+    systems: Recorded = {}
+    """The version and the behaviour fingerprint of each system."""
     measures: dict[str, str] = {}
     """The behaviour fingerprint of each measure, by `id@version`, and of each profile, by
     `profiles/id`.

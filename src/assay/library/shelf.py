@@ -26,7 +26,7 @@ from assay.files.yaml_files import document_part, is_yaml_name, parse_yaml, read
 from assay.grading.policy import Policy
 from assay.library.families import FAMILIES, WORKFLOW, Family
 from assay.library.held import HeldLibrary, read_now
-from assay.library.lock import BUILTIN, LOCK, Lock, parse_lock
+from assay.library.lock import BUILTIN, LOCK, Lock, Recorded, parse_lock
 from assay.library.lock import lock_of as _lock
 from assay.records.systems import vouch
 from assay.registry import near_miss
@@ -363,9 +363,7 @@ def _is_unchanged(root: str, key: str) -> bool:
         return False
 
 
-def publish(
-    root: str, systems: dict[str, Any], *, measures: dict[str, str] | None = None
-) -> list[str]:
+def publish(root: str, systems: Recorded, *, measures: dict[str, str] | None = None) -> list[str]:
     """Publish the new items of a library: add their digests to its lock. Items that were published
     before must be unchanged.
     """
