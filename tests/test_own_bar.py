@@ -1173,6 +1173,24 @@ def test_the_order_of_samples_that_lack_scores_changes_nothing() -> None:
     assert held.tree() == again.tree()
 
 
+def test_the_order_of_repeats_that_name_different_groups_changes_nothing() -> None:
+    def repeated() -> list[dict[str, Any]]:
+        return [
+            {**row, "run_id": f"{row['run_id']}-{n}", "attempt": n, "group": f"{n}-{at // (3 * n)}"}
+            for at, row in enumerate(toolruns({"expected": {"answer": "4"}}))
+            for n in (1, 2)
+        ]
+
+    rows = repeated()
+    for row in rows[::5]:
+        row["scores"] = {"final_task_correctness": {"raw": 0.8}}
+    sides = [made(ordered, "baseline") for ordered in (rows, rows[::-1])]
+    ours = made(repeated(), "candidate")
+    found, other = (decide_sides(ours, side, RULES, GRADER, terms=Terms()) for side in sides)
+    assert found.comparison.clusters == other.comparison.clusters
+    assert found.comparison.difference == other.comparison.difference
+
+
 def test_the_order_of_unpaired_samples_changes_nothing() -> None:
     ours = [{**row, "sample_id": f"x-{n}", "hard_gates": {}} for n, row in enumerate(BASELINE)]
     rejected, again = (

@@ -173,7 +173,7 @@ def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
         for sample, attempts in rows.items()
         if None not in attempts
     }
-    made = {sample: merged(list(attempts.values())) for sample, attempts in rows.items()}
+    made = {sample: merged(attempts) for sample, attempts in rows.items()}
     return Side(name, made, {}, {}, {"evidence": ""}, len(runs), {}, repeats)
 
 

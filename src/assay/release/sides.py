@@ -298,7 +298,7 @@ class SideBuilder:
 
     def side(self, summary: SummaryBlock) -> Side:
         """The side, once all runs are added."""
-        rows = {sample: merged(list(attempts.values())) for sample, attempts in self._rows.items()}
+        rows = {sample: merged(attempts) for sample, attempts in self._rows.items()}
         fingerprint = {
             key: sorted("" if value is None else value for value in values)
             for key, values in sorted(self._parts.items())
@@ -332,8 +332,9 @@ class SideBuilder:
         )
 
 
-def merged(rows: list[Row]) -> Row:
+def merged(attempts: Mapping[int | None, Row]) -> Row:
     """Repeats of one sample as one: mean scores, and every failure of any of them."""
+    rows = [row for _, row in sorted(attempts.items())]
     first = rows[0]
     if len(rows) == 1:
         return first
