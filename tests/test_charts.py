@@ -585,6 +585,11 @@ def test_a_letter_is_never_shown_without_its_policy() -> None:
     assert '"A"' not in json.dumps(without.spec)
 
 
+def test_the_sentence_of_a_histogram_reads_without_its_picture() -> None:
+    made = summaries.score_histogram(bins_of([50]), threshold=70)
+    assert made.sentence.endswith(" with 1 run. The passing score is 70.00.")
+
+
 def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
     long = exam_result(graded_of([15] * 400 + [11] * 60), RULES)
     made = exams.axes(long)

@@ -139,7 +139,7 @@ def score_histogram(
     if policy and bands:
         sentence += f" The letters are those of {clean(policy)}."
     if number(threshold) is not None:
-        sentence += f" The dashed line is the passing score, {points(threshold)}."
+        sentence += f" The passing score is {points(threshold)}."
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(ranges, bins, strict=True)]
     return Chart(
         name,
