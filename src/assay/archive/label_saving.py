@@ -40,7 +40,7 @@ def set_label(
     """A rater's label of an item of a set, from what a form sends: every criterion has a point of
     its scale, or a pair has a choice.
     """
-    shared: dict[str, Any] = {
+    shared = {
         "schema": "assay.label/1",
         "rater": rater,
         "run_id": item.run_id,

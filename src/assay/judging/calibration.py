@@ -130,7 +130,7 @@ def calibrate(
         },
         "set": {"id": set_id, "version": set_version, "digest": set_digest(items)},
         "labels": {row.id: row.human for row in labelled},
-        "verdicts": verdicts_of(items),
+        "verdicts": {row.id: row.judge for row in items},
         "groups": (
             {"n": len(set(groups)), "corrected": "cluster-robust", "agreement": "ignored"}
             if groups is not None
@@ -150,11 +150,6 @@ def calibrate(
 def set_digest(rows: Sequence[Label]) -> str:
     """The digest of a calibration set: its ids and human labels, whatever their order."""
     return digest({row.id: row.human for row in rows if row.human is not None})
-
-
-def verdicts_of(rows: Sequence[Label]) -> dict[str, Any]:
-    """A judge's verdicts by item, as a card keeps them."""
-    return {row.id: row.judge for row in rows}
 
 
 # --- agreement

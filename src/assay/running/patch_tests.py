@@ -129,19 +129,29 @@ def repair(
         done(2 * len(job.tests))
         return Repair(job, False, trees.reason, {}, {})
     runner, paths = find_runner(job.command), {entry.path for entry in trees.before}
-    common: dict[str, Any] = {"limits": limits, "isolation": isolation, "readable": readable}
 
     def run(tree: Sequence[TreeEntry], test: str, expected: Sequence[str]) -> SandboxVerdict:
         if runner is not None:
             place = find_test(test, runner.kind, paths)
-            ended = run_test(tree, test, place, runner=runner, expected=expected, **common)
+            ended = run_test(
+                tree,
+                test,
+                place,
+                runner=runner,
+                expected=expected,
+                limits=limits,
+                isolation=isolation,
+                readable=readable,
+            )
         else:
             ended = run_command(
                 tree,
                 command_for(job, test),
                 report=report_of(job),
                 read=partial(read_junit, expected=expected),
-                **common,
+                limits=limits,
+                isolation=isolation,
+                readable=readable,
             )
         if ended.passed is None:
             raise NotEnoughEvidence(
