@@ -151,7 +151,7 @@ def test_bars_chips_and_regions_need_no_style_attribute_and_escape_what_they_sho
     shown = blocks.Region(
         "rows",
         [
-            pieces.meter(0.25, floor=0.7, title=hostile),
+            pieces.meter(0.25, floor=0.7),
             blocks.Chips(hostile, [blocks.Chip(hostile, "/?a=1", 1200, chosen=True, key="x")]),
             pieces.badge(hostile, "bad"),
             blocks.Table(
