@@ -649,6 +649,26 @@ def test_rules_of_the_command_line_change_those_of_a_baseline_with_a_note(
     assert here("ledger", "replay", newest(kept_url, "decision"), "--db", kept_url).code == 0
 
 
+def test_a_baseline_that_goes_back_to_an_earlier_evaluation_is_that_one_again(
+    here: Run, kept_url: str
+) -> None:
+    def used(api: Any) -> Any:
+        sides = {"candidate": {"evaluation": "base"}, "baseline": {"baseline": "back"}}
+        return api.post("/decisions", sides).json()["decision"]["digests"]["baseline"]
+
+    with serving(kept_url) as api:
+        found = []
+        for name in ("base", "same", "base", "base"):
+            posted = api.post("/baselines", {"name": "back", "evidence": {"evaluation": name}})
+            found.append((posted.json()["new"], used(api)))
+        (_, base), (_, same), (is_new, again), last = found
+        assert base == again != same
+        assert (is_new, last) == (True, (False, base)), "asked for again, it is kept once"
+        for name in ("same", "base"):
+            assert here("baseline", "set", "back", name, "--store", kept_url).code == 0
+            assert used(api) == {"same": same, "base": base}[name]
+
+
 def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candidates(
     kept_url: str,
 ) -> None:

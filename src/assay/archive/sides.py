@@ -22,7 +22,7 @@ from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import Decision
 from assay.release.baseline import BASELINE_SCHEMA, EvidenceAge
 from assay.release.sides import Side
-from assay.store.baselines import KeptBaseline, evidence_of_baseline
+from assay.store.baselines import KeptBaseline, evidence_of_baseline, find_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger
 
@@ -165,6 +165,21 @@ def baseline_record(
         "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
         "summary": side.summary,
     }
+
+
+def replacing(ledger: Ledger, record: dict[str, Any], *, project: str) -> dict[str, Any]:
+    """The record of a baseline as the newest of its name. One that was stored before and replaced
+    since says what it replaces in turn: as the same record, it would stay where it was.
+    """
+    own = draft(record, kind="baseline").name
+    if ledger.get(own, project=project) is None:
+        return record
+    newest = find_baseline(ledger, str(record["name"]), project=project)
+    if newest is None:  # it was forgotten
+        return {**record, "replaces": own}
+    same = {key: value for key, value in newest.record.items() if key != "replaces"}
+    is_newest = draft(same, kind="baseline").name == own
+    return newest.record if is_newest else {**record, "replaces": newest.digest}
 
 
 def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> Draft:

@@ -134,7 +134,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
 def _put(options: Options, now: datetime, sides: SideReader) -> None:
     """Also store a baseline of that name in the ledger, in the API's form."""
-    from assay.archive.sides import baseline_draft, baseline_record
+    from assay.archive.sides import baseline_draft, baseline_record, replacing
 
     if sides.kept[0].bare:
         raise InputError(
@@ -144,6 +144,7 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
         )
     made = getattr(options, "made_profile", None)
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
+    record = replacing(sides.store.ledger, record, project=sides.store.project)
     sides.store.put([baseline_draft(record)])
 
 

@@ -30,6 +30,7 @@ from assay.archive.sides import (
     baseline_record,
     decision_drafts,
     keep_side,
+    replacing,
 )
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
@@ -386,4 +387,5 @@ def _kept(
     if stored is not None:  # a new name makes no evaluation newer
         now = min(now, moment_of(stored.evaluation.started, body.name))
     record = baseline_record(body.name, kept, now=now, made=made)
+    record = replacing(services.ledger, record, project=project)
     return record, [*drafts.values(), baseline_draft(record, author=author)]
