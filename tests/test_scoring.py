@@ -74,9 +74,13 @@ def test_a_missing_score_keeps_its_criterion_with_a_null_raw_score_and_the_reaso
             for found in result["findings"]
             if found["rule"] == "missing_score" and found["fired"]
         ] == [name]
-        assert any(
-            name in sentence and "counts as 0" in sentence for sentence in result["explanation"]
+        (contribution,) = (
+            sentence
+            for sentence in result["explanation"]
+            if sentence.startswith(f"{name} contributes ")
         )
+        assert contribution.startswith((f"{name} contributes 0.00 of ", f"{name} contributes no "))
+        assert f": it has no score ({item['missing']})." in contribution
 
 
 def test_a_score_of_null_is_a_missing_score() -> None:
