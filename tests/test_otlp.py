@@ -37,7 +37,7 @@ from assay.tracing.dialects import meaning
 from assay.tracing.failures import error_of
 from assay.tracing.genai import MAX_SPANS, evidence
 from assay.tracing.protobuf import from_protobuf
-from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, passages
+from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, passages, schemas_shown
 from assay.tracing.spans import Span
 from assay.tracing.wire import MAX_TEXT, from_json
 from assay.views.documents import encode
@@ -505,6 +505,12 @@ def test_a_run_keeps_the_digest_of_each_schema_that_its_models_were_shown() -> N
         == {"add": sorted(shown(strict)["add"] + shown(wide)["add"])}
     )
     assert shown(None) is shown() is None
+    # also one that is shown to an agent, by which a tool is checked that no model asked for
+    listed = json.dumps([{"type": "function", "function": {"name": "add", "parameters": wide}}])
+    spans = [agent(1, gen_ai__tool__definitions=listed), chat(2, 1), tool(3, 1, begin=2)]
+    assert evidence(spans)["metadata"]["offered_tools"] == shown(wide)
+    strange = {"const": "\ud800"}  # has no digest
+    assert schemas_shown([{"add": wide}, {"add": strange}])["add"] == ["", *shown(wide)["add"]]
 
 
 def test_two_spans_of_one_call_are_one_call() -> None:

@@ -73,7 +73,7 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
         trace.gaps["refused_spans"] = refused
     steps = traced_steps(trace)
     calls, passed = tool_calls(trace, steps), handoffs(trace, steps)
-    offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
+    offered = schemas_shown(trace.offered_to.values())
     whole = not trace.gaps
     run = {
         "status": _status(trace),

@@ -174,7 +174,7 @@ class LiveRun:
             self._fill(self._steps[step.key], step)
         for call in tool_calls(trace, traced) or ():
             self._record.keep_call(self._checked(call))
-        self._record.offered = schemas_shown(trace.offered_to[key] for key in trace.speakers)
+        self._record.offered = schemas_shown(trace.offered_to.values())
         for handoff in handoffs(trace, traced) or ():
             self._record.handoff(*handoff)
         searches = [meant for meant in trace.means.values() if meant.kind == "retrieval"]

@@ -21,10 +21,8 @@ and a grade would then depend on how its evidence arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from hashlib import sha256
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from assay.canon import digest
@@ -136,20 +134,25 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
 
 
 def schemas_shown(offers: Iterable[Mapping[str, Any] | None]) -> dict[str, list[str]]:
-    """The digests of the schemas that each tool was offered with; none for an unusable schema.
+    """The digests of the schemas that each tool was offered with; none for what is no schema, and
+    an empty one for a schema that has no digest.
 
     >>> schemas_shown([{"now": {}}, {"now": {"title": "Now"}, "add": None}, None])
     {'now': ['sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a']}
     """
     shown = {
         (name, repr(schema)): schema  # the models of a run are mostly shown the same tools
-        for name, schema in chain.from_iterable(offer.items() for offer in offers if offer)
+        for offer in {id(offer): offer for offer in offers if offer}.values()
+        for name, schema in offer.items()
         if isinstance(schema, dict | bool)
     }
     digests: dict[str, set[str]] = {}
     for (name, _), schema in shown.items():
-        with suppress(AssayError, ValueError, RecursionError):
-            digests.setdefault(name, set()).add(digest(without_notes(schema)))
+        try:
+            made = digest(without_notes(schema))
+        except (AssayError, ValueError, RecursionError):
+            made = ""
+        digests.setdefault(name, set()).add(made)
     return {name: sorted(found) for name, found in sorted(digests.items())}
 
 
