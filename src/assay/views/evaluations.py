@@ -136,13 +136,8 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]]) -> Table:
                 moment(evaluation.started),
             ]
         )
-    return Table(
-        "Evaluations",
-        _LIST,
-        rows,
-        absent="No evaluation matches this filter.",
-        kind="stack evaluations",
-    )
+    nothing = "No evaluation matches this filter."
+    return Table("Evaluations", _LIST, rows, absent=nothing, kind="stack evaluations")
 
 
 def _ends(interval: ValueInterval, *, percent: bool = False) -> str:
