@@ -243,17 +243,25 @@ def test_a_late_span_that_cannot_be_read_breaks_the_run(api: Api) -> None:
     assert api.get(f"/runs/{T}").json()["record"]["status"] == "error"
 
 
-def test_a_run_that_was_graded_again_opens_no_gate_by_its_first_grade(api: Api) -> None:
-    post(api, [agent(1), chat(2, 1)])
+def test_a_decision_uses_the_last_run_of_a_trace_whose_spans_came_late(api: Api) -> None:
+    def decided() -> Any:
+        side = {"filter": {"workflow": "calc"}}
+        return api.post("/decisions", {"candidate": side, "baseline": side}).json()["decision"]
+
+    post(api, [span(1, None, "answer"), agent(2, 1), chat(3, 2)])
     before = settled(api)
-    ask = {"candidate": {"filter": {"workflow": "calc"}}, "baseline": {"filter": {"tag": "none"}}}
-    post(api, [agent(3, 1, "db", error="timeout")])
+    first = decided()
+    assert first["candidate"]["gates"]["no_critical_step_failures"]["failed"] == 0
+    post(api, [agent(4, 1, "db", error="timeout"), chat(5, 4)])
     after = again(api, before)
-    answer = api.post("/decisions", {**ask, "baseline": ask["candidate"]})
-    assert (answer.status_code, "appears twice" in answer.text) == (422, True)
+    rejected = decided()
+    assert rejected["comparison"]["n_candidate"] == 1
+    assert rejected["candidate"]["gates"]["no_critical_step_failures"]["failed"] == 1
     assert {before["digest"], after["digest"]} == {
         item["digest"] for item in api.get("/runs").json()["items"]
     }
+    links = api.services.ledger.links_of(before["digest"], relation="supersedes")
+    assert [(link.source, link.target) for link in links] == [(after["digest"], before["digest"])]
 
 
 def test_spans_go_with_the_run_that_is_forgotten_and_later_ones_are_counted_and_rejected(

@@ -12,6 +12,7 @@ import asyncio
 import time
 from typing import Any
 
+from assay.archive.grades import links_draft
 from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
@@ -25,6 +26,7 @@ from assay.server.state import Services
 from assay.store import queue
 from assay.store import traces as stored
 from assay.store.database_errors import is_away
+from assay.store.drafts import Link
 from assay.store.traces import Due
 from assay.tracing.genai import is_run
 from assay.tracing.spans import Span
@@ -148,7 +150,11 @@ class TraceBuilder:
         graded = await services.at_once(
             due.project, lambda: make(document, grader, author=due.author)
         )
-        return (await services.store(due.project, [graded]))[0]
+        kept = (await services.store(due.project, [graded]))[0]
+        if due.digest not in (None, kept.evidence.digest):  # it has all spans that the other has
+            link = Link("supersedes", due.digest, kept.evidence.digest)
+            await services.writer.put(due.project, [links_draft([link], author=due.author)])
+        return kept
 
     async def _break(self, due: Due) -> None:
         """Store the run that was made of a trace before as a broken one: with the spans that came
