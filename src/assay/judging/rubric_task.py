@@ -250,7 +250,7 @@ def scored_runs(
     refused: a criterion has one source.
     """
     source = {key: value for key, value in scorer.items() if value is not None}
-    judge = {
+    judge: dict[str, str] = {
         "model": source["name"],
         **{key: source[key] for key in ("version", "prompt_version") if key in source},
     }

@@ -250,15 +250,17 @@ def _assertions(workflow: LoadedWorkflow) -> PostRun:
             passed = False if False in holds else None if None in holds else True
             verdict = {"passed": passed, "reason": words[:MAX_REASON]}
             return {"gates": {**run.get("gates", {}), GATE: verdict}}
-        errors = run.get("metadata", {}).get("scorer_errors", {})
-        errors = {"scorer_errors": {**errors, CRITERION: words[:MAX_REASON]}}
-        # what is undetermined doesn't hold
-        passed = {"passed": sum(map(bool, holds)), "total": len(holds)}
-        scores = {**run.get("scores", {}), CRITERION: {"raw": passed, "source": dict(_SOURCE)}}
-        return {
-            **({"metadata": errors} if None in holds else {}),
-            **({} if outputs is None else {"scores": scores}),
-        }
+        measured: dict[str, Any] = {}
+        if None in holds:
+            errors = run.get("metadata", {}).get("scorer_errors", {})
+            measured["metadata"] = {"scorer_errors": {**errors, CRITERION: words[:MAX_REASON]}}
+        if outputs is not None:  # what is undetermined doesn't hold
+            score = {
+                "raw": {"passed": sum(map(bool, holds)), "total": len(holds)},
+                "source": dict(_SOURCE),
+            }
+            measured["scores"] = {**run.get("scores", {}), CRITERION: score}
+        return measured
 
     return measure
 

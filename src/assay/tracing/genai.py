@@ -78,8 +78,10 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     run = {
         "status": _status(trace),
         "steps": [step.record() for step in steps] or None,
-        "tool_calls": calls and [call.record() for call in calls],
-        "handoffs": passed and [{"from": source, "to": to} for source, to in passed],
+        "tool_calls": None if calls is None else [call.record() for call in calls],
+        "handoffs": (
+            None if passed is None else [{"from": source, "to": to} for source, to in passed]
+        ),
         "retrieval": _retrieval(trace),
         "tokens": _sum(trace, steps, "tokens") if whole else None,
         "cost_usd": _sum(trace, steps, "cost_usd") if whole else None,
