@@ -87,9 +87,8 @@ def check_solution(
 
 def _apart(solving: Box, testing: Box, limits: SandboxLimits) -> SandboxVerdict:
     mode: Mode = "two-process"
-    if not attend(
-        [solving, testing], until=lambda: testing.ended is not None, seconds=limits.wall_s
-    ):
+    both = [solving, testing]
+    if not attend(both, until=lambda: testing.ended is not None, seconds=limits.wall_s):
         end(solving, "timeout", [testing])
         end(testing, "timeout")
         outcome = solving.outcome()
@@ -102,11 +101,9 @@ def _apart(solving: Box, testing: Box, limits: SandboxLimits) -> SandboxVerdict:
         outcome = outcome._replace(status="violation" if outcome.violations else "passed")
     word, why = _answer(testing.answer)
     if tested.status != "passed" or not word:
-        # The tests are trusted, so it was the solution that made them fail: by values that were too
-        # large, or by taking too much time.
-        return SandboxVerdict(
-            False, outcome.unless(True), f"the process of the tests {tested.reason}", mode
-        )
+        # The tests are trusted: the solution made them fail, by too large values or too much time.
+        why = f"the process of the tests {tested.reason}"
+        return SandboxVerdict(False, outcome.unless(True), why, mode)
     if outcome.status == "error":
         return SandboxVerdict(None, outcome, outcome.reason, mode)
     if word == "failed" and outcome.status not in ("passed", "failed", "violation"):
@@ -151,9 +148,7 @@ def _check(code: str, test: str, support: str, entry_point: str | None) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise InputError(
-                "SBX-003",
-                f"`{name}` can't be written as UTF-8.",
-                fix="Remove lone surrogates.",
+                "SBX-003", f"`{name}` can't be written as UTF-8.", fix="Remove lone surrogates."
             ) from None
     if entry_point is not None and not entry_point.isidentifier():
         raise InputError(

@@ -127,11 +127,8 @@ class GradeExporter:
     def _take(self) -> list[_WaitingEvents] | None:
         """The next batch to send; None at the end."""
         with self._ready:
-            while not self._queue:
-                if self._until is not None:
-                    return None
-                self._ready.wait()
-            if self._until is not None and time.monotonic() > self._until:
+            self._ready.wait_for(lambda: self._queue or self._until is not None)
+            if not self._queue or (self._until is not None and time.monotonic() > self._until):
                 return None
             batch = [self._queue.popleft() for _ in range(min(TOGETHER, len(self._queue)))]
             self._bytes -= sum(event.size for event in batch)
