@@ -168,6 +168,16 @@ SIDES = {
             ]
             for side, first, raw in (("ours", None, None), ("theirs", 0.0, 0.0))
         },
+        **{
+            f"{side} lack their scores{name}": [
+                {**with_raw(row, raw, -1), "group": f"g{n % 15}" if name else None}
+                if n < 30
+                else row
+                for n, row in enumerate(GOOD)
+            ]
+            for side, raw in (("ours", 0.0), ("theirs", None))
+            for name in ("", " in groups")
+        },
         "lacks where it missed": [
             *(with_raw(row, 1 if n < 2 else None) for n, row in enumerate(GOOD[:4])),
             *GOOD[4:],
@@ -326,6 +336,9 @@ def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: 
     assert same["outcome"] == "promote"  # neither side has those scores
 
 
+MANY_LACK = "30 samples lack a run or score on one side, for example s00"
+
+
 @pytest.mark.parametrize(
     ("what", "why"),
     [
@@ -335,17 +348,22 @@ def test_scores_that_a_baseline_batch_lacks_open_no_gate(tmp_path: Path, assay: 
             marks=pytest.mark.campaign,
         ),
         ("scores in groups", "runs of the baseline have no score for safety in 1 of 40"),
-        ("many scores", "30 samples lack a run or score on one side, for example s00"),
+        ("many scores", MANY_LACK),
+        ("their scores", MANY_LACK),
+        ("their scores in groups", MANY_LACK),
     ],
 )
 def test_what_missing_scores_could_hide_is_the_same_over_batches_and_scorecards(
     tmp_path: Path, assay: Any, what: str, why: str
 ) -> None:
+    # the missing scores shift the mean by 30 points; their spread alone is beyond this margin
+    more = ["--margin", "31"] if what.startswith("their") else []
     made = []
     for suffix, maker in (("jsonl", cards), ("parquet", batch)):
         sides = (f"{one} lack {what}" for one in ("ours", "theirs"))
         ours, theirs = (maker(tmp_path / f"{side}.{suffix}", side) for side in sides)
-        done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
+        given = ["--baseline", theirs, "--profile", PROFILE, *more]
+        done = assay("gate", ours, *given, "--json")
         assert done.out, done.err
         made.append(done.json())
     assert why in made[0]["reason"]

@@ -741,9 +741,10 @@ def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(
         assert why in found.reason
 
 
-@each(("guaranteed", "looks"), [(True, 1), (False, 3)])
-def test_a_score_that_the_baseline_lacks_could_widen_the_intervals_that_assume_less(
-    guaranteed: bool, looks: int
+@each(("guaranteed", "looks"), [(True, 1), (False, 3), (False, 1)])
+@each("lacks", (3, 30))
+def test_a_score_that_the_baseline_lacks_could_widen_every_interval(
+    guaranteed: bool, looks: int, lacks: int
 ) -> None:
     terms, rules = Terms(looks=looks), RULES._replace(guaranteed=guaranteed)
 
@@ -751,7 +752,7 @@ def test_a_score_that_the_baseline_lacks_could_widen_the_intervals_that_assume_l
         heavy = {"name": "answer", "formula_id": "zero_one", "weight": 9, "raw_score": 0.9}
         light = {"name": "style", "formula_id": "zero_one", "weight": 1, "raw_score": 0.9}
         rows = [card(n, group=f"g-{n}", criteria=[{**heavy}, light]) for n in range(120)]
-        for row in rows[:3]:
+        for row in rows[:lacks]:
             row["criteria"][0] |= {"raw_score": raw}
             if raw is None:
                 row["criteria"][0]["missing"] = "nobody scored it"
@@ -766,9 +767,22 @@ def test_a_score_that_the_baseline_lacks_could_widen_the_intervals_that_assume_l
     for theirs in (best, lacking):
         found = decide_sides(ours, theirs, rules, GRADER, terms=terms)
         assert (found.outcome, found.rules[1].holds) == ("hold", False), found.reason
-    assert "3 samples lack a run or score on one side, for example s-000" in found.reason
+    assert f"{lacks} samples lack a run or score on one side, for example s-000" in found.reason
     found = decide_sides(ours, lacking, rules._replace(margin=-low + 0.1), GRADER, terms=terms)
     assert found.outcome == "promote"
+
+
+def test_many_lost_runs_and_a_missing_score_are_counted_by_the_interval_that_assumes_nothing() -> (
+    None
+):
+    rows = [card(n, group=f"g-{n}") for n in range(240)]
+    ours = copy.deepcopy(rows[:-30])
+    ours[0]["criteria"][0] |= {"raw_score": None, "missing": "nobody scored it"}
+    sides = (made(*one) for one in ((ours, "candidate"), (rows, "baseline")))
+    rules = RULES._replace(guaranteed=True, margin=60.0)
+    found = decide_sides(*sides, rules, GRADER, terms=Terms()).rules[1]
+    assert found.holds, found.reason
+    assert found.evidence["lost_runs"]["samples"] == 31
 
 
 @each("floor", (3, 1))

@@ -33,11 +33,14 @@ from assay.release.tally import (
     ScoreTally,
     SevereTally,
     SidePoints,
+    kept_lost,
 )
 from assay.stats.clusters import MINIMUM, Groups
 
 MAX_GROUPS = 2_000_000
 """The most groups whose sums are fetched from the engine."""
+MAX_LACKING = 200_000
+"""The most samples that are fetched because the baseline lacks a score of them."""
 _BILLION = 10**9
 
 
@@ -239,14 +242,7 @@ class _Tally:
         lost_count = counts["lost"]
         lacking, clusters = lost_count + counts["unscored"], counts["groups"] + counts["ungrouped"]
         shares = clusters < counts["n_scores"]
-        lost: tuple[LostPair, ...] = ()
-        if lacking and lost_count <= MAX_MISSING:
-            sides = ", ".join(f"has_{s}, score_{s}, m_{s}, lost_{s}, absent_{s}" for s in "ot")
-            found = self.rows(
-                f"SELECT sample, grp, {self.counted}, {sides} FROM pairs WHERE lost OR unscored"
-                f" ORDER BY {middle(sum(self.stratum.weights))} DESC, sample LIMIT {MAX_MISSING}"
-            )
-            lost = tuple(sorted(map(self._lost, found), key=lambda pair: pair.order))
+        lost = self._lost_pairs(lost_count) if lacking else ()
         if not shares or clusters < MINIMUM:
             return ScoreTally(values, shares, clusters, None, lost_count, lacking, lost)
         check_group_count(clusters - single.total())
@@ -267,6 +263,26 @@ class _Tally:
         rows = ask(self.engine, group_sums(self.query, shut))
         groups = groups_of(rows).with_others(Groups.of((), +alone))
         return ScoreTally(values, shares, clusters, groups, lost_count, lacking, lost, members)
+
+    def _lost_pairs(self, lost_count: int) -> tuple[LostPair, ...]:
+        sides = ", ".join(f"has_{s}, score_{s}, m_{s}, lost_{s}, absent_{s}" for s in "ot")
+        order = f"{middle(sum(self.stratum.weights))} DESC, sample"
+        found: set[LostPair] = set()
+        for condition in (
+            f"lost OR unscored ORDER BY {order} LIMIT {MAX_MISSING}",
+            f"absent_t > 0 LIMIT {MAX_LACKING + 1}",
+        ):
+            rows = self.rows(
+                f"SELECT sample, grp, {self.counted}, {sides} FROM pairs WHERE {condition}"
+            )
+            found.update(map(self._lost, rows))
+        if len(found) > MAX_LACKING:
+            raise InputError(
+                "BAT-060",
+                f"the baseline lacks scores in more than {MAX_LACKING:,} samples.",
+                fix="Score them, and make the baseline's batch again.",
+            )
+        return kept_lost(found, lost_count)
 
     def _lost(self, row: Sequence[Any]) -> LostPair:
         ours, theirs = self._side(*row[3:8]), self._side(*row[8:])

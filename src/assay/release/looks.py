@@ -55,7 +55,7 @@ def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int)
     assert not tally.compared.scores.shares_groups
     scores = tally.compared.scores
     interval = anytime_counted_mean(scores.values, DIFFERENCES, level=rules.level)
-    lower = [pair for pair in scores.lost if pair.value is not None and pair.lowest < pair.value]
+    lower = [pair for pair in scores.lost if pair.could_fall]
     values = moved_values(scores.values, [(pair, pair.lowest) for pair in lower])
     low = anytime_counted_mean(values, DIFFERENCES, level=rules.level).low if lower else None
     return _with_interval(promotion, rules, interval, looks, [pair.sample for pair in lower], low)

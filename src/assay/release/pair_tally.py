@@ -16,7 +16,6 @@ from assay.release.policy import ReleaseRules
 from assay.release.required import lost_of, lost_sentence
 from assay.release.sides import Row, Stratum
 from assay.release.tally import (
-    MAX_MISSING,
     MAX_WORSE,
     CertainFailures,
     ComparedSides,
@@ -32,6 +31,7 @@ from assay.release.tally import (
     SevereTally,
     SidePoints,
     difference,
+    kept_lost,
 )
 from assay.stats.clusters import MINIMUM, Groups
 
@@ -118,9 +118,7 @@ def _scores(pairs: Sequence[Pair], used: Sequence[Pair], rules: ReleaseRules) ->
     groups = [pair.group for pair in used]
     gone = sum(not pair.is_whole for pair in pairs)
     lacking = [lost_pair(pair, rules) for pair in pairs if not pair.is_whole or any(pair.unscored)]
-    lost = tuple(
-        sorted(lacking, key=lambda pair: pair.order)[: MAX_MISSING * (gone <= MAX_MISSING)]
-    )
+    lost = kept_lost(lacking, gone)
     shared, clusters = shares_groups(groups), cluster_count(groups)
     members: dict[tuple[str | None, str], Counter[float]] = {}
     opened: dict[tuple[str | None, str], Counter[float]] = {}

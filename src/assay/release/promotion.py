@@ -244,12 +244,13 @@ def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
     if tally.lost_count > MAX_MISSING and not rules.guaranteed:
         return LostRuns(tally.lost_count, None)
     ends = []
-    for n in range(1 if rules.guaranteed else len(tally.lost) + 1):
+    raised = 0 if rules.guaranteed else min(len(tally.lost), MAX_MISSING)
+    for n in range(raised + 1):
         moved = [(pair, pair.raised) for pair in tally.lost[:n]]
         moved += [(pair, pair.lowest) for pair in tally.lost[n:] if pair.value is not None]
         ends.append(tally.compare(rules, moved=moved).difference.low)
     low = None if None in ends else min(end for end in ends if end is not None)
-    first = tally.lost[0].sample if tally.lacking > tally.lost_count else ""
+    first = tally.lost[0].sample if tally.lost and tally.lacking > tally.lost_count else ""
     return LostRuns(tally.lacking, low, first)
 
 

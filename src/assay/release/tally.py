@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from assay.grouping import grouped
 from assay.records.decision import WorseSample
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Stratum
@@ -100,6 +101,11 @@ class LostPair(NamedTuple):
         )
 
     @property
+    def could_fall(self) -> bool:
+        """Whether it could be less than what is counted."""
+        return self.value is not None and self.lowest < self.value
+
+    @property
     def order(self) -> tuple[float, str]:
         """The pairs whose range has its middle furthest above come first."""
         return -round(self.raised + self.lowest, 6), self.sample
@@ -127,9 +133,7 @@ class ScoreTally(NamedTuple):
     lacking: int
     """Pairs of which runs were lost, or that lack a score on one side."""
     lost: tuple[LostPair, ...] = ()
-    """The first of those in their order, at most `MAX_MISSING`; none if more than that lost
-    runs.
-    """
+    """Those that could have come to something else: see `kept_lost`."""
     members: Mapping[tuple[str | None, str], Counter[float]] = {}
     """The differences in each group of which something was lost."""
 
@@ -141,10 +145,9 @@ class ScoreTally(NamedTuple):
         """
         values, groups = moved_values(self.values, moved) if moved else self.values, self.groups
         members = dict(self.members)
-        for cluster in {pair.cluster for pair, _ in moved} & members.keys():
-            members[cluster] = moved_values(
-                members[cluster], [pair for pair in moved if pair[0].cluster == cluster]
-            )
+        for cluster, pairs in grouped((pair[0].cluster, pair) for pair in moved).items():
+            if cluster in members:
+                members[cluster] = moved_values(members[cluster], pairs)
         if groups is not None and members:
             groups = groups.with_others(Groups.of(filter(None, members.values()), {}))
         return compare_differences(
@@ -156,6 +159,15 @@ class ScoreTally(NamedTuple):
             guaranteed=rules.guaranteed,
             believed=not rules.guaranteed,
         )
+
+
+def kept_lost(pairs: Iterable[LostPair], lost_count: int) -> tuple[LostPair, ...]:
+    """The first `MAX_MISSING` pairs in their order, or none if more than that lost runs; then all
+    others that could have come to less than is counted.
+    """
+    ordered = sorted(pairs, key=lambda pair: pair.order)
+    raised = MAX_MISSING if lost_count <= MAX_MISSING else 0
+    return (*ordered[:raised], *(pair for pair in ordered[raised:] if pair.could_fall))
 
 
 def moved_values(values: Counter[float], pairs: Iterable[tuple[LostPair, float]]) -> Counter[float]:
