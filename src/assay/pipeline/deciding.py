@@ -221,7 +221,7 @@ def decide(
     least, overlap = rules.min_pairs * terms.allow_unpaired, aligned.overlap
     paired = overlap is not None and overlap.equal >= least
     different = [
-        one for one in mismatches(candidate, baseline) if one.field != "dataset" or not paired
+        item for item in mismatches(candidate, baseline) if item.field != "dataset" or not paired
     ]
     blocking = [
         mismatch

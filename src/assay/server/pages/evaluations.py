@@ -67,7 +67,7 @@ def get_evaluations(
 
 def _table(items: Sequence[Item]) -> Table:
     stored = [read_brief(item).evaluation for item in items if item.body is not None]
-    return evaluations_list([(one, address("evaluations", one.id)) for one in stored])
+    return evaluations_list([(item, address("evaluations", item.id)) for item in stored])
 
 
 def _fields(services: Services, project: str) -> list[Field]:
