@@ -134,8 +134,8 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
 
 
 def schemas_shown(offers: Iterable[Mapping[str, Any] | None]) -> dict[str, list[str]]:
-    """The digests of the schemas that each tool was offered with; none for what is no schema, and
-    an empty one for a schema that has no digest.
+    """The digests of the schemas that each tool was offered with: an empty text for a schema that
+    has no digest, and nothing for any other value.
 
     >>> schemas_shown([{"now": {}}, {"now": {"title": "Now"}, "add": None}, None])
     {'now': ['sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a']}
