@@ -217,7 +217,8 @@ def test_a_run_that_late_spans_contradict_is_broken(api: Api) -> None:
     post(api, [chat(3, 1, assay__sample_id="s-2")])
     until(lambda: settled(api)["state"] == "failed")
     assert "s-2" in settled(api)["reason"]
-    assert api.get(f"/runs/{T}").json()["record"]["status"] == "error"
+    run = api.get(f"/runs/{T}").json()
+    assert (run["record"]["status"], run["digest"]) == ("error", settled(api)["digest"])
     assert api.get(f"/runs/{T}/grade").json()["passed"] is False
 
 
@@ -428,7 +429,9 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
         assert late == (0, 0, False)
         stored.close(database, "p", T, state=stored.DONE, run_id="r", digest="of one span")
         assert stored.claim(database, "b", at_ms=1350, **times) is None
-        assert stored.claim(database, "b", at_ms=1400, **times) is not None
+        due = stored.claim(database, "b", at_ms=1400, **times)
+        assert due is not None
+        assert due.digest == "of one span", "what is built next replaces the run of one span"
         assert stored.claim(database, "a", at_ms=1500, **times) is None
         assert stored.claim(database, "a", at_ms=6500, **times) is not None
         assert len(stored.bodies(database, "p", T)) == 2
@@ -436,6 +439,25 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
         assert stored.claim(database, "b", at_ms=99_000, **times) is None
         assert stored.listed(database, "p", state="done", limit=9)[0].digest == "d"
         assert stored.forget(database, before_ms=99_000) == 2
+
+
+def test_a_span_that_comes_while_its_trace_is_found_empty_is_kept(
+    ledger_url: str,  # noqa: F811
+) -> None:
+    with open_ledger(ledger_url) as ledger:
+        times = {"grace_ms": 100, "limit_ms": 1000, "stale_ms": 5000}
+        database = ledger.database
+
+        def send(name: str, *, is_root: bool, at_ms: int) -> None:
+            batch = stored.TraceSpans({(name * 16, "m"): b"{}"}, is_root, 0)
+            stored.keep(database, "p", {T: batch}, asked=b"[]", author="me", now_ms=at_ms, limit=10)
+
+        send("1", is_root=True, at_ms=1000)
+        assert stored.claim(database, "a", at_ms=1200, **times) is not None
+        send("2", is_root=False, at_ms=1300)
+        stored.close(database, "p", T, state=stored.EMPTY, reason="there is no run in it")
+        assert stored.claim(database, "a", at_ms=1500, **times) is not None
+        assert len(stored.bodies(database, "p", T)) == 2
 
 
 def test_too_many_open_traces_begin_no_new_one(ledger_url: str) -> None:  # noqa: F811

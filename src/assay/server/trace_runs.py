@@ -130,10 +130,9 @@ class TraceBuilder:
             if is_away(error):
                 raise  # the trace is claimed again when the database is back
             services.metrics.count("otlp_traces_failed")
-            await self._break(due)
-            await self._close(
-                due, state=stored.FAILED, reason=f"{error.message} {error.fix}".strip()[:2000]
-            )
+            broken = await self._break(due)
+            reason = f"{error.message} {error.fix}".strip()[:2000]
+            await self._close(due, state=stored.FAILED, digest=broken, reason=reason)
             services.exporter.refused(due.trace_id, error.code, error.message)
             return
         except Problem as problem:
@@ -156,16 +155,17 @@ class TraceBuilder:
             await services.writer.put(due.project, [links_draft([link], author=due.author)])
         return kept
 
-    async def _break(self, due: Due) -> None:
-        """Store the run that was made of a trace before as a broken one: with the spans that came
-        late there is no run in it, and its first grade must open no gate.
+    async def _break(self, due: Due) -> str | None:
+        """Store the run that was made of a trace before as a broken one, and return its digest:
+        with the spans that came late there is no run in it, and its first grade must open no gate.
         """
         if due.digest is None:
-            return
+            return None
         ledger = self._services.ledger
         before = await asyncio.to_thread(ledger.get, due.digest, project=due.project)
-        if before is not None and before.body is not None:
-            await self._store(due, {**before.tree(), "status": "error"})
+        if before is None or before.body is None:
+            return None
+        return (await self._store(due, {**before.tree(), "status": "error"})).evidence.digest
 
     def _run_of(self, due: Due) -> dict[str, Any] | None:
         bodies = stored.bodies(self._database, due.project, due.trace_id)

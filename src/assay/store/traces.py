@@ -256,18 +256,24 @@ def close(
     digest: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """Record the outcome of a trace that got no span since it was claimed. Its spans are deleted if
-    there is no run in it; else they stay for a while, for those that come late and for inspection.
+    """Record the outcome of a trace; of one that got a span since it was claimed, only its run. Its
+    spans are deleted if there is no run in it; else they stay for a while, for those that come late
+    and for inspection.
     """
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
 
     def work(connection: Connection) -> None:
-        connection.execute(
+        closed = connection.execute(
             update(traces)
             .where(here, traces.c.state == BUILDING)
             .values(state=state, run_id=run_id, digest=digest, reason=reason)
-        )
-        if state == EMPTY:
+        ).rowcount
+        if not closed and digest is not None:
+            # a span came meanwhile: what is built next replaces this run
+            connection.execute(
+                update(traces).where(here, traces.c.state == GATHERING).values(digest=digest)
+            )
+        if closed and state == EMPTY:
             connection.execute(
                 delete(trace_spans).where(
                     trace_spans.c.project == project, trace_spans.c.trace_id == trace_id
