@@ -289,6 +289,14 @@ def test_a_field_that_a_dataset_file_names_and_no_sample_has_is_refused(
         read_dataset(str(file))
 
 
+def test_a_field_that_only_samples_of_another_split_have_is_no_misspelling(tmp_path: Path) -> None:
+    rows = '{"id": "a", "split": "smoke"}\n{"id": "b", "split": "full", "topic": "t"}\n'
+    (tmp_path / "rows.jsonl").write_text(rows)
+    file = tmp_path / "d.yaml"
+    file.write_text("dataset: d\nfile: rows.jsonl\nsplit: smoke\ngroup: topic\n")
+    assert [sample.id for sample in read_dataset(str(file)).samples] == ["a"]
+
+
 def test_an_empty_cell_is_neither_a_group_nor_a_tag(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("id,topic,lang\na,,\nb, ,en\nc,t,\n")
     (tmp_path / "d.yaml").write_text("dataset: d\nfile: rows.csv\ngroup: topic\ntags: [lang]\n")

@@ -189,6 +189,7 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
     unnamed: list[Sample] = []
     seen: dict[str, str] = {}
     fields = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
+    absent = _named_fields(spec)
 
     for row, place in rows:
         if len(samples) + len(unnamed) >= MAX_SAMPLES:
@@ -203,6 +204,7 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
                 f"{place}: invalid_dataset_sample: a sample is an object, not {type(row).__name__}."
             )
             continue
+        absent = {path: key for path, key in absent.items() if not lookup(row, path)[0]}
         if spec.split is not None and lookup(row, spec.split_field)[1] != spec.split:
             continue
         name = next((name for name in (_id(row, field) for field in fields) if name), None)
@@ -216,7 +218,8 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         else:
             seen[name] = place
             samples.append(Sample(name, row, place))
-    _check_fields(spec, [*samples, *unnamed], where)
+    if samples or unnamed:
+        _refuse_fields(absent, [*samples, *unnamed], where)
     has_id_field = any(field in sample.row for sample in unnamed for field in fields)
     made_ids = bool(unnamed) and not (samples or faults.count or spec.sample_id or has_id_field)
     if made_ids:
@@ -233,22 +236,29 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
     return LoadedDataset(spec, samples, version=version, where=where, made_ids=made_ids)
 
 
-def _check_fields(spec: DatasetFile, samples: list[Sample], where: str) -> None:
-    """Raise `InputError` for every field that the dataset file names and no sample has: a misspelt
-    group would make samples that depend on each other look independent.
-    """
-    faults = FaultList(where, code="RUN-002")
+def _named_fields(spec: DatasetFile) -> dict[str, str]:
+    """The fields that a dataset file names, each with the key that names it."""
+    fields: dict[str, str] = {}
     for key in ("sample_id", "inputs", "expected", "group", "tags"):
         named = getattr(spec, key)
         paths = [named] if isinstance(named, str) else named or ()
         for path in paths.values() if isinstance(paths, dict) else paths:
-            if samples and not any(lookup(sample.row, path)[0] for sample in samples):
-                fields = list(dict.fromkeys(field for sample in samples for field in sample.row))
-                faults.add(
-                    f"no sample has the field {path!r}.{near_miss(path, fields)}",
-                    path=key,
-                    fix=f"The samples have {', '.join(map(repr, fields[:20]))}.",
-                )
+            fields.setdefault(path, key)
+    return fields
+
+
+def _refuse_fields(absent: Mapping[str, str], samples: list[Sample], where: str) -> None:
+    """Raise `InputError` for every field that the dataset file names and no row of the data has: a
+    misspelt group would make samples that depend on each other look independent.
+    """
+    faults = FaultList(where, code="RUN-002")
+    fields = list(dict.fromkeys(field for sample in samples for field in sample.row))
+    for path, key in absent.items():
+        faults.add(
+            f"no sample has the field {path!r}.{near_miss(path, fields)}",
+            path=key,
+            fix=f"The samples have {', '.join(map(repr, fields[:20]))}.",
+        )
     faults.raise_if_any()
 
 
