@@ -120,6 +120,9 @@ def test_a_set_takes_the_rubric_of_the_project_where_the_judge_used_it(
     own.write_text(own.read_text().replace("version: 2", "version: 3"))
     changed = assay("label", "new", "first", "--n", "20")
     assert (changed.code, "not in the library" in changed.err) == (2, True)
+    own.unlink()
+    chosen = assay("label", "new", "first", "--n", "20", "--rubric", "rag", "--json")
+    assert chosen.json()["rubric"].startswith("rag@"), "the project's rubric isn't needed"
 
 
 def test_pairs_are_exported_for_the_judge_and_calibrate_it(assay: Any, tmp_path: Path) -> None:

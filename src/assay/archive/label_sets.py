@@ -135,10 +135,10 @@ def _named(stored: StoredEvaluation) -> LabelledEvaluation:
 
 def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
     judged = next((by for by, _ in pool.rubrics.most_common(1)), "")
-    name = request.rubric or judged.partition("+")[0] or request.project_rubric
-    if request.project_rubric and rubric_name(shelf.rubric(request.project_rubric)) == judged:
-        name = request.rubric or request.project_rubric
-    name = name or _profile_rubric(shelf, pool)
+    name, own = request.rubric, request.project_rubric
+    if own and not name and rubric_name(shelf.rubric(own)) == judged:
+        name = own
+    name = name or judged.partition("+")[0] or own or _profile_rubric(shelf, pool)
     try:
         rubric = shelf.rubric(name)
     except ShelfError as error:
