@@ -298,3 +298,16 @@ def test_a_judges_score_shows_its_name_and_reason() -> None:
         assert "4 by m-1</td>" in grade_section(given, metadata=metadata).__html__()
     measured = grade_section({**grade, "criteria": [item]}, metadata={}).__html__()
     assert "m-1" not in measured
+
+
+def test_scores_of_a_scorecards_steps_are_shown_in_any_form(api: Api) -> None:
+    scores = {"depth": 0.25, "tone": {"raw": 4}, "facts": {"n": 2}}
+    made = {
+        "schema": "assay.scorecard/1",
+        "run_id": "steps-of-another-tool",
+        "hard_gates": {"kept": True},
+        "criteria": [{"name": "right", "raw_score": 1, "formula_id": "binary", "weight": 1}],
+        "step_scores": [{"name": "plan", "status": "success", "critical": True, "scores": scores}],
+    }
+    found = text(page(api, f"/runs/{api.post('/scorecards', made).json()['digest']}"))
+    assert all(shown in found for shown in ("depth 0.25", "tone 4", "facts n 2"))

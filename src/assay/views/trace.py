@@ -164,11 +164,7 @@ def _step(
         "" if step.critical else "not critical",
     ]
     scores = [
-        phrase(
-            room.clip(name, 60),
-            " ",
-            room.clip(score.raw if isinstance(score, Score) else score["raw"], 60),
-        )
+        phrase(room.clip(name, 60), " ", room.clip(_raw(score), 60))
         for name, score in list(step.scores.items())[:5]
     ]
     head = phrase(strong(f"{number}"), " ", room.clip(step.name, 120), " ", verdict(step.status))
@@ -178,6 +174,13 @@ def _step(
         [Paragraph(room.clip(error, 600), "words bad")] if error else [],
         kind="" if step.status in ("success", "skipped") else "bad",
     )
+
+
+def _raw(score: Any) -> Any:
+    """The raw score, of a run's step or of a scorecard's, which may have any form."""
+    if isinstance(score, Score):
+        return score.raw
+    return score["raw"] if isinstance(score, Mapping) and "raw" in score else score
 
 
 def _handoffs(handoffs: Sequence[Handoff]) -> Part:
