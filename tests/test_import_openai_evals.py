@@ -112,7 +112,7 @@ def test_a_candidate_brings_no_eval_of_another_class_or_with_other_arguments(
 
 def test_two_logs_in_one_file_are_refused(tmp_path) -> None:
     for rows, words in (
-        ([*LINES, LINES[0]], "second spec or report"),
+        ([*LINES, LINES[0]], "a log has only one spec and one report"),
         ([*LINES, {**LINES[3], "run_id": "other"}], "belongs to the run 'other'"),
         (LINES[1:], "neither a log of `oaieval`"),
         ([*LINES[:2], {**LINES[3], "data": {"correct": 1}}], "`correct` must be true or false"),

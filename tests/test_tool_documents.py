@@ -18,7 +18,7 @@ from assay.canon import digest
 from assay.cli import demo
 from assay.cli.demo import EXAMPLES
 from assay.library.families import FAMILIES
-from assay.library.lock import lock_of
+from assay.library.lock import RecordedSystem, lock_of
 from assay.registry import home_value
 from assay.tools.ecma import document_bytes
 from assay.tools.forms import all_schemas
@@ -123,10 +123,7 @@ def test_the_demo_grades_tools_good_vetoed_and_unsound() -> None:
 @pytest.mark.req("F-006", "F-007", "F-013", "F-033")
 def test_the_systems_of_tool_schemas_have_versions_and_fingerprints_of_their_own() -> None:
     now = {
-        system.name: {
-            "version": system.version,
-            "fingerprint": digest(home_value(system.behaviour)()),
-        }
+        system.name: RecordedSystem(system.version, digest(home_value(system.behaviour)()))
         for system in FAMILIES["flowmcp"].systems
     }
     assert now == lock_of().systems["flowmcp"]

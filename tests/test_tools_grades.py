@@ -195,7 +195,7 @@ GRADING_CHANGES: dict[str, dict[str, Any]] = {
 def before() -> dict[tuple[str, str], str]:
     """As the lock records them, which is how they are: see test_library.py."""
     return {
-        (family, name): held["fingerprint"]
+        (family, name): held.fingerprint
         for family, systems in lock_of().systems.items()
         for name, held in systems.items()
     }
