@@ -20,7 +20,7 @@ from assay import tools
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.library import fingerprint
-from assay.library.lock import lock_of
+from assay.library.lock import RecordedSystem, lock_of
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
 from assay.tools import behaviour, forms, versions
@@ -220,14 +220,8 @@ def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_i
     current = fingerprint.current()
     after = {(item.family, item.name): item.fingerprint for item in current}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "grading")}
-    recorded = {
-        "flowmcp": {
-            "grading": {
-                "version": versions.GRADING_SYSTEM,
-                "fingerprint": before["flowmcp", "grading"],
-            }
-        }
-    }
+    system = RecordedSystem(versions.GRADING_SYSTEM, before["flowmcp", "grading"])
+    recorded = {"flowmcp": {"grading": system}}
     assert any(
         "flowmcp grading: behaviour changed and the version is still" in text
         for text in fingerprint.check(current, recorded)
