@@ -170,9 +170,7 @@ SIDES = {
         },
         **{
             f"{side} lack their scores{name}": [
-                {**with_raw(row, raw, -1), "group": f"g{n % 15}" if name else None}
-                if n < 30
-                else row
+                {**with_raw(row, raw, -1), "group": f"g{n % 15}" if name else ""} if n < 30 else row
                 for n, row in enumerate(GOOD)
             ]
             for side, raw in (("ours", 0.0), ("theirs", None))

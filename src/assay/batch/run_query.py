@@ -87,7 +87,7 @@ class BatchRunQuery:
             f"{run} AS run",
             f"{sample} AS sample",
             f"{_attempt(side)} AS attempt",
-            f"CAST({_kept(side, GROUP)} AS VARCHAR) AS grp",
+            f"NULLIF(CAST({_kept(side, GROUP)} AS VARCHAR), '') AS grp",
             "CASE WHEN passed THEN 1 ELSE 0 END AS p",
             f"{_units('score', 100)} AS score",
         ]

@@ -103,7 +103,7 @@ def slice_sums(
     """Pass rate, coverage and score of the runs with each value of a column, by that value. Runs
     without one are in no slice.
     """
-    kept = f"CAST({identifier(column)} AS VARCHAR) AS slice"
+    kept = f"NULLIF(CAST({identifier(column)} AS VARCHAR), '') AS slice"
     runs = f"WITH runs AS ({query.runs(side, kept, 'missing AS absent')})"
     valued = "FROM runs WHERE slice IS NOT NULL"
     sizes = ask(

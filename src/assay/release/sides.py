@@ -173,7 +173,7 @@ def row_of(grade: Grade) -> Row:
             tuple([weight for _, weight in ordered]),
             tuple([_formula(item.criterion) for item, _ in ordered]),
         ),
-        card.group,
+        card.group or None,  # an empty name is none: those samples share nothing
         frozenset(card.tags),
         None if card.workflow is None else card.workflow.family,
         (grade.run_id,),

@@ -179,7 +179,8 @@ class Summary:
     def add(self, grade: Grade) -> None:
         """Count one grade."""
         card = grade.scorecard
-        self.all.add(grade, card.group)
+        group = card.group or None
+        self.all.add(grade, group)
         self.letters[grade.grade] += 1
         for name, passed in card.hard_gates.items():
             counts = self.gates.setdefault(name, Counter())
@@ -187,14 +188,14 @@ class Summary:
             counts["failed"] += passed is not True
             counts["undetermined"] += passed is None
         for item in grade.criteria:
-            self.criteria.setdefault(item.name, _CriterionCounts()).add(item, card.group)
+            self.criteria.setdefault(item.name, _CriterionCounts()).add(item, group)
         if card.workflow is not None and card.workflow.family is not None:
-            self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade, card.group)
-        if card.group is not None:
+            self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade, group)
+        if group is not None:
             # within one group the runs are independent draws
-            self.slices["group"].setdefault(card.group, _Slice()).add(grade, None)
+            self.slices["group"].setdefault(group, _Slice()).add(grade, None)
         for tag in set(card.tags):
-            self.slices["tag"].setdefault(tag, _Slice()).add(grade, card.group)
+            self.slices["tag"].setdefault(tag, _Slice()).add(grade, group)
         for reason in _reasons(grade):
             self.reasons[reason] += 1
             # the example that comes first by name, so that it does not depend on the order of the
