@@ -127,7 +127,7 @@ def test_the_systems_of_tool_schemas_have_versions_and_fingerprints_of_their_own
         for system in FAMILIES["flowmcp"].systems
     }
     assert now == lock_of().systems["flowmcp"]
-    assert {name: system["version"] for name, system in now.items()} == {
+    assert {name: system.version for name, system in now.items()} == {
         "scoring": "scoringSystem/1.0.0",
         "grading": "gradingSystem/1.0.0",
     }
