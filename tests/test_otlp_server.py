@@ -21,6 +21,7 @@ from assay.importers.otlp import run_of
 from assay.installing import install_hint
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.server import lookup
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
@@ -179,11 +180,7 @@ def test_spans_of_one_trace_come_over_several_requests_and_the_root_last(api: Ap
 
 def again(api: Api, before: dict[str, Any]) -> dict[str, Any]:
     """What became of a trace that was graded before, once it is graded again."""
-    end = time.monotonic() + 20
-    while (after := settled(api))["digest"] == before["digest"]:
-        assert time.monotonic() < end, after
-        time.sleep(0.05)
-    return after
+    return until(lambda: (after := settled(api))["digest"] != before["digest"] and after)
 
 
 def test_an_error_that_comes_late_is_seen_in_the_grade_and_a_repeated_span_changes_nothing(
@@ -244,9 +241,12 @@ def test_a_late_span_that_cannot_be_read_breaks_the_run(api: Api) -> None:
     assert api.get(f"/runs/{T}").json()["record"]["status"] == "error"
 
 
-def test_a_decision_uses_the_last_run_of_a_trace_whose_spans_came_late(api: Api) -> None:
+def test_a_decision_uses_the_last_run_of_a_trace_whose_spans_came_late(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = {"filter": {"workflow": "calc"}}
+
     def decided() -> Any:
-        side = {"filter": {"workflow": "calc"}}
         return api.post("/decisions", {"candidate": side, "baseline": side}).json()["decision"]
 
     post(api, [span(1, None, "answer"), agent(2, 1), chat(3, 2)])
@@ -263,6 +263,9 @@ def test_a_decision_uses_the_last_run_of_a_trace_whose_spans_came_late(api: Api)
     }
     links = api.services.ledger.links_of(before["digest"], relation="supersedes")
     assert [(link.source, link.target) for link in links] == [(after["digest"], before["digest"])]
+    # what was left out must not hide that more runs match than were read
+    monkeypatch.setattr(lookup, "MAX_SIDE", 1)
+    assert api.post("/decisions", {"candidate": side, "baseline": side}).status_code == 422
 
 
 def test_spans_go_with_the_run_that_is_forgotten_and_later_ones_are_counted_and_rejected(

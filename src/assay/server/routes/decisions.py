@@ -334,6 +334,7 @@ def _filtered(services: Services, project: str, filters: dict[str, Any], name: s
         )
     runs = services.ledger.each("run", filters, project=project, at_once=1000)
     digests = [item.digest for item in islice(runs, lookup.MAX_SIDE + 1)]
+    _check_size(len(digests), name)  # before any is left out: there may be more than were read
     # A trace whose spans came late has a run for each time it was graded; the last has all spans.
     links = services.ledger.links_of_many(digests, project=project)
     superseded = {link.target for link in links if link.relation == "supersedes"}
