@@ -65,7 +65,7 @@ def test_the_mean_of_weighted_values_is_excluded_at_no_look_though_small_weights
             for _ in range(60):
                 weight = draw.choice([1.0, 0.25, 0.25, 0.25, 0.25])
                 weights.append(weight)
-                values.append(round(draw.gauss(20 if weight == 1 else -20, 10), 1))
+                values.append(round(draw.gauss(20 if weight == 1 else -20, 10)))
             found = anytime_mean(values, DIFFERENCES, weights=weights)
             assert found.low is not None
             assert found.high is not None
