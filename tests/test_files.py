@@ -23,13 +23,16 @@ from assay.files.json_files import (
     MAX_LINE,
     Document,
     Unread,
+    file_digest,
     parse_json,
     parse_line,
     read_json,
     show_path,
     stream_documents,
 )
-from assay.files.yaml_files import locate, parse_yaml
+from assay.files.yaml_files import locate, parse_yaml, read_yaml
+from assay.records.reading import read_run
+from assay.tools.reading.files import source_of
 from examples import each
 from forking import bare_parent
 
@@ -355,6 +358,40 @@ def test_a_json_file_beyond_the_limit_is_refused_without_reading_it_all(
     before = bytes_read()
     assert refused(path).code == "FIL-004"
     assert bytes_read() - before < MAX_LINE + 8 * 1024**2
+
+
+@each("device", ["/dev/zero", "/dev/urandom", "/dev/full", "/dev/null"])
+def test_a_device_is_refused_and_not_read_without_end(tmp_path: Path, device: str) -> None:
+    path = tmp_path / f"{Path(device).name}.jsonl"
+    path.symlink_to(device)
+    assert "is a device" in refused(path).message
+    with pytest.raises(InputError, match="is a device"):
+        file_digest(str(path))
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/mem"), reason="needs a file that opens and cannot be read"
+)
+def test_a_file_that_opens_and_cannot_be_read_is_an_error_of_the_input(tmp_path: Path) -> None:
+    for name in ("runs.jsonl", "card.json", "shelf.yaml", "schema.mjs"):
+        path = tmp_path / name
+        path.symlink_to("/proc/self/mem")
+        reader = {".yaml": read_yaml, ".mjs": source_of}.get(path.suffix, read_json)
+        with pytest.raises(InputError, match=f"{name}: cannot be read: Input/output error."):
+            reader(str(path))
+    assert "cannot be read" in refused(tmp_path / "runs.jsonl").message
+
+
+@given(st.integers(1, 300_000), st.sampled_from(["x", "a word ", "\x00", "\U0001f600"]))
+def test_a_message_does_not_grow_with_what_it_quotes(length: int, text: str) -> None:
+    quoted = text * (length // len(text))
+    tree = {"schema": "assay.run/1", quoted: 1, "run_id": {quoted: quoted}, "status": quoted}
+    with pytest.raises(InputError) as caught:
+        read_run(Document(tree, "runs.jsonl", 3))
+    assert len(caught.value.faults) > 3
+    for fault in caught.value.faults:
+        assert len(fault.message) + len(fault.path) + len(fault.fix) < 3_000
+    assert "the key 'workflow' is missing" in str(caught.value)
 
 
 def test_a_line_of_the_longest_length_is_read() -> None:

@@ -64,6 +64,15 @@ def printable(text: str) -> str:
     )
 
 
+_LONGEST = 1000
+"""Characters of a message: it quotes what it is about, and that may be of any length."""
+
+
+def _bounded(text: str) -> str:
+    """A message without the middle of what makes it too long."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} [...] {text[-290:]}"
+
+
 def count(n: int, noun: str, plural: str = "") -> str:
     """A count with its noun in the right number.
 
@@ -103,9 +112,9 @@ class Fault:
         self.code = code
         self.file = file
         self.line = line
-        self.path = path
-        self.message = message
-        self.fix = fix
+        self.path = _bounded(path)
+        self.message = _bounded(message)
+        self.fix = _bounded(fix)
 
     def __repr__(self) -> str:
         return f"Fault({self.text()!r})"
@@ -148,11 +157,11 @@ class AssayError(Exception):
     exit_code = ExitCode.FAULT
 
     def __init__(self, code: str, message: str, *, where: str = "", fix: str = "") -> None:
-        super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = _bounded(message)
         self.where = where
-        self.fix = fix
+        self.fix = _bounded(fix)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         head = f"{self.where}: " if self.where else ""

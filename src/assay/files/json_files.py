@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -343,8 +344,7 @@ def open_input(path: str) -> Iterator[BufferedReader[Any]]:
         yield cast("BufferedReader", sys.stdin.buffer)
         return
     try:
-        file = path.file if isinstance(path, StoredInput) else path
-        stream = BufferedReader(FileIO(file), 1024 * 1024)
+        stream = BufferedReader(_InputFile(path), 1024 * 1024)
     except FileNotFoundError:
         raise InputError("FIL-001", f"there is no such file.{_near(path)}", where=path) from None
     except IsADirectoryError:
@@ -355,11 +355,37 @@ def open_input(path: str) -> Iterator[BufferedReader[Any]]:
             fix="Name the files in it, for example with a wildcard.",
         ) from None
     except (OSError, ValueError) as error:
-        raise InputError(
-            "FIL-001", f"cannot be read: {getattr(error, 'strerror', None) or error}.", where=path
-        ) from None
+        raise _cannot_be_read(path, error) from None
     with stream:
+        mode = os.fstat(stream.fileno()).st_mode
+        if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not stream.isatty()):
+            raise InputError("FIL-001", "is a device, not a file.", where=path)
         yield stream
+
+
+def _cannot_be_read(path: str, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or error
+    return InputError("FIL-001", f"cannot be read: {reason}.", where=path)
+
+
+class _InputFile(FileIO):
+    """A file whose read errors, as of a failing disk, are errors of the input."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path.file if isinstance(path, StoredInput) else path)
+        self._path = path
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise _cannot_be_read(self._path, error) from None
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise _cannot_be_read(self._path, error) from None
 
 
 def file_digest(path: str) -> str:

@@ -356,6 +356,8 @@ def file_bytes(path: str, real: str) -> bytes:
             raise too_large(path, limit)
         with os.fdopen(handle, "rb", closefd=False) as stream:
             data = stream.read(limit + 1)
+    except OSError as error:
+        raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=path) from None
     finally:
         os.close(handle)
     if len(data) > limit:  # it grew while it was read, or its size is not known
