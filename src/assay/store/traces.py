@@ -283,9 +283,12 @@ def close(
     database.write(work)
 
 
-def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
+def forget(
+    database: Database, *, before_ms: int, found_at_once: int = 10_000, removed_at_once: int = 200
+) -> int:
     """Remove the spans of closed traces whose last span is older than a moment, and return how many
-    there were. The outcome of each trace stays.
+    there were. The outcome of each trace stays. Finding them reads every closed trace, which takes
+    seconds where there are millions; a removal holds up other writers and is therefore small.
     """
     held = (
         select(trace_spans.c.span_id)
@@ -297,7 +300,7 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
     query = (
         select(traces.c.project, traces.c.trace_id)
         .where(traces.c.state.in_((DONE, FAILED)), traces.c.last_ms < before_ms, held)
-        .limit(at_once)
+        .limit(found_at_once)
     )
     gone = 0
     while rows := database.read(lambda connection: connection.execute(query).all()):
@@ -305,7 +308,9 @@ def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
             and_(trace_spans.c.project == project, trace_spans.c.trace_id == trace_id)
             for project, trace_id in rows
         ]
-        gone += database.write(partial(_delete, or_(*here)))
+        for start in range(0, len(here), removed_at_once):
+            of = or_(*here[start : start + removed_at_once])
+            gone += database.write(partial(_delete, of))
     return gone
 
 
