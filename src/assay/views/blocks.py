@@ -45,11 +45,21 @@ class Section(Block, frozen=True):
     level: int = 2
 
 
+def parts_of(*parts: Part | None) -> list[Part]:
+    """The parts of a view that there are: None is one that has nothing to show."""
+    return [part for part in parts if part is not None]
+
+
 def section(
-    title: str, *parts: Part, id: str = "", hint: str = "", kind: str = "", level: int = 2
+    title: str,
+    *parts: Part | None,
+    id: str = "",
+    hint: str = "",
+    kind: str = "",
+    level: int = 2,
 ) -> Section:
     """Blocks under a title."""
-    return Section(title, parts, id, hint, kind, level)
+    return Section(title, parts_of(*parts), id, hint, kind, level)
 
 
 class Group(Block, frozen=True):
@@ -121,6 +131,15 @@ class Facts(Block, frozen=True):
 
     pairs: Sequence[tuple[str, str]]
     kind: str = ""
+
+
+def stated(*facts: tuple[str, str]) -> list[tuple[str, str]]:
+    """The facts that have a text: what is not known of something is left out.
+
+    >>> stated(("margin", "1 point"), ("left out", ""))
+    [('margin', '1 point')]
+    """
+    return [fact for fact in facts if fact[1]]
 
 
 class Contents(Block, frozen=True):

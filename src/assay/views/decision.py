@@ -27,6 +27,7 @@ from assay.views.blocks import (
     Paragraph,
     Part,
     Table,
+    stated,
 )
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
@@ -131,54 +132,66 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     difference = compared.difference
     ends, method = _between(difference.low, difference.high, difference.reason), difference.method
     paired = f"{compared.n_paired:,} paired" if decision.paired else "unpaired, as requested"
-    facts = [
+    detects = compared.minimum_detectable_effect
+    changed = "; ".join(decision.plan.get("changed") or ())
+    unplanned = decision.unplanned or []
+    looks = 1 if decision.looks is UNSET else decision.looks
+    slices = [] if decision.slices is UNSET else decision.slices.slices
+    fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
+    label = "headroom" if decision.outcome == "promote" else "to change"
+    return [
         (
             "difference",
             f"{signed(difference.estimate)} points {ends}, margin {compared.margin:g}, {method}",
         ),
         ("", interval_line(decision)),
-        (
-            "samples",
-            f"{compared.n_candidate:,} candidate, {compared.n_baseline:,} baseline, {paired}",
+        *stated(
+            (
+                "samples",
+                f"{compared.n_candidate:,} candidate, {compared.n_baseline:,} baseline, {paired}",
+            ),
+            ("detects", "" if detects is None else detectable(detects)),
+            *((side, _side_sentence(getattr(decision, side))) for side in SIDES),
+            *bar_facts(decision),
+            ("graded by", few(list(filter(None, decision.fingerprint.fields.get("profile", ()))))),
+            *(
+                (
+                    "missing",
+                    (
+                        f"{count(missing.total(side), 'sample')} of the {side}, counted as"
+                        f" {worth}: {few(names, total=missing.total(side))}"
+                    ),
+                )
+                for side, worth in LOST.items()
+                if (names := getattr(missing, side))
+            ),
+            *terms_facts(decision),
+            (
+                "left out",
+                f"{few(missing.quarantined)}, as requested" if missing.quarantined else "",
+            ),
+            ("plan", f"CHANGED since it was declared: {changed}" if changed else ""),
+            (
+                "unplanned",
+                f"{count(len(unplanned), 'sample')} not in the plan, left out: {few(unplanned)}"
+                if unplanned
+                else "",
+            ),
+            ("looks", f"up to {looks}; the interval holds at every look" if looks > 1 else ""),
+            *(
+                ("slice", slice_sentence(item))
+                for item in sorted(slices, key=lambda item: (not item.worse, item.difference.value))
+            ),
+            *(
+                ("flaky", flaky_sentence(item))
+                for item in decision.flaky or ()
+                if not item.quarantined
+            ),
+            *(("note", text) for text in decision.notes or ()),
+            *((label, text) for text in decision.would_change),
+            ("fell most", few(fell, total=compared.losses) if fell else ""),
         ),
     ]
-    if compared.minimum_detectable_effect is not None:
-        facts.append(("detects", detectable(compared.minimum_detectable_effect)))
-    facts += [(side, _side_sentence(getattr(decision, side))) for side in SIDES]
-    facts += bar_facts(decision)
-    if profiles := [name for name in decision.fingerprint.fields.get("profile", ()) if name]:
-        facts.append(("graded by", few(profiles)))
-    for side, worth in LOST.items():
-        names = getattr(missing, side)
-        if names:
-            lacks = f"{count(missing.total(side), 'sample')} of the {side}, counted as {worth}"
-            facts.append(("missing", f"{lacks}: {few(names, total=missing.total(side))}"))
-    facts += terms_facts(decision)
-    if missing.quarantined:
-        facts.append(("left out", f"{few(missing.quarantined)}, as requested"))
-    if decision.plan.get("changed"):
-        changed = "; ".join(decision.plan["changed"])
-        facts.append(("plan", f"CHANGED since it was declared: {changed}"))
-    if decision.unplanned:
-        unplanned = f"{count(len(decision.unplanned), 'sample')} not in the plan, left out"
-        facts.append(("unplanned", f"{unplanned}: {few(decision.unplanned)}"))
-    if decision.looks is not UNSET and decision.looks > 1:
-        facts.append(("looks", f"up to {decision.looks}; the interval holds at every look"))
-    if decision.slices is not UNSET:
-        slices = sorted(
-            decision.slices.slices, key=lambda item: (not item.worse, item.difference.value)
-        )
-        facts += [("slice", slice_sentence(item)) for item in slices]
-    facts += [
-        ("flaky", flaky_sentence(item)) for item in decision.flaky or () if not item.quarantined
-    ]
-    facts += [("note", text) for text in decision.notes or ()]
-    label = "headroom" if decision.outcome == "promote" else "to change"
-    facts += [(label, text) for text in decision.would_change]
-    if decision.worse:
-        fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
-        facts.append(("fell most", few(fell, total=decision.comparison.losses)))
-    return facts
 
 
 def bar_facts(decision: Decision) -> list[tuple[str, str]]:
@@ -211,24 +224,19 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
         if overlap.equal == 1
         else f"{overlap.equal:,} samples are equal in {ours} and {theirs}; those are compared"
     )
-    facts = [("dataset", shared)]
-    if overlap.new:
-        failing = f"; {len(overlap.new_failing)} of them fail a gate" if overlap.new_failing else ""
-        facts.append(
-            (
-                "new",
-                f"{count(len(overlap.new), 'sample')}, not compared{failing}: {few(overlap.new)}",
-            )
-        )
-    if overlap.changed:
-        worth = (
-            "left out, as the policy's overlap allows"
-            if overlap.changed_set_aside
-            else "counted as lost by the candidate"
-        )
-        changed = f"{count(len(overlap.changed), 'sample')}, {worth}: {few(overlap.changed)}"
-        facts.append(("different", changed))
-    return facts
+    failing = f"; {len(overlap.new_failing)} of them fail a gate" if overlap.new_failing else ""
+    new = f"{count(len(overlap.new), 'sample')}, not compared{failing}: {few(overlap.new)}"
+    worth = (
+        "left out, as the policy's overlap allows"
+        if overlap.changed_set_aside
+        else "counted as lost by the candidate"
+    )
+    changed = f"{count(len(overlap.changed), 'sample')}, {worth}: {few(overlap.changed)}"
+    return stated(
+        ("dataset", shared),
+        ("new", new if overlap.new else ""),
+        ("different", changed if overlap.changed else ""),
+    )
 
 
 def override_sentence(item: PolicyOverride) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.grade import Grade
-from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
+from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table, parts_of
 from assay.views.evaluations import import_notes, unchecked, versioned
 from assay.views.grade_line import as_line, unscored
 from assay.views.pieces import number, phrase, verdict
@@ -52,7 +52,9 @@ def evaluation_view(
         f"{totals.passed:,} of {count(totals.n, 'run')} passed",
     )
     notes = [*notes, *(f"From the import: {note}." for note in import_notes(evaluation.settings))]
-    parts: list[Part] = [
+    width = max((len(command) for command, _ in commands), default=0)
+    more = [f"{command:<{width}}  # {what}" for command, what in commands]
+    return parts_of(
         Facts(
             [
                 ("evaluation", phrase(evaluation.name, ": ", subject)),
@@ -65,16 +67,11 @@ def evaluation_view(
             ]
         ),
         *_counts(totals, reasons or RunReasons()),
-        *([Paragraph("Worst runs:", "title")] if worst else []),
+        Paragraph("Worst runs:", "title") if worst else None,
         *map(worst_facts, worst),
-    ]
-    if notes:
-        parts.append(Sentences(notes, "Notes"))
-    if commands:
-        width = max(len(command) for command, _ in commands)
-        parts.append(Paragraph("More:", "hint"))
-        parts.append(Sentences([f"{command:<{width}}  # {what}" for command, what in commands]))
-    return parts
+        Sentences(notes, "Notes") if notes else None,
+        *([Paragraph("More:", "hint"), Sentences(more)] if more else []),
+    )
 
 
 def _counts(totals: EvaluationTotals, reasons: RunReasons) -> list[Part]:

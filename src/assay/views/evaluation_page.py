@@ -17,7 +17,9 @@ from assay.views.blocks import (
     Part,
     Region,
     Sentences,
+    parts_of,
     section,
+    stated,
 )
 from assay.views.evaluations import versioned
 from assay.views.pieces import (
@@ -116,43 +118,43 @@ def evaluation_figures(
     if unchecked:
         outcome = phrase(outcome, line(small(unchecked)))
     runs = f" of {count(totals.n, 'run')}" if totals.n != counts.n else ""
-    facts: list[tuple[str, str]] = [("Verdict", outcome)]
-    if graded:
-        rate, score = totals.pass_rate, totals.score
-        facts += [
-            (f"Pass rate{runs}", number(rate.value, interval=rate, percent=True)),
-            (f"Mean score{runs}", number(score.value, interval=score)),
-        ]
-    if decision:
-        facts.append(("Decision", decision))
-    notes: list[Part] = [Paragraph(phrase("Compared with ", _reference(reference, counts)), "hint")]
-    if counts.missing and reference is not None:
-        are = "is" if counts.missing == 1 else "are"
-        gone = link(count(counts.missing, "sample"), reference.missing)
-        notes.insert(0, Note(phrase(gone, f" of the baseline {are} missing here."), "bad"))
-    if counts.forgotten:
-        were = "grade was" if counts.forgotten == 1 else "grades were"
-        notes.append(
-            Note(
-                f"{counts.forgotten:,} {were} forgotten. Each counts as failed; the pass rate and"
-                " the mean score were computed before."
-            )
-        )
-    if people:
-        notes.append(Paragraph(people, "hint"))
-    if noted:
-        notes.append(Sentences([*map(sentence, noted)], "Import notes"))
-    if totals.ungraded:
-        notes.append(
-            Note(
-                f"{count(totals.ungraded, 'run')} could not be graded. Each counts as failed, with"
-                " a score of 0."
-            )
-        )
+    rate, score = totals.pass_rate, totals.score
+    facts = stated(
+        ("Verdict", outcome),
+        (f"Pass rate{runs}", number(rate.value, interval=rate, percent=True) if graded else ""),
+        (f"Mean score{runs}", number(score.value, interval=score) if graded else ""),
+        ("Decision", decision),
+    )
     missing = [f"{name} in {count(n, 'run')}" for name, n in totals.missing.items() if n]
-    if missing:
-        notes.append(Note(f"Missing scores, each counted as 0: {few(missing)}."))
-    return [Facts(facts, "figures"), *notes]
+    return parts_of(
+        Facts(facts, "figures"),
+        _gone(reference, counts.missing),
+        Paragraph(phrase("Compared with ", _reference(reference, counts)), "hint"),
+        Note(
+            f"{counts.forgotten:,} {'grade was' if counts.forgotten == 1 else 'grades were'}"
+            " forgotten. Each counts as failed; the pass rate and the mean score were computed"
+            " before."
+        )
+        if counts.forgotten
+        else None,
+        Paragraph(people, "hint") if people else None,
+        Sentences([*map(sentence, noted)], "Import notes") if noted else None,
+        Note(
+            f"{count(totals.ungraded, 'run')} could not be graded. Each counts as failed, with"
+            " a score of 0."
+        )
+        if totals.ungraded
+        else None,
+        Note(f"Missing scores, each counted as 0: {few(missing)}.") if missing else None,
+    )
+
+
+def _gone(reference: Reference | None, missing: int) -> Note | None:
+    if reference is None or not missing:
+        return None
+    gone = link(count(missing, "sample"), reference.missing)
+    are = "is" if missing == 1 else "are"
+    return Note(phrase(gone, f" of the baseline {are} missing here."), "bad")
 
 
 def _reference(reference: Reference | None, counts: SampleCounts) -> str:

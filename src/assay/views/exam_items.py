@@ -17,10 +17,10 @@ from assay.views.blocks import (
     Column,
     Details,
     Paragraph,
-    Part,
     Region,
     Section,
     Table,
+    parts_of,
     section,
 )
 from assay.views.exam import ExamView, axes_of
@@ -63,15 +63,14 @@ def lost_section(
                 *_words(view, item, each, mark, missing=missing),
             ]
         )
-    parts: list[Part] = []
-    if here and len(view.weights) > 1 and marks:
-        parts.append(_chips(view, [each for _, each, _ in marks], here, axis))
-    parts.append(Table("Lost marks", _LOST, rows, absent="No mark was lost.", kind="stack lost"))
-    if len(chosen) > MAX_ROWS:
-        more = f"The first {MAX_ROWS} of {count(len(chosen), 'lost mark')}."
-        parts.append(Paragraph(more, "hint"))
-    inside = [Region("lost-marks", parts)] if here else parts
-    return section("Lost marks", *inside, id="lost")
+    axes = [each for _, each, _ in marks]
+    more = f"The first {MAX_ROWS} of {count(len(chosen), 'lost mark')}."
+    parts = parts_of(
+        _chips(view, axes, here, axis) if here and len(view.weights) > 1 and marks else None,
+        Table("Lost marks", _LOST, rows, absent="No mark was lost.", kind="stack lost"),
+        Paragraph(more, "hint") if len(chosen) > MAX_ROWS else None,
+    )
+    return section("Lost marks", *([Region("lost-marks", parts)] if here else parts), id="lost")
 
 
 def _words(

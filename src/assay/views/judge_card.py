@@ -30,6 +30,7 @@ from assay.views.blocks import (
     contents,
     figure,
     section,
+    stated,
 )
 from assay.views.charts import Chart
 from assay.views.charts import judges as charts
@@ -256,28 +257,33 @@ def _why(admission: CardAdmission) -> str:
 
 def _calibration_set(calibration: CalibrationRecord | None, label_page: str) -> Section:
     """The labels behind the card, and how to get more of them."""
-    parts: list[Part] = []
-    if calibration is None:
-        parts.append(Paragraph("It was never compared with human labels.", "absent"))
-    else:
-        own = calibration.set
-        name = f"{own.id or 'a set without a name'}{f'@{own.version}' if own.version else ''}"
-        facts = [
+    labels = link("Label samples", label_page) if label_page else "Label samples"
+    command = code("assay judge calibrate --from-ledger SET")
+    return section(
+        "Calibration set",
+        Paragraph("It was never compared with human labels.", "absent")
+        if calibration is None
+        else _labelled(calibration),
+        Paragraph(phrase(labels, ", then calibrate with them: ", command), "hint"),
+        id="calibration",
+    )
+
+
+def _labelled(calibration: CalibrationRecord) -> Facts:
+    own, source = calibration.set, calibration.label_set
+    name = f"{own.id or 'a set without a name'}{f'@{own.version}' if own.version else ''}"
+    typed = source and source.typed_raters
+    only = f"; {typed:,} only typed names, which count as one rater" if typed else ""
+    return Facts(
+        stated(
             ("Set", name),
             ("Labelled by people", f"{calibration.n_labelled:,}"),
+            ("Raters", "" if source is None else f"{len(source.raters):,}{only}"),
             ("Not labelled", f"{calibration.n_unlabelled:,}"),
             ("Scale", shown(calibration.scale.name)),
             ("Digest of the set", short_digest(own.digest)),
-        ]
-        if (source := calibration.label_set) is not None:
-            typed = f"{source.typed_raters:,} only typed names, which count as one rater"
-            text = f"{len(source.raters):,}{f'; {typed}' if source.typed_raters else ''}"
-            facts.insert(2, ("Raters", text))
-        parts.append(Facts(facts))
-    labels = link("Label samples", label_page) if label_page else "Label samples"
-    command = code("assay judge calibrate --from-ledger SET")
-    parts.append(Paragraph(phrase(labels, ", then calibrate with them: ", command), "hint"))
-    return section("Calibration set", *parts, id="calibration")
+        )
+    )
 
 
 def _drift(drift: DriftView, url: str) -> Section:

@@ -12,15 +12,7 @@ from typing import NamedTuple
 
 from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
 from assay.records.summary import ValueInterval
-from assay.views.blocks import (
-    Column,
-    Facts,
-    Paragraph,
-    Part,
-    Section,
-    Table,
-    section,
-)
+from assay.views.blocks import Column, Facts, Paragraph, Part, Section, Table, parts_of, section
 from assay.views.label_pairs import pairs_won
 from assay.views.pieces import absent, clip, link, listed, moment, number, phrase
 
@@ -311,21 +303,21 @@ def _disagreed(
         for case in shown[:LISTED]
     ]
     columns = ("Sample", "Criterion", Column("Labels", "wide"))
-    parts: list[Part] = []
-    if rows:
-        parts.append(Table("Disagreements", columns, rows, kind="stack"))
-    elif not hidden:
-        parts.append(Paragraph("None so far.", "absent"))
-    other = results.stored.set.other
-    if rows and other:
-        text = f"a is {results.stored.set.evaluation.name}, b is {other.name}."
-        parts.append(Paragraph(text, "hint"))
-    if len(shown) > LISTED:
-        parts.append(Paragraph(f"The first {LISTED:,} of {len(shown):,} are shown.", "hint"))
-    if hidden:
-        what = "disagreement is" if hidden == 1 else "disagreements are"
-        parts.append(Paragraph(f"{hidden:,} {'more ' if rows else ''}{what} {why_hidden}", "hint"))
-    return parts
+    made, other = results.stored.set, results.stored.set.other
+    what = "disagreement is" if hidden == 1 else "disagreements are"
+    return parts_of(
+        Table("Disagreements", columns, rows, kind="stack") if rows else None,
+        None if rows or hidden else Paragraph("None so far.", "absent"),
+        Paragraph(f"a is {made.evaluation.name}, b is {other.name}.", "hint")
+        if rows and other
+        else None,
+        Paragraph(f"The first {LISTED:,} of {len(shown):,} are shown.", "hint")
+        if len(shown) > LISTED
+        else None,
+        Paragraph(f"{hidden:,} {'more ' if rows else ''}{what} {why_hidden}", "hint")
+        if hidden
+        else None,
+    )
 
 
 def _opinions(

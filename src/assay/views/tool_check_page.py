@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.records.tool_check import ToolCheck, below, own_findings
-from assay.views.blocks import Column, Facts, Note, Paragraph, Part, Table, section
+from assay.views.blocks import Column, Facts, Note, Paragraph, Part, Table, parts_of, section
 from assay.views.pieces import (
     absent,
     address,
@@ -60,13 +60,11 @@ def check_parts(
             ]
         )
     vetoes = [check for check in check.checks if check.outcome == "veto"]
-    parts: list[Part] = []
-    if newer:
-        parts.append(
-            Note(phrase("This is an older check; ", link("the newest is here", here), "."))
-        )
-    parts += [Note(f"Veto {veto.id}: {veto.reason}", "bad") for veto in vetoes]
-    parts += [
+    older = Note(phrase("This is an older check; ", link("the newest is here", here), "."))
+    protocol = phrase("How it is graded by the protocol: ", link("its namespace", namespace), ".")
+    return parts_of(
+        older if newer else None,
+        *(Note(f"Veto {veto.id}: {veto.reason}", "bad") for veto in vetoes),
         Facts(
             [
                 ("Legibility", number(check.score, digits=0, unit="of 100")),
@@ -79,7 +77,7 @@ def check_parts(
             "figures",
         ),
         Paragraph(absent(NOT_A_GRADE), "hint"),
-        *([Paragraph(check.description, "prose")] if check.description else []),
+        Paragraph(check.description, "prose") if check.description else None,
         section(
             "Tools",
             Table(
@@ -98,12 +96,9 @@ def check_parts(
         ),
         section("Veto checks", _veto_table(check), id="vetoes"),
         section("Checks over time", _history(past), id="checks"),
+        Paragraph(protocol) if namespace else None,
         check_record(stored, scale),
-    ]
-    if namespace:
-        text = phrase("How it is graded by the protocol: ", link("its namespace", namespace), ".")
-        parts.insert(-1, Paragraph(text))
-    return parts
+    )
 
 
 def _veto_table(check: ToolCheck) -> Table:

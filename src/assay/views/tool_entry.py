@@ -117,17 +117,15 @@ def history_row(entry: GradingEntry, own: str) -> list[str]:
 
 def _why(entry: GradingEntry) -> str:
     trigger, veto = entry.regrading_trigger, entry.categorical_veto
-    reasons: list[str] = []
-    if trigger is not None:
-        previous = code(trigger.previous_grading_id)
-        reasons.append(phrase(trigger.triggered_by, ", supersedes ", previous))
-        if trigger.reported_issue:
-            reasons.append(f"reported by {trigger.requested_by}: {trigger.reported_issue}")
-    if veto is not None:
-        reasons.append(phrase(verdict("veto"), f" {veto.triggered_by}: {veto.evidence}"))
-    if entry.blocked:
-        reasons.append(phrase(verdict("blocked"), " ", shown(entry.blocked_reason)))
-    return lines([*reasons, *(entry.notes or ())], "a first grading")
+    previous = code(trigger.previous_grading_id) if trigger else ""
+    issue = trigger and trigger.reported_issue
+    reasons = (
+        phrase(trigger.triggered_by, ", supersedes ", previous) if trigger else "",
+        f"reported by {trigger.requested_by}: {issue}" if trigger and issue else "",
+        phrase(verdict("veto"), f" {veto.triggered_by}: {veto.evidence}") if veto else "",
+        phrase(verdict("blocked"), " ", shown(entry.blocked_reason)) if entry.blocked else "",
+    )
+    return lines([*filter(None, reasons), *(entry.notes or ())], "a first grading")
 
 
 # --- one entry

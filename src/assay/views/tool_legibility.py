@@ -27,6 +27,7 @@ from assay.views.blocks import (
     Sentences,
     Table,
     section,
+    stated,
 )
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
 from assay.views.markdown_view import view
@@ -59,21 +60,21 @@ def page(report: LegibilityReport, scale: Sequence[tuple[str, str]]) -> str:
 
     subjects = [schema.subject for schema in report.schemas]
     heading = f"Tool legibility: {clip(subjects[0], 120)}" if len(subjects) == 1 else ""
-    parts: list[Part] = [*_head(report)]
     schemas = _worst_first(report)
-    if len(schemas) > 1:
-        parts += _schemas(schemas, MAX_SCHEMAS, linked=True)
     shown = schemas[:MAX_SCHEMAS]
     most = max(LEAST_ROWS, MAX_ROWS // max(1, len(shown)))
-    parts += [_schema(schema, place, most) for place, schema in enumerate(shown)]
-    parts.append(
+    return standalone(
+        "Assay tool legibility",
+        *_head(report),
+        *(_schemas(schemas, MAX_SCHEMAS, linked=True) if len(schemas) > 1 else []),
+        *(_schema(schema, place, most) for place, schema in enumerate(shown)),
         section(
             "How the score is calculated",
             Table("Points lost per fault", ("What", Column("Effect", "wide")), scale),
             id="scale",
-        )
+        ),
+        heading=heading or "Tool legibility",
     )
-    return standalone("Assay tool legibility", *parts, heading=heading or "Tool legibility")
 
 
 def markdown(report: LegibilityReport) -> str:
@@ -124,15 +125,13 @@ def badge(report: LegibilityReport) -> bytes:
 
 def _summary(schema: SchemaLegibility) -> str:
     lowest = schema.lowest
-    parts = [count(len(schema.tools), "tool")]
-    if lowest is not None:
-        parts.append(f"mean {schema.mean}")
-        parts.append(f"lowest {lowest.score}")
-    if schema.cap_reason:
-        parts.append(schema.cap_reason)
-    if schema.costs:
-        parts.append(f"overall {_costs(schema.costs)}")
-    return "; ".join(parts)
+    parts = (
+        count(len(schema.tools), "tool"),
+        "" if lowest is None else f"mean {schema.mean}; lowest {lowest.score}",
+        schema.cap_reason,
+        f"overall {_costs(schema.costs)}" if schema.costs else "",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _costs(costs: Sequence[RuleCost]) -> str:
@@ -151,7 +150,9 @@ def _lost(tool: ToolLegibility) -> str:
 def _head(report: LegibilityReport) -> list[Part]:
     tools = [tool for schema in report.schemas for tool in schema.tools]
     below = report.below()
-    facts = [
+    reached = verdict("fails", "no") if below else verdict("holds", "yes")
+    least = None if report.minimum is None else number(report.minimum, digits=0)
+    facts = stated(
         ("Legibility", number(report.score, digits=0, unit="of 100")),
         ("Tools", number(len(tools), digits=0)),
         (
@@ -160,23 +161,29 @@ def _head(report: LegibilityReport) -> list[Part]:
         ),
         ("Tokens in context", number(sum(tool.tokens for tool in tools), digits=0)),
         ("System", code(SYSTEM)),
+        ("Minimum", least or ""),
+        ("Minimum reached", reached if least else ""),
+    )
+    many = f"{count(len(report.unread), 'file')} could not be read and count as 0:"
+    return [
+        Paragraph(absent(NOT_A_GRADE), "lead"),
+        Facts(facts, "figures"),
+        *_first(many, [clip(path) for path in report.unread], MAX_UNREAD, "file"),
+        *_first(
+            f"Below the minimum of {report.minimum}:",
+            [clip(text, 120) for text in below],
+            MAX_BELOW,
+            "item",
+        ),
     ]
-    if report.minimum is not None:
-        facts.append(("Minimum", number(report.minimum, digits=0)))
-        facts.append(
-            ("Minimum reached", verdict("fails", "no") if below else verdict("holds", "yes"))
-        )
-    parts: list[Part] = [Paragraph(absent(NOT_A_GRADE), "lead"), Facts(facts, "figures")]
-    if report.unread:
-        many = count(len(report.unread), "file")
-        parts.append(Paragraph(absent(f"{many} could not be read and count as 0:"), "verdict"))
-        parts.append(Sentences([clip(path) for path in report.unread[:MAX_UNREAD]]))
-        parts += _more(len(report.unread) - MAX_UNREAD, "file")
-    if below:
-        parts.append(Paragraph(absent(f"Below the minimum of {report.minimum}:"), "verdict"))
-        parts.append(Sentences([clip(text, 120) for text in below[:MAX_BELOW]]))
-        parts += _more(len(below) - MAX_BELOW, "item")
-    return parts
+
+
+def _first(title: str, texts: Sequence[str], most: int, noun: str) -> list[Part]:
+    """The first of some texts under a title; nothing if there are none."""
+    if not texts:
+        return []
+    head = Paragraph(absent(title), "verdict")
+    return [head, Sentences(texts[:most]), *_more(len(texts) - most, noun)]
 
 
 def _worst_first(report: LegibilityReport) -> list[SchemaLegibility]:

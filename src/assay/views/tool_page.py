@@ -209,15 +209,14 @@ def _rest(row: ToolRow, placed: dict[str, list[SchemaFinding]]) -> Section:
         phrase(f"{count(cost.points, 'point')} to ", code(cost.rule), small(f" {cost.findings:,}×"))
         for cost in costs
     ]
-    parts: list[Part] = []
-    if rest:
-        parts.append(finding_table("Findings about the tool as a whole", rest))
-    if lost:
-        parts.append(Sentences(lost, "Where the points went"))
-    if not parts:
-        parts.append(Paragraph("Nothing was found, and no points were lost.", "absent"))
+    title = "Findings about the tool as a whole"
+    nothing = Paragraph("Nothing was found, and no points were lost.", "absent")
     return section(
-        "Findings about the tool as a whole" if rest else "Points", *parts, id="findings"
+        title if rest else "Points",
+        finding_table(title, rest) if rest else None,
+        Sentences(lost, "Where the points went") if lost else None,
+        None if rest or lost else nothing,
+        id="findings",
     )
 
 
