@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import pytest
 
 from assay.cli.main import run as assay
 from assay.errors import AssayError, NotEnoughEvidence
-from assay.importers.known import KNOWN
+from assay.importers.head import HEAD, Head
+from assay.importers.known import KNOWN, fitting
 from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, SHARED, needs_shared, takers
 
@@ -107,6 +109,28 @@ def test_xml_may_be_utf_16(tmp_path: Path) -> None:
     path.write_bytes((FIRST["junit"]).read_text().replace("utf-8", "utf-16").encode("utf-16"))
     assert takers(path) == ["junit"]
     assert import_runs([str(path)], str(tmp_path)).n == 8
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"[",
+        b'{"a":',
+        b'{"a":[',
+        b'{"' + b"k" * 50_000 + b'":{"a":1,"b":2,',
+        b'{"a":"' + b'\\"' * 1000,
+        b'["\\',
+        b'"a" ',
+        b"{'a':",
+    ],
+    ids=range(8),
+)
+def test_a_hostile_head_is_known_or_not_at_once(start: bytes) -> None:
+    repeated = start if len(start) < 10 else start[-6:]
+    data = (start + repeated * HEAD)[:HEAD]
+    began = time.process_time()
+    assert fitting(Head("results.json", data)) == []
+    assert time.process_time() - began < 5  # each took minutes, or gigabytes
 
 
 def test_a_file_that_is_cut_off_says_so(tmp_path: Path) -> None:

@@ -231,6 +231,13 @@ def test_the_digest_of_a_dataset_is_of_its_samples_in_no_order() -> None:
     assert one.digest != dataset(ROWS[0], {**ROWS[1], "question": "q3"}).digest
 
 
+def test_a_link_to_itself_is_a_workflow_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "workflow.yaml"
+    path.symlink_to(path.name)
+    with pytest.raises(InputError, match="cannot be read: Too many levels of symbolic links"):
+        read_workflow(str(path))
+
+
 @each(
     ("rows", "words"),
     [

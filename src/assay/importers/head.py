@@ -9,8 +9,11 @@ from functools import cached_property
 from assay.files.own_files import HEAD as HEAD
 from assay.files.tables import table_columns
 
-_TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
+_TOKEN = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""A text that is cut off ends with the head, so that nothing is read twice."""
 _DEPTH = 4
+_LONGEST = 200
+"""Characters of a key; the keys of every tool are shorter."""
 
 
 class Head:
@@ -67,7 +70,7 @@ class Head:
         for token in _TOKEN.finditer(self.text):
             text, colon = token.groups()
             if colon:
-                key = text
+                key = text[:_LONGEST]
                 if len(stack) <= _DEPTH:
                     keys.add(f"{stack[-1]}.{key}" if stack[-1] else key)
                 continue
@@ -76,7 +79,8 @@ class Head:
                 if sign == "{" or sign == "[":
                     base = stack[-1] if stack else ""
                     inner = (f"{base}.{key}" if base else key) if key else base
-                    stack.append(f"{inner}[]" if sign == "[" else inner)
+                    is_deep = len(stack) > _DEPTH  # no path from here on is kept
+                    stack.append("" if is_deep else f"{inner}[]" if sign == "[" else inner)
                 else:
                     stack.pop()
                     if not stack:

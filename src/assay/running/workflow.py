@@ -318,8 +318,8 @@ class LoadedWorkflow:
 
 def read_workflow(path: str) -> LoadedWorkflow:
     """The workflow of a YAML file, or of a part of one, or every fault of it."""
-    folder = Path(path.partition("#")[0]).resolve().parent
-    return make_workflow(read_entry(path, "workflow"), folder)
+    document = read_entry(path, "workflow")
+    return make_workflow(document, Path(path.partition("#")[0]).resolve().parent)
 
 
 def make_workflow(document: Document, folder: Path) -> LoadedWorkflow:
