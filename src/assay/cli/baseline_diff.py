@@ -21,6 +21,7 @@ from assay.release.overlap import align
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.release.promotion import promote
+from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,38 +135,48 @@ def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:
     comparison: ComparisonRecord = document["comparison"]
     difference = comparison.difference
     paired = count(comparison.n_paired, "paired sample")
-    lines = [f"{document['other']} against {document['baseline']}: {paired}"]
     overlap: SampleOverlap | None = document.get("overlap")
-    if overlap is not None:
-        lines.append(
-            f"dataset     {count(overlap.equal, 'equal sample')}; {len(overlap.new)} new,"
-            f" {len(overlap.changed)} different, {len(overlap.dropped)} dropped"
-        )
-    if difference.low is not None:
-        lines.append(
-            f"difference  {difference.estimate:+.2f} points [{difference.low:+.2f},"
-            f" {difference.high:+.2f}], {difference.method}"
-        )
-    elif difference.estimate is not None:
-        lines.append(
-            f"difference  {difference.estimate:+.2f} points, no interval: {difference.reason}"
-        )
-    lines.append(
-        f"samples     {comparison.wins} higher, {comparison.losses} lower, {comparison.ties} the"
-        " same"
+    ends = (
+        f", no interval: {difference.reason}"
+        if difference.low is None
+        else f" [{difference.low:+.2f}, {difference.high:+.2f}], {difference.method}"
     )
-    lines += [
-        f"missing     {len(lost)} in the {side}:"
-        f" {', '.join(lost[:5])}{' ...' if len(lost) > 5 else ''}"
-        for side, lost in document["missing"].items()
-        if lost
-    ]
     ordered = sorted(document["changed"], key=by_difference)
-    lines += map(change_line, ordered[:most])
-    if len(ordered) > most:
-        lines.append(f"  ... and {len(ordered) - most:,} more that differ")
+    more = len(ordered) - most
     systems_used = f"{document['scoringSystem']} · {document['gradingSystem']}"
-    return [*lines, "", f"policy {document['policy']} · {systems_used}"]
+    return [
+        f"{document['other']} against {document['baseline']}: {paired}",
+        *fact_lines(
+            (
+                "dataset",
+                ""
+                if overlap is None
+                else f"{count(overlap.equal, 'equal sample')}; {len(overlap.new)} new,"
+                f" {len(overlap.changed)} different, {len(overlap.dropped)} dropped",
+            ),
+            (
+                "difference",
+                "" if difference.estimate is None else f"{difference.estimate:+.2f} points{ends}",
+            ),
+            (
+                "samples",
+                f"{comparison.wins} higher, {comparison.losses} lower, {comparison.ties} the same",
+            ),
+            *(
+                (
+                    "missing",
+                    f"{len(lost)} in the {side}: {', '.join(lost[:5])}"
+                    + (" ..." if len(lost) > 5 else ""),
+                )
+                for side, lost in document["missing"].items()
+                if lost
+            ),
+        ),
+        *map(change_line, ordered[:most]),
+        *([f"  ... and {more:,} more that differ"] if more > 0 else []),
+        "",
+        f"policy {document['policy']} · {systems_used}",
+    ]
 
 
 def by_difference(change: Mapping[str, Any]) -> tuple[float, str]:

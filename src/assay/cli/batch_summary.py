@@ -17,6 +17,7 @@ from assay.cli.parsing import Options
 from assay.errors import ExitCode, count, few, printable
 from assay.pipeline.batch_verification import BatchCheck
 from assay.release.pass_rate import BarResult
+from assay.views.text import fact_lines
 
 """Gates, floors and partitions that the summary names."""
 
@@ -72,52 +73,65 @@ def batch_summary(
     graded again.
     """
     record, tally = result.record, result.tally
-    counts = record.counts
     holds = tally.passed == tally.runs if checked is None else checked.holds
     mark = "✓" if holds and not tally.rejects else "✗"
-    share = tally.passed / tally.runs
     graded = count(tally.runs, noun.removesuffix("s"))
-    yield f"passed      {mark} {tally.passed:,} of {graded} passed ({_percent(share)})"
-    if record.sample is not None:
-        yield f"sample      {record.sample:,} {noun} were drawn; the others weren't graded"
-    if earlier is not None:
-        yield f"from        the norms in {earlier}, not the evidence"
-    yield f"rows        {counts.rows:,}"
-    if tally.grades:
-        yield f"grades      {'  '.join(f'{letter} {n:,}' for letter, n in tally.grades.items())}"
-    for label, names in (
-        ("failed", tally.reasons),
-        ("gates", tally.gates),
-        ("floors", tally.floors),
-        ("no score", tally.missing),
-    ):
-        if names:
-            yield f"{label:<12}{few([f'{name} {n:,}' for name, n in names.items()])}"
-    if result.graded or result.kept:
-        yield (
-            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
-        )
-    if result.unused:
-        yield f"not used    {few(result.unused, MOST_UNUSED)}"
-    decided = [name for name in result.unused if name.lower() in DECIDED]
-    if decided and record.family == "workflow":
-        hint = f"which `assay gate` reads: --keep {','.join(decided)}"
-        yield f"not kept    {', '.join(decided)}, {hint}"
-    if tally.rejects:
-        rejected = sum(reject.n for reject in tally.rejects)
-        yield (
-            f"rejected    {count(rejected, 'entry', 'entries')}; {noun} not graded:"
-            f" {tally.invalid:,}"
-        )
-        for row in tally.rejects:
-            yield f"  {row.code}  {row.n:,}: {row.reason}; such as {'; '.join(row.examples)}"
-    yield f"by          {_versions(record)}"
-    if checked is not None:
-        yield f"bar         {checked.reason}"
-    yield f"wrote       {target.grades}"
-    if record.rejects:
-        yield f"rejects     {target.rejects}"
-    yield f"record      {target.record}"
+    reads = [name for name in result.unused if name.lower() in DECIDED]
+    decided = reads if record.family == "workflow" else []
+    rejected = sum(reject.n for reject in tally.rejects)
+    failed = {
+        "failed": tally.reasons,
+        "gates": tally.gates,
+        "floors": tally.floors,
+        "no score": tally.missing,
+    }
+    yield from fact_lines(
+        (
+            "passed",
+            f"{mark} {tally.passed:,} of {graded} passed ({_percent(tally.passed / tally.runs)})",
+        ),
+        (
+            "sample",
+            ""
+            if record.sample is None
+            else f"{record.sample:,} {noun} were drawn; the others weren't graded",
+        ),
+        ("from", "" if earlier is None else f"the norms in {earlier}, not the evidence"),
+        ("rows", f"{record.counts.rows:,}"),
+        ("grades", "  ".join(f"{letter} {n:,}" for letter, n in tally.grades.items())),
+        *(
+            (label, few([f"{name} {n:,}" for name, n in names.items()]))
+            for label, names in failed.items()
+        ),
+        (
+            "partitions",
+            f"{len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
+            if result.graded or result.kept
+            else "",
+        ),
+        ("not used", few(result.unused, MOST_UNUSED)),
+        (
+            "not kept",
+            f"{', '.join(decided)}, which `assay gate` reads: --keep {','.join(decided)}"
+            if decided
+            else "",
+        ),
+        (
+            "rejected",
+            f"{count(rejected, 'entry', 'entries')}; {noun} not graded: {tally.invalid:,}"
+            if tally.rejects
+            else "",
+        ),
+    )
+    for row in tally.rejects:
+        yield f"  {row.code}  {row.n:,}: {row.reason}; such as {'; '.join(row.examples)}"
+    yield from fact_lines(
+        ("by", _versions(record)),
+        ("bar", "" if checked is None else checked.reason),
+        ("wrote", target.grades),
+        ("rejects", target.rejects if record.rejects else ""),
+        ("record", target.record),
+    )
     if tally.rejects:
         yield "Fix or remove the rejected rows, then run this again with --overwrite."
     if len(record.inputs) > 1 and any(reject.reason in _REPEATED for reject in tally.rejects):
@@ -190,8 +204,8 @@ def _lines(checks: Sequence[BatchCheck], target: BatchTarget) -> Iterable[str]:
         yield f"{check.name:<12}{'✗' if check.faults else '✓'} {check.note}".rstrip()
         for fault in check.faults:
             yield f"  {fault}"
-    failed = [check.name for check in checks if check.faults]
-    if failed:
-        yield f"verified    ✗ {target.path} differs in: {', '.join(failed)}"
-    else:
-        yield f"verified    ✓ {target.path} matches its record"
+    failed = ", ".join(check.name for check in checks if check.faults)
+    state = (
+        f"✗ {target.path} differs in: {failed}" if failed else f"✓ {target.path} matches its record"
+    )
+    yield from fact_lines(("verified", state))

@@ -24,6 +24,7 @@ from assay.release.plan import (
     spread_of_pairs,
 )
 from assay.stats.power import detectable_mean
+from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,6 +122,37 @@ def _spread(
     return spread_of(baseline)
 
 
+def _set_facts(made: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the samples of the plan would show, each fact with its label."""
+    if made["n"] is None:
+        return []
+    words = {None: "", True: ", which is enough", False: ", which is NOT enough"}
+    least = made["smallest_effect"] if made["looks"] == 1 else None
+    once, increase = made["rates"]["seen_once"], made["rates"]["detectable_increase"]
+    return [
+        ("this set", f"{count(made['n'], 'sample')}{words[made['enough']]}"),
+        (
+            "detects",
+            ""
+            if least is None
+            else f"non-inferiority, if the true difference is at least {least:+.2f} points",
+        ),
+        (
+            "gates",
+            ""
+            if once is None
+            else f"new failures in {100 * once:.1f}% of samples or more show up at least once",
+        ),
+        (
+            "",
+            ""
+            if increase is None
+            else f"the interval of the rate would show a rise of {100 * increase:.1f} percentage"
+            " points",
+        ),
+    ]
+
+
 def _lines(made: dict[str, Any], rules: ReleaseRules) -> Iterator[str]:
     power, sd = made["power"], made["sd"]
     yield (
@@ -131,49 +163,30 @@ def _lines(made: dict[str, Any], rules: ReleaseRules) -> Iterator[str]:
         f"looks {made['looks']}, slices {', '.join(made['slices']) or 'none'}, at least"
         f" {count(made['min_pairs'], 'pair')}\n"
     )
-    yield (
-        f"spread      {'not known' if sd is None else f'{sd:.2f} points'}:"
-        f" {printable(made['sd_source'])}"
-    )
     needed = made["needed"]
     about = "about " if made["looks"] > 1 else ""
-    yield "needed      " + (
-        f"no number of samples is enough: the true difference of {made['effect']:+g} is not above"
-        f" -{made['margin']:g}"
-        if needed is None
-        else f"{about}{needed:,} paired samples, if the true difference is {made['effect']:+g}"
-    )
-    if not sd and needed is not None:
-        yield "            " + (
-            "enough to exclude a rare total loss if no sample differs"
-            if needed > made["min_pairs"]
-            else "the policy's minimum"
-        )
-    if made["n"] is not None:
-        verdict = (
+    yield from fact_lines(
+        (
+            "spread",
+            f"{'not known' if sd is None else f'{sd:.2f} points'}: {printable(made['sd_source'])}",
+        ),
+        (
+            "needed",
+            f"no number of samples is enough: the true difference of {made['effect']:+g} is not"
+            f" above -{made['margin']:g}"
+            if needed is None
+            else f"{about}{needed:,} paired samples, if the true difference is {made['effect']:+g}",
+        ),
+        (
+            "",
             ""
-            if made["enough"] is None
-            else ", which is enough"
-            if made["enough"]
-            else ", which is NOT enough"
-        )
-        yield f"this set    {count(made['n'], 'sample')}{verdict}"
-        if made["smallest_effect"] is not None and made["looks"] == 1:
-            yield (
-                "detects     non-inferiority, if the true difference is at least"
-                f" {made['smallest_effect']:+.2f} points"
-            )
-        rates = made["rates"]
-        if rates["seen_once"] is not None:
-            yield (
-                f"gates       new failures in {100 * rates['seen_once']:.1f}% of samples or more"
-                " show up at least once"
-            )
-        if rates["detectable_increase"] is not None:
-            yield (
-                "            the interval of the rate would show a rise of"
-                f" {100 * rates['detectable_increase']:.1f} percentage points"
-            )
+            if sd or needed is None
+            else "enough to exclude a rare total loss if no sample differs"
+            if needed > made["min_pairs"]
+            else "the policy's minimum",
+        ),
+        *_set_facts(made),
+    )
     if sd and made["looks"] == 1:
         yield (
             "\n   pairs      smallest detectable true difference     true difference   pairs needed"

@@ -40,7 +40,7 @@ def text_lines(part: Part) -> Iterator[tuple[str, str]]:
         text = f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}"
         yield text, look_of(part.outcome)
     elif isinstance(part, Facts):
-        yield from ((f"{label:<{LABEL}}{value}", "") for label, value in part.pairs if value)
+        yield from ((line, "") for line in fact_lines(*part.pairs))
     elif isinstance(part, Sentences):
         yield from ((f"  {sentence}", "") for sentence in part.sentences)
     elif isinstance(part, Paragraph):
@@ -49,6 +49,15 @@ def text_lines(part: Part) -> Iterator[tuple[str, str]]:
         yield from ((part.text, part.kind),) if part.text else ()
     elif isinstance(part, str) and part:
         yield part, look_of(part)
+
+
+def fact_lines(*facts: tuple[str, str], width: int = LABEL) -> list[str]:
+    """Facts as lines, their texts one below the other; a fact without a text is left out.
+
+    >>> fact_lines(("wrote", "a.json"), ("kept", ""), width=6)
+    ['wrote a.json']
+    """
+    return [f"{label:<{width}}{text}" for label, text in facts if text]
 
 
 def look_of(text: str) -> str:
