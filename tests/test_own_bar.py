@@ -693,7 +693,7 @@ def correctness(raw: float | None) -> dict[str, Any]:
             {"forbidden_tools": None},
             {"tool_calls": [{"name": "rm", "arguments": {}, "valid": True}]},
             "gate_failure_rate",
-            "no_forbidden_tool fails in 32 of 32 runs of the candidate and in 0 of the baseline",
+            "in 32 of 32 samples, the baseline for certain in 0; in 32 it lacks evidence for no_for",
         ),
     ],
 )
@@ -846,7 +846,7 @@ def test_gates_that_the_baseline_lacks_evidence_for_do_not_offset_failures_of_ot
     for ours, outcome_now in (
         ((passes[0] | left, passes[0] | right), "hold"),
         ((lacks | left, passes[0] | right), "hold"),
-        ((passes[0] | left, passes[0] | lacks), "promote"),
+        ((passes[0] | left, passes[0] | lacks), "hold"),
         ((passes[0] | left, passes[0]), "promote"),
     ):
         candidate = side("candidate", *ours, *passes[2:])
@@ -953,7 +953,7 @@ def test_severe_evidence_that_the_baseline_lacks_does_not_offset_severe_failures
             assert (found.outcome, held.holds, held.violated) == ("hold", False, False)
             assert why in held.reason
             assert decide_on(ours, sure).outcome == "promote"
-    assert decided(rows(None), rows(None)).outcome == "promote"  # neither side has evidence
+    assert decided(rows(None), rows(None)).outcome == "hold"  # it may have failed, and be left out
 
 
 def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_block_it() -> None:
@@ -998,7 +998,7 @@ def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
         if forgotten.get("status") is None:
             found = decide_sides(made(known, "side"), theirs, RULES, GRADER, terms=Terms())
             assert next(one for one in found.rules if one.id == rule).holds
-            # nor do three runs of 96 hold it, where each sample has three
+            # three runs of 96 that both lack evidence for hold a gate: they may have failed it
             after, before = (
                 [
                     {**one, "run_id": f"{one['run_id']}/{k}", "attempt": k}
@@ -1008,13 +1008,14 @@ def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
                 for rows in ([*sides[1][:1], *known[1:]], sides[1])
             )
             found = decide_sides(*map(made, (after, before), "ab"), RULES, GRADER, terms=Terms())
-            assert next(one for one in found.rules if one.id == rule).holds
-    # a gate of one sample that both lack evidence for is left out
+            held = next(one for one in found.rules if one.id == rule)
+            assert held.holds == (rule != "gate_failure_rate")
+    # so is a gate of one sample that both lack evidence for
     sides = [copy.deepcopy(BASELINE) for _ in range(2)]
     for rows in sides:
         rows[0]["hard_gates"]["own"] = None
     ours, theirs = (made(rows, "side") for rows in sides)
-    assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"
+    assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "hold"
 
 
 def test_a_score_that_both_sides_lack_for_a_sample_does_not_hold_the_candidate() -> None:

@@ -137,7 +137,8 @@ class PairQuery(BatchRunQuery):
         columns += lost
         for side in ("o", "t"):
             fields = ["m", "p", "score"]
-            fields += [f"{kind}{index}" for kind in "gu" for index, _ in self.gates]
+            kinds = "g" if side == "o" else "gu"
+            fields += [f"{kind}{index}" for kind in kinds for index, _ in self.gates]
             fields += [f"h{index}" for index, _ in self.extra]
             fields += [f"f{index}" for index, _ in self.floors]
             fields += [f"n{index}" for index in range(len(self.plan.criteria))]
@@ -190,34 +191,28 @@ class PairQuery(BatchRunQuery):
                     f"CASE WHEN has_t THEN t_{kind}{index} ELSE 0 END AS {kind}{index}_t",
                 ]
         for index, _ in self.gates:
-            columns += [
-                f"COALESCE(o_u{index} = 1 AND t_u{index} = 1, FALSE) AS u{index}_both",
-                f"COALESCE(t_u{index} = 1, FALSE) AS u{index}_t",
-            ]
+            columns.append(f"COALESCE(t_u{index} = 1, FALSE) AS u{index}_t")
         for index in range(len(self.plan.criteria)):
             columns += [
                 f"CASE WHEN has_o THEN o_n{index} ELSE 0 END AS n{index}_o",
                 f"CASE WHEN has_t THEN t_n{index} + {best} * lost_t ELSE {best} END AS n{index}_t",
             ]
-        for one, other in (("o", "t"), ("t", "o")):
+        for side in ("o", "t"):
             weighed = [
-                f"CASE WHEN {other}_a{index} < {other}_m"
-                f" THEN {self.plan.criteria[index].weight} * {one}_a{index} ELSE 0 END"
+                f"CASE WHEN o_a{index} < o_m OR t_a{index} < t_m"
+                f" THEN {self.plan.criteria[index].weight} * {side}_a{index} ELSE 0 END"
                 for index in self.unscored
             ]
-            columns.append(f"COALESCE({' + '.join(weighed) or '0'}, 0) AS absent_{one}")
+            summed = f"COALESCE({' + '.join(weighed) or '0'}, 0)"
+            columns.append(f"CASE WHEN has_o AND has_t THEN {summed} ELSE 0 END AS absent_{side}")
         kept = f" WHERE NOT sample IN ({', '.join(map(text, left_out))})" if left_out else ""
         counted = f"SELECT {', '.join(columns)} FROM joined{kept}"
         points = [f"(20000000 * score_{side} + m_{side}) // (2 * m_{side})" for side in ("o", "t")]
-        certain = [
-            any_of(f"(g{index}_{side} = 1 AND NOT u{index}_{kind})" for index, _ in self.gates)
-            for side, kind in (("o", "both"), ("t", "t"))
-        ]
+        sure = any_of(f"(g{index}_t = 1 AND NOT u{index}_t)" for index, _ in self.gates)
         fails = [
             f"({gone} OR {any_of(f'g{index}_o = 1' for index, _ in self.gates)}) AS fails_o",
             f"(has_t AND {any_of(f'g{index}_t = 1' for index, _ in self.gates)}) AS fails_t",
-            f"({gone} OR {certain[0]}) AS certain_o",
-            f"(has_t AND {certain[1]}) AS certain_t",
+            f"(has_t AND {sure}) AS certain_t",
             f"{any_of(f'u{index}_t' for index, _ in self.gates)} AS open_t",
         ]
         return (

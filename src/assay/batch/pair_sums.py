@@ -118,7 +118,7 @@ class _Tally:
                 self._samples("fails_o AND NOT fails_t", counts["newly"]),
                 self._samples(self._ungated(), counts["ungated"]),
                 self._lost_gates(counts),
-                CertainFailures(counts["certain_o"], counts["certain_t"], counts["open_t"]),
+                CertainFailures(counts["fails_o"], counts["certain_t"], counts["open_t"]),
             ),
             floors=FloorTally(
                 self._items(
@@ -137,7 +137,7 @@ class _Tally:
                 ),
                 counts["severe_t"],
                 CertainFailures(
-                    counts["severe_o"] - counts["severe_both"],
+                    counts["severe_o"],
                     counts["severe_t"] - counts["severe_open"],
                     counts["severe_open"],
                 ),
@@ -167,7 +167,6 @@ class _Tally:
             "fails_o": count_if("fails_o"),
             "fails_t": count_if("fails_t"),
             "fails_both": count_if("fails_o AND fails_t"),
-            "certain_o": count_if("certain_o"),
             "certain_t": count_if("certain_t"),
             "open_t": count_if("open_t"),
             "newly": count_if("fails_o AND NOT fails_t"),
@@ -184,7 +183,6 @@ class _Tally:
             ),
             "severe_o": _added(criterion.ours for criterion in self.severe),
             "severe_t": _added(criterion.theirs for criterion in self.severe),
-            "severe_both": _added(f"u{index}_both" for index in self.severe_gates),
             "severe_open": _added(f"u{index}_t" for index in self.severe_gates),
         }
         for index, _ in self.query.extra:

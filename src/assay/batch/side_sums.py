@@ -113,14 +113,16 @@ def unscored_runs(
     every += [f"MAX(f{index}) AS f{index}" for index in floors]
     counts = []
     for index in range(len(names)):
-        lacks = f"t.a{index} = 1 AND COALESCE(o.a{index}, 0) = 0"
+        lacks = f"t.a{index} = 1 AND (COALESCE(o.a{index}, 0) = 0 OR s.a{index} = 0)"
         missed = f"{lacks} AND COALESCE(o.f{index}, 1) = 1" if index in floors else "FALSE"
         counts += [count_if(lacks), f"COUNT(DISTINCT CASE WHEN {missed} THEN t.sample END)"]
     (row,) = ask(
         engine,
         f"WITH t AS ({theirs}), o_runs AS ({ours}),"
-        f" o AS (SELECT sample, {', '.join(every)} FROM o_runs GROUP BY sample)"
-        f" SELECT {', '.join(counts)} FROM t LEFT JOIN o ON o.sample = t.sample",
+        f" o AS (SELECT sample, {', '.join(every)} FROM o_runs GROUP BY sample),"
+        f" s AS (SELECT sample, {', '.join(every)} FROM t GROUP BY sample)"
+        f" SELECT {', '.join(counts)} FROM t JOIN s ON s.sample = t.sample"
+        " LEFT JOIN o ON o.sample = t.sample",
     )
     found = map(int, row)
     return {name: UnscoredRuns(next(found), next(found)) for name in names}

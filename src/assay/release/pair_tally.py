@@ -164,18 +164,14 @@ def _gates(pairs: Sequence[Pair]) -> GateTally:
         _all(pair.sample for pair, mine, before in verdicts if mine and not before),
         _all(pair.sample for pair in pairs if pair.known is not None and not pair.known.gates),
         _lost(pairs, "gate", "declaration"),
-        _certain(pairs),
+        _certain(pairs, sum(ours)),
     )
 
 
-def _certain(pairs: Sequence[Pair]) -> CertainFailures:
-    ours = theirs = unknown = 0
-    for _, mine, before, _ in pairs:
-        open_gates = frozenset() if before is None else before.undetermined
-        ours += mine is None or bool(mine.failed - (mine.undetermined & open_gates))
-        theirs += before is not None and bool(before.failed - open_gates)
-        unknown += bool(open_gates)
-    return CertainFailures(ours, theirs, unknown)
+def _certain(pairs: Sequence[Pair], ours: int) -> CertainFailures:
+    rows = [pair.baseline for pair in pairs if pair.baseline is not None]
+    sure = sum(bool(row.failed - row.undetermined) for row in rows)
+    return CertainFailures(ours, sure, sum(bool(row.undetermined) for row in rows))
 
 
 def _by_gate(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:
@@ -206,7 +202,7 @@ def _floors(pairs: Sequence[Pair]) -> FloorTally:
 def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> SevereTally:
     ours: list[dict[str, str]] = []
     criteria: set[str] = set()
-    theirs = both = unknown = 0
+    theirs = unknown = 0
     for pair in pairs:
         if pair.known is None:
             continue
@@ -222,10 +218,8 @@ def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> SevereTally:
         if pair.baseline is not None:
             theirs += len(pair.baseline.failed & rules.severe_gates)
             theirs += len(pair.baseline.missed_roles & rules.severe_roles)
-            open_gates = pair.baseline.undetermined & rules.severe_gates
-            unknown += len(open_gates)
-            both += len(open_gates & pair.candidate.undetermined) if pair.candidate else 0
-    certain = CertainFailures(len(ours) - both, theirs - unknown, unknown)
+            unknown += len(pair.baseline.undetermined & rules.severe_gates)
+    certain = CertainFailures(len(ours), theirs - unknown, unknown)
     return SevereTally(_all(ours), theirs, certain, frozenset(criteria))
 
 

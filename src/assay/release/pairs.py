@@ -26,7 +26,7 @@ class Pair(NamedTuple):
     candidate: Row | None
     baseline: Row | None
     unscored: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
-    """The share of its points that each side has no score for and the other has."""
+    """The share of its points that each side has no score for, of criteria that a side has."""
 
     @property
     def known(self) -> Row | None:
@@ -105,12 +105,14 @@ def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = 
 
 
 def _unscored(side: Side, row: Row, other: Row) -> Fraction:
-    """The share of a sample's points that nobody scored, where the other side has a score."""
+    """The share of a sample's points that nobody scored, where another repeat or the other side
+    has a score.
+    """
     stratum = row.stratum
     runs = sum(
         weight * side.unscored.get((name, row.sample), 0)
         for name, weight in zip(stratum.criteria, stratum.weights, strict=True)
-        if name in other.judges
+        if name in other.judges or name in row.judges
     )
     return Fraction(runs, sum(stratum.weights) * len(row.runs)) * (1 - row.unknown)
 

@@ -201,9 +201,7 @@ class ComparedSides(NamedTuple):
 
 
 class CertainFailures(NamedTuple):
-    """How often a gate fails, without what the baseline lacks evidence for. A gate that both sides
-    lack evidence for counts on neither.
-    """
+    """How often a gate fails, on the baseline's side without what it lacks evidence for."""
 
     candidate: int
     baseline: int

@@ -4,7 +4,9 @@ succeeded, and undetermined gates.
 A missing score counts as 0, and an undetermined gate as failed. On the baseline's side that would
 help the candidate, so a rule that holds only because of it doesn't hold: forgetting evidence never
 helps. A criterion that Assay measures lacks its evidence because of what the workflow did, so it
-stays 0. A sample that the candidate has no score for either is left out: both count as 0 there.
+stays 0. A sample that the candidate has no score for either is left out, since the criterion may
+not apply to it: both count as 0 there. A gate applies wherever either side has it, so one that the
+candidate lacks evidence for fails there too.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from assay.errors import count
+from assay.errors import count, few
 from assay.records.grade import Grade
 from assay.records.summary import SummaryBlock
 from assay.release.policy import ReleaseRules
@@ -27,7 +29,9 @@ AGAIN = "Evaluate the baseline again with all of its evidence."
 
 
 class UnscoredRuns(NamedTuple):
-    """What the baseline lacks of a criterion that the candidate has, or lost with the sample."""
+    """What the baseline lacks of a criterion that a side has a score of, or that the candidate lost
+    with the sample.
+    """
 
     runs: int = 0
     """Runs of the baseline without a score."""
@@ -47,10 +51,9 @@ def unscored_runs(candidate: Side, baseline: Side) -> dict[str, UnscoredRuns]:
     """What the baseline lacks, by criterion."""
     counts: dict[str, UnscoredRuns] = {}
     for (name, sample), times in baseline.unscored.items():
-        ours = candidate.rows.get(sample)
-        if ours is None or name in ours.judges:
+        ours, theirs = candidate.rows.get(sample), baseline.rows[sample]
+        if ours is None or name in ours.judges or name in theirs.judges:
             runs, missed = counts.get(name, UnscoredRuns())
-            theirs = baseline.rows[sample]
             missed += name in (theirs.floors if ours is None else held(ours, theirs).missed)
             counts[name] = UnscoredRuns(runs + times, missed)
     return counts
@@ -123,7 +126,7 @@ def unscored_baseline(
         FLOOR_RULE: _floors(
             unscored, candidate, baseline, rules.new_floor_failures, new_misses=new_misses
         ),
-        GATE_RULE: _gates(candidate, baseline, rules) or _samples(certain, sizes, rules),
+        GATE_RULE: _gates(certain, sizes, baseline, rules),
         SEVERE_RULE: _floors(of_severe, candidate, baseline, rules.severe_increase)
         or _severe(severe, sum(lacks.runs for lacks in of_severe.values()), sizes, rules),
     }
@@ -261,27 +264,9 @@ def _floors(
     return ""
 
 
-def _gates(candidate: Side, baseline: Side, rules: ReleaseRules) -> str:
-    """Whether the candidate fails a gate that the baseline may have passed."""
-    allowed = Fraction(*rules.gate_failure_increase)
-    for name, theirs in baseline.summary.gates.items():
-        ours = candidate.summary.gates.get(name)
-        unknown = min(theirs.undetermined, baseline.summary.coverage["inconclusive"])
-        if ours is None or not unknown:
-            continue
-        failures, before = (tally.failed - tally.undetermined for tally in (ours, theirs))
-        # runs that only the candidate has must not dilute its failures
-        n = min(ours.n, theirs.n)
-        if Fraction(failures, n) - Fraction(before, theirs.n) > allowed:
-            return (
-                f"{name} fails in {failures:,} of {ours.n:,} runs of the candidate and in"
-                f" {before:,} of the baseline, where it is undetermined in {unknown:,} of"
-                f" {theirs.n:,}"
-            )
-    return ""
-
-
-def _samples(certain: CertainFailures, sizes: tuple[int, int], rules: ReleaseRules) -> str:
+def _gates(
+    certain: CertainFailures, sizes: tuple[int, int], baseline: Side, rules: ReleaseRules
+) -> str:
     """Whether more samples of the candidate fail a gate than the baseline's fail for certain."""
     n, before = sizes
     if not certain.undetermined:
@@ -290,10 +275,11 @@ def _samples(certain: CertainFailures, sizes: tuple[int, int], rules: ReleaseRul
     if rise <= Fraction(*rules.gate_failure_increase):
         return ""
     of_before = "" if n == before else f" of {before:,}"
+    gates = (name for name, one in baseline.summary.gates.items() if one.undetermined)
     return (
         f"the candidate fails a gate in {certain.candidate:,} of {n:,} samples, the baseline for"
         f" certain in {certain.baseline:,}{of_before}; in {certain.undetermined:,} it lacks"
-        " evidence for one"
+        f" evidence for {few(sorted(gates))}"
     )
 
 
