@@ -42,9 +42,7 @@ def fill(folder: Path) -> None:
     assay(folder.parent, "init", "--example", "rag", folder)
     assay(folder, "run", "--name", "ferry-bot-v1")
     assay(folder, "run", "next", "--name", "ferry-bot-v2")
-    assay(
-        folder, "gate", "ferry-bot-v2", "--baseline", "ferry-bot-v1", "--store", ".assay/ledger.db"
-    )
+    assay(folder, "gate", "ferry-bot-v2", "--baseline", "ferry-bot-v1")
     assay(folder, "grade", "ferry-bot-v2", "-o", "report.html")
     exam = [EXAMPLES / "exams" / name for name in ("verbs.yaml", "verbs-extra.yaml")]
     answers = EXAMPLES / "exams" / "answers.jsonl"

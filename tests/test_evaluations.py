@@ -340,6 +340,34 @@ def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
     assert two("ledger", "replay", "latest", "--json").json()["same"] is True
 
 
+def test_a_decision_on_evaluations_and_a_baseline_made_of_one_are_in_their_ledger(
+    two: Any, tmp_path: Path
+) -> None:
+    def stored(kind: str) -> int:
+        with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db", read_only=True) as ledger:
+            return ledger.count(kind).n
+
+    gate = ("gate", "cand", "--baseline", "prod")
+    assert two("baseline", "set", "prod", "cand", "--no-store").code == 0
+    assert two("baseline", "set", "prod", "b.jsonl").code == 0
+    assert two(*gate, "--no-store").code == 0
+    assert two("gate", "b.jsonl", "--baseline", "prod").code == 0
+    assert "stored" not in two("gate", "--plan", "cand", "--baseline", "prod").err
+    assert (stored("baseline"), stored("decision")) == (0, 0)
+    assert "stored in .assay/ledger.db" in two("baseline", "set", "prod", "base").err
+    assert two(*gate).code == 1
+    assert two(*gate).code == 1
+    assert (stored("baseline"), stored("decision")) == (1, 1)
+    assert two("ledger", "verify").code == 0
+    (tmp_path / ".assay" / "baselines" / "prod@3.json").unlink()  # as on another branch
+    (tmp_path / ".assay" / "baselines" / "prod@3.jsonl").unlink()
+    shutil.copy(
+        tmp_path / ".assay" / "baselines" / "prod@2.json", tmp_path / ".assay/baselines/prod.json"
+    )
+    older = two(*gate)
+    assert (older.code, "in the ledger" in older.err) == (0, False), older.err
+
+
 def test_folders_with_the_names_of_evaluations_are_not_decided_on(two: Any, tmp_path: Path) -> None:
     """A commit could add them: batches of both sides, which replace what was evaluated."""
     plan = plan_batch(Shelf(), profile="dag-review@1")

@@ -207,14 +207,15 @@ def test_every_run_of_a_repeated_sample_can_be_shown(tmp_path: Path) -> None:
 
 def test_a_decision_is_that_of_the_gate_and_is_not_stored(stocked: Path) -> None:
     before = files(stocked)
-    said = assay(stocked, "gate", "latest", "--baseline", "latest~1", "--json")
+    words = ("gate", "latest", "--baseline", "latest~1", "--no-store")
+    said = assay(stocked, *words, "--json")
     gate = json.loads(said.out)
     found, text = good(stocked, "decide_release", baseline="latest~1")
     assert (found["promote"], found["exit_code_of_assay_gate"]) == (False, said.code)
     for key in ("outcome", "reason", "rules", "comparison", "would_change", "worse", "policy"):
         assert found[key] == gate[key], key
     assert found["candidate"]["pass_rate"] == gate["candidate"]["pass_rate"]
-    printed = assay(stocked, "gate", "latest", "--baseline", "latest~1").out
+    printed = assay(stocked, *words).out
     assert text.split("\n")[2:4] == printed.split("\n")[:2], "the words of `assay gate`"
     notes = [note.split(":")[0] for note in found["notes"]]
     assert notes[:2] == ["latest is cand", "latest~1 is base"]

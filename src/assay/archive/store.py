@@ -62,7 +62,7 @@ class Store:
         self.ledger = ledger
         self.project = project
         self._report = report
-        self._needed = needed
+        self.needed = needed
         self._waiting = waiting
         self._notes: list[str] = []
 
@@ -92,7 +92,7 @@ class Store:
             self._put_all(groups)
             return True
         except AssayError as error:
-            if self._needed:
+            if self.needed:
                 raise
             self._report(f"nothing is stored in a ledger: {error}")
             return False
@@ -107,7 +107,7 @@ class Store:
         seq, head = self.ledger.head(project=self.project)
         self.ledger.close()
         self.report_notes()
-        if not self._needed:
+        if not self.needed:
             self._report(f"stored in {self.ledger.where}")
             return
         self._report(

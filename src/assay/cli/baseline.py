@@ -12,7 +12,7 @@ from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
-from assay.cli.ledger import looking, storing
+from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
 from assay.files.json_files import Document, StoredInput, Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
@@ -72,7 +72,7 @@ def set_baseline(options: Options) -> StoredBaseline:
     for path in options.files:  # a new name makes no evaluation newer
         if isinstance(path, StoredInput) and path.evaluation is not None:
             now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
-    with storing(options) as store:
+    with storing_evaluated(options) as store:
         exam = _exam(options, now, store)
         return exam if exam is not None else _set_runs(options, now, store)
 
@@ -361,6 +361,7 @@ COMMANDS = {
             ).of_runs(),
             *COMPARED_BY,
             *STORE,
+            "--no-store",
         ),
     ),
     "baseline show": Command(

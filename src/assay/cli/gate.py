@@ -10,7 +10,7 @@ from assay.cli.batch_engine import ENGINE, refuse_batch_options
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
-from assay.cli.ledger import storing
+from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
@@ -68,14 +68,16 @@ def rules_of(options: Options) -> ReleaseRules:
 
 
 def decision_of(options: Options) -> Decision:
-    """The decision between two sides, stored in a ledger if the options request it."""
+    """The decision between two sides, stored in a ledger if the candidate is an evaluation in it or
+    the options request it.
+    """
     rules, choice = rules_of(options), choice_of(options)
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
 
         return decide_on_batches(options, rules)
     refuse_batch_options(options)
-    with storing(options) as store:
+    with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
             if store is None
@@ -379,6 +381,7 @@ COMMANDS = {
             *COMPARED_BY,
             "--charts",
             *STORE,
+            "--no-store",
             *ENGINE,
         ),
         formats=(".json", ".md", ".xml", ".html", ".sarif"),

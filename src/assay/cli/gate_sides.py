@@ -218,7 +218,8 @@ def read_named(
     """The side that a stored baseline is, by its name; `check` may refuse it before it is read, and
     `graded` once it is graded.
     """
-    stored, in_ledger = find_named(folder, name, None if kept is None else kept.store)
+    looked_in = kept.store if kept is not None and kept.store.needed else None
+    stored, in_ledger = find_named(folder, name, looked_in)
     refuse_exam(stored.kind, stored.name, where=stored.path)
     if check is not None:
         check(stored)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.errors import AssayError, UsageError
+from assay.files.json_files import StoredInput
 from assay.files.upwards import CONFIG_FILE, find_upwards
 
 if TYPE_CHECKING:
@@ -92,12 +93,12 @@ def stored_stream(
     return StoredStream(store, choice, stack, builder=builder)
 
 
-def storing(options: Options) -> AbstractContextManager[Store | None]:
+def storing(options: Options, *, by_default: bool = True) -> AbstractContextManager[Store | None]:
     """The ledger around the work of a verb; None if nothing is to be stored. Nothing is stored
     before the verb calls `put`.
 
-    It is the one that `--store` names. A verb with `--no-store` stores by default; if it can't, it
-    reports that and continues.
+    It is the one that `--store` names. A verb with `--no-store` stores by default, unless
+    `by_default` is false; if it can't, it reports that and continues.
     """
     if getattr(options, "no_store", False):
         return nullcontext()
@@ -106,7 +107,18 @@ def storing(options: Options) -> AbstractContextManager[Store | None]:
     config = options.config
     if "no_store" not in options or (config and config.spec.ledger.store is False):
         return nullcontext()
-    return _unasked(options, config)
+    return _unasked(options, config) if by_default else nullcontext()
+
+
+def storing_evaluated(options: Options) -> AbstractContextManager[Store | None]:
+    """The same for what is made from `options.files`: by default it is stored only if they are
+    evaluations of the ledger.
+    """
+    return storing(options, by_default=any(_is_evaluation(path) for path in options.files))
+
+
+def _is_evaluation(path: str) -> bool:
+    return isinstance(path, StoredInput) and path.evaluation is not None
 
 
 @contextmanager
@@ -114,8 +126,8 @@ def _unasked(options: Options, config: Config | None) -> Iterator[Store | None]:
     """The ledger of a verb that stores by default: if it can't be opened, a note reports that and
     the verb continues, because its evidence is in files.
     """
-    url = ""
-    if config is not None and not os.environ.get("ASSAY_DB"):
+    url: str = getattr(options, "db", "")
+    if not url and config is not None and not os.environ.get("ASSAY_DB"):
         from assay.cli.configured import ledger_url
 
         url = ledger_url(config) or ""
@@ -152,7 +164,7 @@ def storing_result(options: Options, verb: str) -> Iterator[Result | None]:
     """The ledger of `--store`, around the work of a verb that only computes; None if it is not
     given.
     """
-    with storing(options) as store:
+    with storing(options, by_default=False) as store:
         if store is None:
             yield None
             return

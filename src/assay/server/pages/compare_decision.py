@@ -105,8 +105,8 @@ def _storing(
     """The button that stores a decision, or where it is stored."""
     name = draft(decided.decision.tree(), kind="decision").name
     if services.ledger.get(name, project=principal.project) is not None:
-        stored = link("the stored decision", address("decisions", name))
-        return Paragraph(phrase("This decision is stored: ", stored, "."))
+        stored = link("Open the stored decision", address("decisions", name))
+        return Paragraph(phrase("This decision is stored. ", stored))
     if "write" not in principal.scopes:
         return Paragraph("Not stored: that needs a token with the `write` scope.", "hint")
     # by digest: a name may mean another evaluation by the time the button is pressed

@@ -126,7 +126,7 @@ def _first_command(services: Services, project: str) -> str:
             named = newest.evaluation.name != before.evaluation.name
             baseline = before.evaluation.name if named else before.evaluation.id
             candidate = newest.evaluation.name
-    return f"assay gate {candidate} --baseline {baseline} --store .assay/ledger.db"
+    return f"assay gate {candidate} --baseline {baseline}"
 
 
 @router.get("/decisions")
@@ -164,8 +164,8 @@ def list_decisions(
             "No decision is stored in this project yet. To decide whether the latest"
             " evaluation may replace the one before it:",
             _first_command(services, principal.project),
-            "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
-            " the same way.",
+            "A gate on files, `assay exam gate` and `assay tools gate` store theirs with `--store`;"
+            " programs post to /api/v1/decisions.",
         ),
         query=query,
         filters=wanted,
