@@ -264,6 +264,7 @@ def test_a_set_is_drawn_by_the_form_and_a_slip_is_said_next_to_it(api: Api) -> N
         ({"evaluation": "nightly", "n": "0"}, "1 to 2,000"),
         ({"evaluation": "nightly", "rubric": "../x.yaml"}, "not a name in the library"),
         ({"evaluation": "nightly", "rubric": "nope"}, "no rubric is named"),
+        ({"evaluation": "nightly", "rubric": "./x.yaml"}, "assay label new nightly --rubric FILE"),
         ({"evaluation": "nightly", "pairs": "nightly"}, "same answer: 4"),
     ):
         answer = send(**fields)

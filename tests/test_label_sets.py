@@ -93,7 +93,7 @@ def test_a_judges_rubric_that_is_a_file_has_to_be_named(ledger: Ledger) -> None:
             if (score.get("source") or {}).get("rubric"):
                 score["source"]["rubric"] = "tariff@1+a63946e5beb9"
     evaluation = stored(ledger, runs, "own")
-    with pytest.raises(UsageError, match=r"tariff@1\+a63946e5beb9, which is not .*--rubric"):
+    with pytest.raises(UsageError, match=r"tariff@1\+a63946e5beb9, which .* new own --rubric FILE"):
         make_set(ledger, Shelf(), evaluation, None, SetRequest(), project="default")
     with pytest.raises(ShelfError, match="nobody"):
         make_set(ledger, Shelf(), evaluation, None, SetRequest(rubric="nobody"), project="default")

@@ -87,7 +87,7 @@ def make_set(
             task="pairs" if other else "rubric",
             evaluation=_named(evaluation),
             other=other and _named(other),
-            rubric=None if other else _rubric(shelf, pool, request),
+            rubric=None if other else _rubric(shelf, pool, request, evaluation),
             question=(request.question.strip() or DEFINITION) if other else "",
             expected=request.expected,
             draw=draw,
@@ -100,7 +100,7 @@ def _fix_of(how: Draw) -> str:
     if how == "disagree":
         return (
             "This draw needs runs that a judge has scored (`assay judge rubric`, or `judge` in"
-            " assay.yaml). --draw random takes any run."
+            " assay.yaml). The draw `random` takes any run."
         )
     return "Run the evaluation again, or choose another one: `assay evals` lists them."
 
@@ -133,7 +133,14 @@ def _named(stored: StoredEvaluation) -> LabelledEvaluation:
     return LabelledEvaluation(id=evaluation.id, name=evaluation.name, digest=stored.digest)
 
 
-def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
+def command_of(evaluation: StoredEvaluation, rubric: str) -> str:
+    """The command that draws from an evaluation, for raters who score by this rubric."""
+    return f"`assay label new {evaluation.evaluation.name} --rubric {rubric}`"
+
+
+def _rubric(
+    shelf: Shelf, pool: LabelPool, request: SetRequest, evaluation: StoredEvaluation
+) -> LabelRubric:
     judged = next((by for by, _ in pool.rubrics.most_common(1)), "")
     name, own = request.rubric, request.project_rubric
     if own and not name and rubric_name(shelf.rubric(own)) == judged:
@@ -147,15 +154,15 @@ def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
         raise UsageError(
             "CLI-001",
             f"the judge scored by the rubric {judged}, which is not in the library.",
-            fix="Give its file with --rubric.",
+            fix=f"Choose another, or give the file of this one: {command_of(evaluation, 'FILE')}.",
         ) from error
     if not request.rubric and "+" in judged and judged != rubric_name(rubric):
         raise UsageError(
             "CLI-001",
             f"the judge scored by the rubric {judged}, which has changed: it is"
             f" {rubric_name(rubric)} now.",
-            fix=f"To label by the new text, name it: --rubric {rubric.id}. Such labels can't"
-            " calibrate that judge.",
+            fix=f"To label by the new text, choose it: {command_of(evaluation, rubric.id)}. Such"
+            " labels can't calibrate that judge.",
         )
     known = [criterion.name for criterion in rubric.criteria]
     for wanted in request.criteria:
@@ -196,7 +203,7 @@ def _profile_rubric(shelf: Shelf, pool: LabelPool) -> str:
         "CLI-001",
         "no judge has scored these runs, and their profile names no rubric.",
         fix=(
-            "Name one with --rubric, such as --rubric quality; `assay library list rubrics` lists"
+            "Choose one, such as `quality` (`--rubric quality`); `assay library list rubrics` lists"
             " them."
         ),
     )

@@ -11,7 +11,14 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.archive.compared import newest_evaluations
 from assay.archive.label_results import results_of
-from assay.archive.label_sets import DEFAULT_ITEMS, SetRequest, list_sets, make_set, set_draft
+from assay.archive.label_sets import (
+    DEFAULT_ITEMS,
+    SetRequest,
+    command_of,
+    list_sets,
+    make_set,
+    set_draft,
+)
 from assay.archive.labels import labels_of_set
 from assay.errors import AssayError, ShelfError
 from assay.records.label import LabelSet
@@ -29,6 +36,7 @@ from assay.views.pieces import sentence
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 20
 OFFERED = 20
+FROM_FILE = "assay label new"
 LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
 
 
@@ -58,8 +66,8 @@ def _page(
     parts: list[Part] = []
     if problem is not None:
         text = sentence(problem.detail)
-        # advice for the terminal doesn't help on a page
-        typed = "--" in problem.fix or "`assay" in problem.fix
+        # advice for the terminal doesn't help on a page, except for what only the command can do
+        typed = ("--" in problem.fix or "`assay" in problem.fix) and FROM_FILE not in problem.fix
         fix = "Change the form below." if typed else problem.fix
         parts.append(Note(f"{text} {fix}".strip(), kind="bad"))
     if results:
@@ -125,8 +133,6 @@ def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> Label
     if not (n.isascii() and n.isdigit() and len(n) < 6):
         raise Problem(422, f"{n[:40]!r} is not a number of items.", where="n")
     rubric = fields.get("rubric", "")
-    if rubric:
-        check_name(rubric)
     evaluation = lookup.evaluation(services, project, fields.get("evaluation", ""))
     other = lookup.evaluation(services, project, fields["pairs"]) if fields.get("pairs") else None
     draw = SetRequest(
@@ -137,6 +143,9 @@ def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> Label
         expected=bool(fields.get("expected")),
     )
     try:
+        if rubric:
+            check_name(rubric)
         return make_set(services.ledger, services.shelf, evaluation, other, draw, project=project)
-    except ShelfError as error:
-        raise Problem(422, error.message, where="rubric", fix=error.fix) from None
+    except (Problem, ShelfError) as error:
+        fix = f"Choose one of the list. For one in a file, run {command_of(evaluation, 'FILE')}."
+        raise Problem(422, str(error), where="rubric", fix=fix) from None
