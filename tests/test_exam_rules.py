@@ -178,9 +178,9 @@ def test_without_a_pass_score_grading_exits_0_whatever_the_score(assay: Any, exa
 ITEM_FAULTS = {
     "a missing expectation": (
         {"expect": {"working": "add"}},
-        "says nothing for the axis 'answer' (number). Add 'answer', or move items of other kinds",
+        "expects nothing on the axis 'answer' (number). Every item is marked on every axis: add",
     ),
-    "no expectation at all": ({}, "says nothing for the axis 'answer'"),
+    "no expectation at all": ({}, "expects nothing on the axis 'answer'"),
     "an axis that is not there": (
         {"expect": {"answer": 1, "working": "x", "anwser": 2}},
         "no axis of the rubric expects 'anwser'",
@@ -229,7 +229,7 @@ RUBRIC_FAULTS = {
     "weight: 0.8": ("weight: 0.7", "the weights sum to 0.9"),
     "rule: {kind: schema}": ("definition2: x", "definition2"),
     "hints: {format:": ("hints: {fromat:", "no axis is named 'fromat'. Did you mean 'format'?"),
-    "expect: {answer: 4, working: add}": ("expect: {answer: 4}", "says nothing for the axis"),
+    "expect: {answer: 4, working: add}": ("expect: {answer: 4}", "expects nothing on the axis"),
     "answer_schema:\n  type: object\n  required: [answer, working]\n": (
         "",
         "there is no `answer_schema`",
@@ -325,6 +325,29 @@ def marking_of(rule: dict[str, Any], want: Any, **more: Any) -> Marking:
 )
 def test_a_number_is_compared_exactly_with_its_unit(want: Any, got: Any, right: int) -> None:
     assert mark({"kind": "number", "reads": "x"}, want, {"x": got}) == right
+
+
+@each(
+    ("want", "got", "why"),
+    [
+        (3.5, "3,5", ["it has a decimal comma"]),
+        (12345.5, "12.345,5", ["it has a decimal comma"]),
+        ({"value": 3.5, "unit": "m"}, "3,5 m", ["it has a decimal comma"]),
+        ({"value": 3.5, "unit": "m"}, "3.5 metres", ["its unit isn't written 'm'"]),
+        ({"value": 10, "unit": "m"}, "10", ["its unit isn't written 'm'"]),
+        (10, "10 m", ["there is other text around it"]),
+        (3.5, "3,6", []),
+        ({"value": 3.5, "unit": "m"}, "4 metres", []),
+        (3.5, "I don't know", []),
+    ],
+)
+def test_a_right_number_that_is_not_read_is_noted(want: Any, got: Any, why: list[str]) -> None:
+    notes: list[str] = []
+    marking = marking_of({"kind": "number"}, want)
+    item = ExamItem(id="i", prompt="p", expect={"a": want})
+    (ready,) = marking.prepare([item], None, notes.append)
+    assert marking.mark(ready, got).bits == 0
+    assert [words in note for words, note in zip(why, notes, strict=True)] == [True] * len(why)
 
 
 def test_the_last_number_of_a_text_counts_where_the_rule_says_so() -> None:

@@ -53,8 +53,11 @@ def item_faults(
         used.add(key)
         want = wanted_by(axis, rule, given)
         if want is UNSET:
-            message = f"says nothing for the axis '{axis}' ({rule.kind})."
-            fix = f"Add {key!r}, or move items of other kinds to an exam with a rubric for them."
+            message = f"expects nothing on the axis '{axis}' ({rule.kind})."
+            fix = (
+                f"Every item is marked on every axis: add {key!r}, or move items of another kind to"
+                " an exam of their own, with a rubric for them."
+            )
             yield _path(item, key, given), message, fix
             continue
         for message in rule.faults(want, item, setting):

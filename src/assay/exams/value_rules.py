@@ -35,6 +35,7 @@ _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?|\.\d{1,60})"
     r"(?:[eE][-+]?\d{1,3})?"
 )
+_COMMA = re.compile(r"\d,\d")
 _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})
 _PART_OF_MORE = re.compile(
     r"(?:[-/,^]|\d:|\d[^\S\n]*|\w[+*×·÷]+|[\d)\]][^\S\n]*[-+*/^×·÷—]+[^\S\n]*)$"
@@ -101,7 +102,11 @@ class Quantity(ExpectingRule, frozen=True):
 
         def check(got: Any) -> bool:
             quantity = self._found(got, unit)
-            return quantity is not None and abs(quantity - wanted) <= slack
+            if quantity is not None and abs(quantity - wanted) <= slack:
+                return True
+            if isinstance(got, str) and (note := _unread(got[:MAX_TEXT], unit, wanted, slack)):
+                setting.note(note)
+            return False
 
         return check
 
@@ -134,6 +139,23 @@ class Quantity(ExpectingRule, frozen=True):
             return None
         number = Decimal(last.group().replace(",", ""))
         return _exactly(number) if exact.is_number(number) else None
+
+
+def _unread(text: str, unit: str, wanted: Fraction, slack: Fraction) -> str:
+    """Why a text with the expected number earns no mark, if that is its decimal comma or its unit;
+    otherwise nothing.
+    """
+    pointed = text.replace(".", "").replace(",", ".") if _COMMA.search(text) else text
+    numbers = _NUMBER.findall(pointed.translate(_MINUS))
+    if len(numbers) != 1 or not exact.is_number(number := Decimal(numbers[0].replace(",", ""))):
+        return ""
+    if abs(_exactly(number) - wanted) > slack:
+        return ""
+    if pointed != text:
+        return "a right number got no mark: it has a decimal comma; 3.5 is read, and 3,5 is not"
+    if unit:
+        return f"a right number got no mark: its unit isn't written {unit!r}, as in the exam"
+    return "a right number got no mark: there is other text around it, and no unit is expected"
 
 
 def _is_price(before: str, rest: str) -> bool:
