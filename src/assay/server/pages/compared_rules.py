@@ -48,11 +48,13 @@ def rules_for(services: Services, policy: str) -> PageRules:
 def _page_rules(services: Services, policy: str) -> PageRules:
     loaded = services.shelf.policy_of("release", policy)
     own = services.settings.release
-    words = [str(loaded.id)]
-    for name, value in own.bars._asdict().items():
-        if value is not None:
-            words.append(_BARS[name].format(value if name == "margin" else value * 100))
-    return PageRules(make_release_rules(loaded, own.bars), policy, ", ".join(words))
+    bars = (
+        _BARS[name].format(value if name == "margin" else value * 100)
+        for name, value in own.bars._asdict().items()
+        if value is not None
+    )
+    rules = make_release_rules(loaded, own.bars)
+    return PageRules(rules, policy, ", ".join([str(loaded.id), *bars]))
 
 
 def choice_for(
@@ -73,13 +75,13 @@ def _graded_by(services: Services, candidate: ReleaseSide, baseline: ReleaseSide
         choice = choice_for(services, candidate, baseline)
     except AssayError:  # there is no decision in this case
         return []
-    words = []
-    if choice.own is None:  # a profile that is named would replace it
-        words += ["--profile", own.profile] if own.profile else []
-        words += ["--rubric", own.rubric] if own.rubric else []
-    if "policy" in own.graded_by or settings.policy != "workflow":
-        words += ["--grading-policy", choice.policy]
-    return words
+    named = choice.own is None  # else a profile that is named would replace it
+    has_policy = "policy" in own.graded_by or settings.policy != "workflow"
+    return [
+        *(["--profile", own.profile] if named and own.profile else []),
+        *(["--rubric", own.rubric] if named and own.rubric else []),
+        *(["--grading-policy", choice.policy] if has_policy else []),
+    ]
 
 
 def gate_command(
@@ -87,17 +89,20 @@ def gate_command(
 ) -> str:
     """The command that makes the same decision, wherever it is run, and stores it."""
     settings, own = services.settings, services.settings.release
-    words = ["assay", "gate", candidate.name, "--baseline", baseline.name]
-    words += ["--release-policy", policy or own.policy]
-    for name, value in own.bars._asdict().items():
-        words += [] if value is None else [f"--{name.replace('_', '-')}", repr(value)]
-    words += _graded_by(services, candidate, baseline)
-    words += [word for card in settings.cards for word in ("--judge-card", card)]
-    words += ["--library", settings.library] if settings.library else []
-    words += ["--project", project] if project != "default" else []
     address = settings.db
     is_file = address.startswith("sqlite:") or "://" not in address
     # the address of another database may contain a password: it comes from $ASSAY_DB or the file
     kept = own.config is not None and (own.only_command or any(own.additions) or not is_file)
-    words += ["--config", str(own.config)] if kept else ["--no-config"]
-    return shlex.join([*words, "--store", *([address] if is_file else [])])
+    bars = {name: value for name, value in own.bars._asdict().items() if value is not None}
+    words = (
+        *("assay", "gate", candidate.name, "--baseline", baseline.name),
+        *("--release-policy", policy or own.policy),
+        *(word for name in bars for word in (f"--{name.replace('_', '-')}", repr(bars[name]))),
+        *_graded_by(services, candidate, baseline),
+        *(word for card in settings.cards for word in ("--judge-card", card)),
+        *(["--library", settings.library] if settings.library else []),
+        *(["--project", project] if project != "default" else []),
+        *(["--config", str(own.config)] if kept else ["--no-config"]),
+        *("--store", *([address] if is_file else [])),
+    )
+    return shlex.join(words)

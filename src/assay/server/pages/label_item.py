@@ -138,18 +138,15 @@ def _item_page(
         runs.reverse()
     known = place.own.get(item.run)
     number = label_set.items.index(item) + 1
-    parts = [Note(problem, kind="bad")] if problem else []
-    if known is not None and not problem:
-        rule = (
-            "A correction counts for 10 minutes, unless somebody else labels the item first. Later"
-            " changes are kept but don't count."
-        )
-        text = phrase("You labelled this ", moment(known.at), ". ", rule)
-        parts.append(Note(text, kind="good"))
+    rule = (
+        "A correction counts for 10 minutes, unless somebody else labels the item first. Later"
+        " changes are kept but don't count."
+    )
+    before = known and Note(phrase("You labelled this ", moment(known.at), ". ", rule), kind="good")
     return page(
         request,
         f"Item {at + 1:,} of {len(place.order):,}",
-        *parts,
+        Note(problem, kind="bad") if problem else before,
         nav=NAV,
         status=422 if problem else 200,
         scripts=("label.js",),
@@ -267,18 +264,15 @@ def show_results(
         seen=seen,
         href=lambda item: f"/label/{label_set.id}?item={numbers[item.run]}",
     )
-    notes = []
-    if done and len(seen) >= len(label_set.items):
-        notes.append(Note("You have labelled every item of this set. Thank you.", kind="good"))
     left = len(label_set.items) - len(seen)
-    ways = [link("Label sets", "/label")]
-    if left:
-        ways.insert(0, link(f"Label ({left:,} left for you)", f"/label/{label_set.id}"))
+    thanks = Note("You have labelled every item of this set. Thank you.", kind="good")
+    more = link(f"Label ({left:,} left for you)", f"/label/{label_set.id}") if left else ""
+    ways = filter(None, (more, link("Label sets", "/label")))
     return page(
         request,
         label_set.name,
         Paragraph(listed(ways, " · ")),
-        *notes,
+        thanks if done and left <= 0 else None,
         *parts,
         use_section(label_set),
         nav=NAV,

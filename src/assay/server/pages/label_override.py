@@ -24,7 +24,7 @@ from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.views.blocks import Column, Note, Part, Table
+from assay.views.blocks import Column, Note, Table
 from assay.views.labels import rater_names, says
 from assay.views.pieces import clip, moment
 
@@ -85,13 +85,11 @@ def _form(
 ) -> Response:
     item, _ = _run(services, principal.project, run, within)
     labels = labels_of_run(services.ledger, item.digest, project=principal.project)
-    parts: list[Part] = [Note(problem, kind="bad")] if problem else []
-    if labels.overrides:
-        parts.append(people_table(labels._replace(labels=())))
     return page(
         request,
         f"Override {item.tree()['run_id']}",
-        *parts,
+        Note(problem, kind="bad") if problem else None,
+        people_table(labels._replace(labels=())) if labels.overrides else None,
         nav="/label",
         status=422 if problem else 200,
         lead="Your verdict is shown next to the grade and counted. It doesn't change the grade,"

@@ -24,7 +24,7 @@ from assay import __version__
 from assay.server.problems import Problem
 from assay.store.ledger import DEFAULT_PROJECT
 from assay.views.blocks import Column as Column
-from assay.views.blocks import Empty, Group, Heading, Paragraph, Part, Verbatim
+from assay.views.blocks import Empty, Group, Heading, Paragraph, Part, Verbatim, parts_of
 from assay.views.pieces import code, link, phrase, sentence, strong
 from assay.views.render import TEMPLATES, html
 from assay.views.values import json_text
@@ -65,7 +65,7 @@ def static(name: str) -> str:
 def page(
     request: Request,
     title: str,
-    *parts: Part,
+    *parts: Part | None,
     nav: str = "",
     status: int = 200,
     lead: str = "",
@@ -83,7 +83,7 @@ def page(
     text = html(
         template,
         title=title,
-        parts=[_in_project(part, project) for part in parts],
+        parts=[_in_project(part, project) for part in parts_of(*parts)],
         nav=nav,
         lead=lead,
         scripts=scripts,
@@ -121,15 +121,13 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
     }
     title = titles.get(problem.status, HTTPStatus(problem.status).phrase)
     fix = problem.fix or _FIXES.get(problem.status, "")
-    parts: list[Part] = [Paragraph(sentence(problem.detail), "verdict bad")]
-    if fix:
-        parts.append(Paragraph(phrase(strong("What to do: "), fix)))
-    if problem.where:
-        parts.append(Paragraph(phrase(strong("Where: "), code(problem.where))))
-    parts += [
+    parts = parts_of(
+        Paragraph(sentence(problem.detail), "verdict bad"),
+        Paragraph(phrase(strong("What to do: "), fix)) if fix else None,
+        Paragraph(phrase(strong("Where: "), code(problem.where))) if problem.where else None,
         Paragraph(f"Error {problem.code}, status {problem.status}.", "hint"),
         Paragraph(phrase(link("Overview", "/"), " · ", link("All runs", "/runs"))),
-    ]
+    )
     return page(
         request,
         title,
@@ -148,8 +146,7 @@ _FIXES = {
 def block(title: str, value: Any, whole: str) -> Part:
     """A value under its name. A long one is cut, with a note on where the rest is."""
     text = json_text(value)
-    parts: list[Part] = [Heading(title), Verbatim(text[:MAX_TEXT], title)]
-    if len(text) > MAX_TEXT:
-        cut = f"The first {MAX_TEXT:,} of {len(text):,} characters. "
-        parts.append(Paragraph(phrase(cut, link("The whole record", whole)), "hint"))
-    return Group(parts, "text")
+    cut = f"The first {MAX_TEXT:,} of {len(text):,} characters. "
+    rest = Paragraph(phrase(cut, link("The whole record", whole)), "hint")
+    own = (Heading(title), Verbatim(text[:MAX_TEXT], title))
+    return Group(parts_of(*own, rest if len(text) > MAX_TEXT else None), "text")

@@ -234,21 +234,13 @@ def _item(
         ),
         used_by(services, project, entry),
         *_try_form(services, entry, loaded, sample),
-    ]
-    parts.append(
         section(
             "Versions",
             Table("Versions", ("Name", "From", "Digest of the file"), versions),
             id="versions",
-        )
-    )
-    parts.append(
-        section(
-            "File",
-            Details("Source", [Verbatim(source, "The file")]),
-            id="file",
-        )
-    )
+        ),
+        section("File", Details("Source", [Verbatim(source, "The file")]), id="file"),
+    ]
     title = getattr(loaded, "title", None) or ""
     lead = (
         f"{_singular(entry.kind).capitalize()}: {title}."

@@ -94,8 +94,6 @@ def lineage(
             grades,
             absent="None is stored.",
         ),
-    ]
-    parts += [
         Heading("Linked records"),
         _links(services, project, graded_run),
         *_same_id(services, project, graded_run),

@@ -53,18 +53,14 @@ def _shown(
     unsaved: bool = False,
     status: int = 200,
 ) -> Response:
-    parts = [Note(problem, kind="bad")] if problem else []
-    if ended:
-        parts.append(
-            Note("Log in again: this browser's token expired or was revoked.", kind="open")
-        )
-    if unsaved:
-        text = "What you sent was not saved. Log in, and send it again from the page that opens."
-        parts.append(Note(text, kind="open"))
+    expired = "Log in again: this browser's token expired or was revoked."
+    text = "What you sent was not saved. Log in, and send it again from the page that opens."
     return page(
         request,
         "Log in",
-        *parts,
+        Note(problem, kind="bad") if problem else None,
+        Note(expired, kind="open") if ended else None,
+        Note(text, kind="open") if unsaved else None,
         lead="Your token decides which project you see and what you may do in it.",
         status=status,
         template="login.html",

@@ -27,7 +27,17 @@ from assay.server.state import SERVICES, Services
 from assay.store import events
 from assay.store.drafts import Item
 from assay.store.facets import key
-from assay.views.blocks import Details, Facts, Group, Note, Paragraph, Part, contents, section
+from assay.views.blocks import (
+    Details,
+    Facts,
+    Group,
+    Note,
+    Paragraph,
+    Part,
+    contents,
+    parts_of,
+    section,
+)
 from assay.views.grounding import grounding
 from assay.views.pieces import (
     absent,
@@ -147,16 +157,12 @@ def _page(
     context = placed(services, project, graded_run, context)
     walk, neighbours = around(services, project, graded_run, context)
     digest = graded_run.item.digest
-    sections: list[Part] = []
-    if run is not None:
-        sections += [*grounding(run, digest), *tool_calls(run, digest)]
-    sections += timeline(run, result, url)
-    if result is not None:
-        sections.append(grade_section(result, url, {} if run is None else run.metadata))
-    if run is not None:
-        sections.append(_people(services, project, digest, context))
-        sections += elsewhere(services, project, graded_run, run, context)
-    sections.append(
+    sections = parts_of(
+        *([] if run is None else [*grounding(run, digest), *tool_calls(run, digest)]),
+        *timeline(run, result, url),
+        None if result is None else grade_section(result, url, {} if run is None else run.metadata),
+        None if run is None else _people(services, project, digest, context),
+        *([] if run is None else elsewhere(services, project, graded_run, run, context)),
         section(
             "Provenance",
             _about(graded_run, run_tree, result),
@@ -166,19 +172,19 @@ def _page(
                 opened=replayed != "",
             ),
             id="provenance",
-        )
+        ),
     )
     sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
     title = sample_title(run.metadata) if run is not None else ""
     return page(
         request,
         str((context.stored and (title or sample)) or tree.get("run_id") or digest),
-        *([walk] if walk else []),
+        walk,
         *verdict_line(run, result),
         replayed,
         *_warnings(graded_run),
         *neighbours,
-        *([texts(run, digest)] if run is not None else []),
+        None if run is None else texts(run, digest),
         contents(sections),
         *sections,
         nav="/evaluations" if context.stored else "/runs",
@@ -192,47 +198,43 @@ def _people(services: Services, project: str, digest: str, context: SampleContex
     labels = labels_of_run(services.ledger, digest, project=project)
     within = context.stored.evaluation.id if context.stored else None
     href = address("label", "override", run=digest, in_=within)
-    parts: list[Part] = [people_table(labels._replace(labels=()))] if labels.overrides else []
-    if labels.labels:
-        raters = len({stored.label.rater for stored in labels.labels})
-        text = f"{count(len(labels.labels), 'label')} by {count(raters, 'rater')}. "
-        parts.append(Paragraph(phrase(text, link("Sets of labels", address("label")))))
+    raters = len({stored.label.rater for stored in labels.labels})
+    text = f"{count(len(labels.labels), 'label')} by {count(raters, 'rater')}. "
+    counted = Paragraph(phrase(text, link("Sets of labels", address("label"))))
+    nothing = Paragraph("No verdicts on this run yet.", "absent")
     return section(
         "People's verdicts",
-        *(parts or [Paragraph("No verdicts on this run yet.", "absent")]),
+        people_table(labels._replace(labels=())) if labels.overrides else None,
+        counted if labels.labels else None if labels.overrides else nothing,
         Paragraph(link("Give your own verdict, with the reason", href)),
         id="people",
     )
 
 
 def _warnings(graded_run: RunWithGrades) -> list[Part]:
-    notes: list[Part] = []
-    if graded_run.item.body is None:
-        notes.append(
-            Note("The content of this record was forgotten; only its digest is left.", kind="bad")
+    grade, newest = graded_run.grade, next(reversed(graded_run.grades), None)
+    is_earlier = grade and newest and grade.digest != newest.digest
+    return parts_of(
+        Note("The content of this record was forgotten; only its digest is left.", kind="bad")
+        if graded_run.item.body is None
+        else None,
+        Note(
+            "No grade of this run is stored, so there is no verdict. That is not a pass.",
+            kind="bad",
         )
-    if graded_run.grade is None:
-        notes.append(
-            Note(
-                "No grade of this run is stored, so there is no verdict. That is not a pass.",
-                kind="bad",
+        if grade is None
+        else None,
+        Note(
+            phrase(
+                "This is an earlier grade. The newest is ",
+                letter(newest.grade, newest.policy),
+                " ",
+                link("show it", address("runs", newest.digest)),
             )
         )
-    elif graded_run.grades and graded_run.grade.digest != graded_run.grades[-1].digest:
-        newest = graded_run.grades[-1]
-        notes.append(
-            Note(
-                phrase(
-                    *[
-                        "This is an earlier grade. The newest is ",
-                        letter(newest.grade, newest.policy),
-                        " ",
-                        link("show it", address("runs", newest.digest)),
-                    ]
-                )
-            )
-        )
-    return notes
+        if newest and is_earlier
+        else None,
+    )
 
 
 def _about(

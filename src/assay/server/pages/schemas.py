@@ -27,7 +27,7 @@ from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.tools.legibility_score import scale
 from assay.views import tool_check_page, tool_entry, tool_index, tool_list, tool_page
-from assay.views.blocks import Paragraph, Part, Section, contents, section
+from assay.views.blocks import Paragraph, Section, contents, section
 from assay.views.tool_index import OLDER
 from assay.views.tool_list import SELECTION, IndexVersion
 from assay.views.tool_page import StoredCheck
@@ -58,23 +58,28 @@ def list_schemas(
         return page(request, "Tools", tool_list.NOTHING_YET, nav="/schemas")
     rows = _rows([version.index for version in versions], checks)
     query = ToolQuery(*((value or "").strip() for value in (q, of, state, sort, order)))
-    parts: list[Part] = [*(tool_list.tools_view(rows, query, start) if rows else [])]
-    if checks:
-        parts.append(tool_list.schemas_view(checks))
-    parts += tool_list.list_view(versions)
-    if reports:
-        parts.append(
-            section(
-                "Reports of the file protocol",
-                tool_entry.report_table(reports),
-                id="reports",
-                hint="The newest; each is the grade of one schema by itself.",
-            )
+    n = f"{records.SEARCHED:,}"
+    searched = records.is_searched(services, project)
+    return page(
+        request,
+        "Tools",
+        *(tool_list.tools_view(rows, query, start) if rows else []),
+        tool_list.schemas_view(checks) if checks else None,
+        *tool_list.list_view(versions),
+        section(
+            "Reports of the file protocol",
+            tool_entry.report_table(reports),
+            id="reports",
+            hint="The newest; each is the grade of one schema by itself.",
         )
-    if not records.is_searched(services, project):
-        n = f"{records.SEARCHED:,}"
-        parts.append(Paragraph(f"Only the newest {n} indexes and checks are searched.", "hint"))
-    return page(request, "Tools", *parts, nav="/schemas", lead=tool_list.lead(rows) if rows else "")
+        if reports
+        else None,
+        None
+        if searched
+        else Paragraph(f"Only the newest {n} indexes and checks are searched.", "hint"),
+        nav="/schemas",
+        lead=tool_list.lead(rows) if rows else "",
+    )
 
 
 def _rows(indexes: Sequence[StoredIndex], checks: Sequence[StoredCheck]) -> list[ToolRow]:

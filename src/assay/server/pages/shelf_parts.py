@@ -181,13 +181,11 @@ def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Pa
         ("Family", profile.family),
         ("Alias", shown(profile.alias, "none")),
         ("Rubric", _named("rubrics", profile.rubric)),
-    ]
-    about.append(
         (
             "Judges need",
             "a calibration card" if profile.judge is not None else shown(None, "nothing"),
-        )
-    )
+        ),
+    ]
     return Group(
         [
             Facts(about),
