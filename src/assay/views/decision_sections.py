@@ -238,15 +238,15 @@ def _change(decision: Decision) -> Section:
         ]
         for item in decision.flaky or ()
     ]
-    parts: list[Part] = [
+    columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"), "Leave it out with")
+    title = "Samples whose repeats disagree"
+    return section(
+        "What would change the decision",
         Sentences(decision.would_change, absent="The decision names nothing that would change it."),
         Sentences(notes, "Notes"),
-    ]
-    if flaky:
-        columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"), "Leave it out with")
-        title = "Samples whose repeats disagree"
-        parts.append(section(title, Table(title, columns, flaky[:MAX_ROWS]), level=3))
-    return section("What would change the decision", *parts, id="change")
+        section(title, Table(title, columns, flaky[:MAX_ROWS]), level=3) if flaky else None,
+        id="change",
+    )
 
 
 # --- both sides

@@ -24,6 +24,7 @@ from assay.views.blocks import (
     contents,
     figure,
     section,
+    stated,
 )
 from assay.views.charts import Chart, exam_history, exams
 from assay.views.exam import CheckRow, ExamPoint, ExamView, GateView, axes_of, exam_view
@@ -111,7 +112,9 @@ def exam_parts(
         *([] if gates is None else [_gates(gates)]),
         lost_section(view, lost or [], here=links.here if links else "", axis=axis),
         _axes(view, links),
-        section("Diagnosis", Sentences(view.result.diagnosis), id="diagnosis"),
+        section(
+            "Diagnosis", Sentences([*view.result.diagnosis, *view.result.notes]), id="diagnosis"
+        ),
         _patterns(view, figure(exams.heatmap(view.result), url)),
         *([] if history is None else [_history(history, gates, url)]),
         items_section(view, answers or {}),
@@ -271,15 +274,14 @@ def _history(history: HistoryView, gates: GateView | None, url: str) -> Section:
 def _origin(view: ExamView, more: str) -> Section:
     """What the result was made of."""
     result = view.result
-    pairs = [
+    pairs = stated(
         ("Exam files", ", ".join(view.files) or absent()),
         ("Policy", shown(result.policy)),
         ("Scoring system", result.scoring_system),
         ("Grading system", result.grading_system),
         *((f"Digest of the {key}", short_digest(getattr(result.digests, key))) for key in DIGESTS),
-    ]
-    if result.recalibrated_from:
-        pairs.append(("Recalibrated from", result.recalibrated_from))
+        ("Recalibrated from", result.recalibrated_from or ""),
+    )
     return section(
         "Provenance",
         Facts(pairs, "small"),

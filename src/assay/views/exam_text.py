@@ -166,35 +166,30 @@ def exam_markdown(result: ExamResult, *, rows: int = MAX_ROWS) -> str:
     patterns, and the items that lost most.
     """
     view, n = exam_view(result), result.n
-    parts = [f"## Assay: exam {view.headline}{pass_text(result)}\n"]
-    if result.axes is not None:
-        names = axes_of(result)
-        width = max(map(len, names))
-        parts.append(
-            "```text\n"
-            + "".join(
-                f"{axis:<{width}}  {share_bar(n - sums.zero_items, n)}  {n - sums.zero_items:,} of"
-                f" {n:,}, lost {number_text(sums.lost)}\n"
-                for axis, sums in ((axis, result.axes[axis]) for axis in names)
-            )
-            + "```\n"
-        )
-    parts.append("".join(f"- {code(sentence)}\n" for sentence in result.diagnosis))
-    seen = [pattern for pattern in view.patterns if pattern.seen]
-    parts.append(
-        "".join(f"- pattern {code(pattern.kind)}: {code(pattern.meaning)}\n" for pattern in seen)
-        or f"{view.patterns_sentence}\n"
+    names = axes_of(result) if result.axes is not None else ()
+    width = max(map(len, names), default=0)
+    kept = "".join(
+        f"{axis:<{width}}  {share_bar(n - sums.zero_items, n)}  {n - sums.zero_items:,} of"
+        f" {n:,}, lost {number_text(sums.lost)}\n"
+        for axis, sums in ((axis, (result.axes or {})[axis]) for axis in names)
     )
-    if view.lost:
-        shown = [
-            f"| {cell_code(row.result.item)} | {row.score} |"
-            f" {', '.join(map(cell_code, row.lost))} | {cell_code(row.got)} |\n"
-            for row in view.lost[:rows]
-        ]
-        more = len(view.lost) - rows
-        parts.append(
-            "| item | score | lost | got |\n|---|---:|---|---|\n"
-            + "".join(shown)
-            + (f"\n… and {more:,} more that lost something.\n" if more > 0 else "")
-        )
+    seen = [pattern for pattern in view.patterns if pattern.seen]
+    shown = [
+        f"| {cell_code(row.result.item)} | {row.score} |"
+        f" {', '.join(map(cell_code, row.lost))} | {cell_code(row.got)} |\n"
+        for row in view.lost[:rows]
+    ]
+    more = len(view.lost) - rows
+    parts = [
+        f"## Assay: exam {view.headline}{pass_text(result)}\n",
+        f"```text\n{kept}```\n" if result.axes is not None else "",
+        "".join(f"- {code(sentence)}\n" for sentence in result.diagnosis),
+        "".join(f"- pattern {code(pattern.kind)}: {code(pattern.meaning)}\n" for pattern in seen)
+        or f"{view.patterns_sentence}\n",
+        "| item | score | lost | got |\n|---|---:|---|---|\n"
+        + "".join(shown)
+        + (f"\n… and {more:,} more that lost something.\n" if more > 0 else "")
+        if view.lost
+        else "",
+    ]
     return "\n".join([*filter(None, parts), f"{code(view.systems)}\n"])

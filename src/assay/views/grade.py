@@ -60,10 +60,11 @@ ORIGINS = {
 
 def grade_charts(result: Result) -> list[Chart]:
     """The charts of a grade that there is something to draw for."""
-    made = [grades.contributions(result)]
-    if result.get("floor_failures"):
-        made.append(grades.floors(result))
-    made.append(steps.timeline(result))
+    made = (
+        grades.contributions(result),
+        *([grades.floors(result)] if result.get("floor_failures") else []),
+        steps.timeline(result),
+    )
     return [chart for chart in made if chart.spec is not None]
 
 

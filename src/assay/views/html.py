@@ -34,6 +34,7 @@ from assay.views.blocks import (
     Table,
     can_draw,
     section,
+    stated,
 )
 from assay.views.charts import Chart, summaries
 from assay.views.drawing import MISSING
@@ -304,10 +305,12 @@ class Report(Format):
         policies = [shown(policy, "policy not stated") for policy in self._systems["policy"]]
         policy = policies[0] if len(policies) == 1 else f"{len(policies)} policies"
         letters = [phrase(f"{n:,} × ", letter(name, policy)) for name, n in self._ordered().items()]
-        facts: list[tuple[str, str]] = [(f"Grades under {policy}", listed(letters, " "))]
-        if not self._named and len(self._workflows) == 1:
-            facts.append(("Workflow", next(iter(self._workflows))))
-        facts += [(label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()]
+        is_one = not self._named and len(self._workflows) == 1
+        facts = stated(
+            (f"Grades under {policy}", listed(letters, " ")),
+            ("Workflow", next(iter(self._workflows)) if is_one else ""),
+            *((label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()),
+        )
         return [*parts, Facts(facts, "mix")]
 
     def _verdict(self, unread: int, bar: Mapping[str, Any] | None) -> str:

@@ -29,6 +29,7 @@ from assay.views.blocks import (
     Table,
     contents,
     figure,
+    parts_of,
     section,
     stated,
 )
@@ -139,14 +140,15 @@ def judge_view(
     where it was used, `label_page` is where people label samples, `more` what is known of its
     record.
     """
-    sections = [
+    sections = parts_of(
         _terms(card, admissions),
         agreement_section(card.agreement, card.calibration, card, url=url),
         bias_section(card.biases, url=url),
-    ]
-    if drift is not None:
-        sections.append(_drift(drift, url))
-    sections += [*used, _calibration_set(card.calibration, label_page), _origin(card, more)]
+        None if drift is None else _drift(drift, url),
+        *used,
+        _calibration_set(card.calibration, label_page),
+        _origin(card, more),
+    )
     heads: list[Part] = [
         Decided(
             gate_word(admission, "May gate", "May not gate"),
@@ -182,26 +184,28 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
         True: verdict("holds"),
     }
     order = list(states)
-    parts: list[Part] = [
-        Table(
-            f"Terms of {admission.policy}",
-            ("Term", "Verdict", Column("Result", "wide")),
-            [
-                [code(term.id), states[term.holds], sentence(term.sentence)]
-                for term in sorted(admission.terms, key=lambda term: order.index(term.holds))
-            ],
-            kind="stack rules",
-        )
-        for admission in admissions
-    ]
     before = card.admission
-    if before is not None and before not in admissions:
-        could = "could gate" if before.may_gate else "could not gate"
-        text = f"When the card was made, it {could} under {before.policy}: {before.reason}."
-        parts.append(Paragraph(text, "hint"))
+    could = "could gate" if before and before.may_gate else "could not gate"
     return section(
         "Policy terms",
-        *(parts or [Paragraph("No policy sets terms.", "absent")]),
+        *(
+            Table(
+                f"Terms of {admission.policy}",
+                ("Term", "Verdict", Column("Result", "wide")),
+                [
+                    [code(term.id), states[term.holds], sentence(term.sentence)]
+                    for term in sorted(admission.terms, key=lambda term: order.index(term.holds))
+                ],
+                kind="stack rules",
+            )
+            for admission in admissions
+        ),
+        None
+        if before is None or before in admissions
+        else Paragraph(
+            f"When the card was made, it {could} under {before.policy}: {before.reason}.", "hint"
+        ),
+        None if admissions or before else Paragraph("No policy sets terms.", "absent"),
         id="terms",
         hint="Terms that do not hold come first. Cards expire, so the answer can change over time.",
     )

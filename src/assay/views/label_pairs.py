@@ -6,7 +6,7 @@ from collections import Counter
 
 from assay.records.label import LabelSet
 from assay.records.summary import ValueInterval
-from assay.views.blocks import Column, Paragraph, Part, Table
+from assay.views.blocks import Column, Paragraph, Part, Table, parts_of
 from assay.views.pieces import number, phrase
 
 
@@ -22,10 +22,11 @@ def pairs_won(
         share = f"{chosen[key] / chosen.total():.1%}"
         rows.append([text, f"{chosen[key]:,}", share])
     columns = ("Preferred", Column("Labels", "n"), Column("Share", "n"))
-    parts: list[Part] = [Table("Preferred answers", columns, rows)]
-    if won is not None and won.value is not None:
-        parts.insert(0, Paragraph(_preferred(made, won, n)))
-    return parts
+    known = won is not None and won.value is not None
+    return parts_of(
+        Paragraph(_preferred(made, won, n)) if won and known else None,
+        Table("Preferred answers", columns, rows),
+    )
 
 
 def _preferred(made: LabelSet, share: ValueInterval, n: int) -> str:

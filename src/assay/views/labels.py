@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
 from assay.records.summary import ValueInterval
-from assay.views.blocks import Column, Facts, Paragraph, Part, Section, Table, parts_of, section
+from assay.views.blocks import (
+    Column,
+    Facts,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    parts_of,
+    section,
+    stated,
+)
 from assay.views.label_pairs import pairs_won
 from assay.views.pieces import absent, clip, link, listed, moment, number, phrase
 
@@ -200,18 +210,19 @@ def sets_table(results: Sequence[LabelResults], href: Callable[[LabelSet], str])
 def set_facts(results: LabelResults) -> Facts:
     """What a set is."""
     made = results.stored.set
-    pairs: list[tuple[str, str]] = [
-        ("Evaluation" if made.other is None else "Evaluations", drawn_from(made)),
-        ("Task", made.question if made.rubric is None else f"score by {made.rubric.id}"),
-        ("Drawn", f"{len(made.items):,} of {made.draw.pool:,}, {DRAWN[made.draw.how]}"),
-        ("Labelled", f"{results.labelled:,} of {len(made.items):,}"),
-    ]
     left_out = [f"{reason}: {n:,}" for reason, n in made.draw.left_out.items() if n]
-    if left_out:
-        pairs.append(("Left out", ", ".join(left_out)))
-    if results.changed:
-        pairs.append(("Changed", changed_sentence(results)))
-    return Facts(pairs)
+    return Facts(
+        [
+            ("Evaluation" if made.other is None else "Evaluations", drawn_from(made)),
+            ("Task", made.question if made.rubric is None else f"score by {made.rubric.id}"),
+            ("Drawn", f"{len(made.items):,} of {made.draw.pool:,}, {DRAWN[made.draw.how]}"),
+            ("Labelled", f"{results.labelled:,} of {len(made.items):,}"),
+            *stated(
+                ("Left out", ", ".join(left_out)),
+                ("Changed", changed_sentence(results) if results.changed else ""),
+            ),
+        ]
+    )
 
 
 def results_view(
@@ -224,19 +235,23 @@ def results_view(
     """What the labels of a set come to. `seen` are the runs that the reader has labelled: of others
     no label is shown, so that nobody is influenced by another rater. None shows all.
     """
-    parts: list[Part] = [
+    return parts_of(
         set_facts(results),
+        section("Who won", *_won(results), id="won")
+        if results.stored.set.other and results.labels
+        else None,
         section("Raters", *_progress(results), id="raters"),
         section("Agreement", *_agreement(results), id="agreement"),
         section("Disagreements", *_disagreed(results, seen, href, why_hidden), id="disagreements"),
-    ]
-    if results.stored.set.other and results.labels:
-        chosen = Counter(
-            str(stored.label.pair.choice) for stored in results.labels if stored.label.pair
-        )
-        won = pairs_won(results.stored.set, chosen, results.preferred, results.preferred_n)
-        parts.insert(1, section("Who won", *won, id="won"))
-    return [*parts, *_opinions(results, seen, href)]
+        *_opinions(results, seen, href),
+    )
+
+
+def _won(results: LabelResults) -> list[Part]:
+    chosen = Counter(
+        str(stored.label.pair.choice) for stored in results.labels if stored.label.pair
+    )
+    return pairs_won(results.stored.set, chosen, results.preferred, results.preferred_n)
 
 
 def _progress(results: LabelResults) -> list[Part]:

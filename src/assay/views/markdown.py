@@ -32,6 +32,7 @@ ROWS = 50
 MAX_FAULTS = 10
 MAX_PAGE = 60_000
 """Characters of a page: GitHub refuses a comment of more than 65,536."""
+_GRADED_BY = ("policy", "scoringSystem", "gradingSystem")
 
 
 # --- grades
@@ -92,19 +93,18 @@ class Markdown(Format):
     def _page(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any], most: int) -> str:
         rows = self.failed[:most]
         noted = "".join(f"- {code(note)}\n" for note in self.notes)
-        parts = [_verdict(counts), noted, worst_samples(self.worst)]
-        if rows:
-            parts.append(
-                "| run | grade | score | why |\n|---|---|---:|---|\n"
-                + b"".join(rows).decode()
-                + _more(counts["failed"] - len(rows))
-            )
-        parts.append(_fault_list(faults, counts["faults"]))
-        if counts["graded"]:
-            parts.append(_bars(counts))
-        parts.append(
-            f"Policy {code(counts['policy'])} · {code(counts['scoringSystem'])} ·"
-            f" {code(counts['gradingSystem'])}\n"
+        parts = (
+            _verdict(counts),
+            noted,
+            worst_samples(self.worst),
+            "| run | grade | score | why |\n|---|---|---:|---|\n"
+            + b"".join(rows).decode()
+            + _more(counts["failed"] - len(rows))
+            if rows
+            else "",
+            _fault_list(faults, counts["faults"]),
+            _bars(counts) if counts["graded"] else "",
+            f"Policy {' · '.join(code(counts[key]) for key in _GRADED_BY)}\n",
         )
         return "\n".join(filter(None, parts))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from assay.errors import count
 from assay.records.summary import SummaryBlock
-from assay.views.blocks import Column, Facts, Paragraph, Part, Table
+from assay.views.blocks import Column, Facts, Paragraph, Part, Table, parts_of
 from assay.views.pieces import number
 
 
@@ -71,8 +71,9 @@ def _slices(block: SummaryBlock, kind: str) -> list[Part]:
         for name, item in slices.items()
     ]
     columns = (kind.capitalize(), Column("Runs", "n"), "Pass rate", "Mean score")
-    parts: list[Part] = [Table(f"By {kind}", columns, rows, absent=f"No run has a {kind}.")]
     others = block.n - sum(item.n for item in slices.values())
-    if slices and others > 0:
-        parts.append(Paragraph(f"{count(others, 'run')} without a {kind}.", "hint"))
-    return parts
+    without = Paragraph(f"{count(others, 'run')} without a {kind}.", "hint")
+    return parts_of(
+        Table(f"By {kind}", columns, rows, absent=f"No run has a {kind}."),
+        without if slices and others > 0 else None,
+    )

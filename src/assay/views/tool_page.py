@@ -74,26 +74,26 @@ def tool_parts(
     """The page of one tool. `entries` are its gradings, `past` the checks of its schema, the newest
     first; `scale` says what costs what.
     """
-    parts: list[Part] = [_figures(row)]
     tool = row.tool
+    graded = _grading(row, entries, _source(row.check))
     if tool is None or stored is None:
         command = "assay tools check schemas/ --store"
-        parts.append(Empty("The schema of this tool was never checked here:", command))
-    else:
-        placed = {
-            place: [finding for finding in row.findings if below(finding.path, place)]
-            for place in (_described(tool), *(parameter.path for parameter in tool.parameters))
-        }
-        parts += [
-            Paragraph(absent(NOT_A_GRADE), "hint"),
-            _description(tool, placed[_described(tool)]),
-            _parameters(tool, placed),
-            _rest(row, placed),
-        ]
-    parts.append(_grading(row, entries, _source(row.check)))
-    if tool is not None and stored is not None:
-        parts += [_scores(tool, past), check_record(stored, scale)]
-    return parts
+        nothing = Empty("The schema of this tool was never checked here:", command)
+        return [_figures(row), nothing, graded]
+    placed = {
+        place: [finding for finding in row.findings if below(finding.path, place)]
+        for place in (_described(tool), *(parameter.path for parameter in tool.parameters))
+    }
+    return [
+        _figures(row),
+        Paragraph(absent(NOT_A_GRADE), "hint"),
+        _description(tool, placed[_described(tool)]),
+        _parameters(tool, placed),
+        _rest(row, placed),
+        graded,
+        _scores(tool, past),
+        check_record(stored, scale),
+    ]
 
 
 def _figures(row: ToolRow) -> Facts:
