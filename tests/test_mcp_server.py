@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -247,6 +248,7 @@ def test_a_server_that_dies_half_way_is_reported() -> None:
         ("huge", "more than 4 MiB"),
         ("line", "more than 4 MiB"),
         ("twice", "two tools named 'look'"),
+        ("keys", 'has the key "inputSchema" twice'),
         ("shape", "its answer breaks the protocol"),
         ("refuses", "not today"),
         ("ancient", "1999-01-01"),
@@ -290,8 +292,10 @@ class Wrong(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         way = self.path.partition("?")[0].strip("/")
-        self.rfile.read(int(self.headers.get("content-length", 0)))
-        if way == "slow":
+        sent = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if way in ("keys", "events"):
+            self.twice(json.loads(sent), is_stream=way == "events")
+        elif way == "slow":
             time.sleep(5)
             return
         if way == "away":
@@ -311,6 +315,23 @@ class Wrong(BaseHTTPRequestHandler):
                 return
         else:
             self.answer(int(way), b"{}")
+
+    def twice(self, request: dict[str, Any], *, is_stream: bool) -> None:
+        """A server whose tool has a schema twice: in one answer, or in events."""
+        version = request.get("params", {}).get("protocolVersion")
+        results = {
+            "initialize": f'{{"protocolVersion": "{version}", "capabilities": {{"tools": {{}}}},'
+            ' "serverInfo": {"name": "keys", "version": "1"}}',
+            "tools/list": '{"tools": [{"name": "look", "inputSchema": {"type": "object",'
+            ' "required": ["id"]}, "inputSchema": {"type": "object"}}]}',
+        }
+        if (result := results.get(request["method"])) is None:
+            self.answer(202, b"")
+            return
+        text = f'{{"jsonrpc": "2.0", "id": {json.dumps(request["id"])}, "result": {result}}}'
+        body = f"event: message\r\ndata: {text}\r\n\r\n" if is_stream else text
+        kind = "text/event-stream" if is_stream else "application/json"
+        self.answer(200, body.encode(), kind=kind)
 
     def answer(
         self,
@@ -423,3 +444,11 @@ def test_the_limits_are_far_above_what_honest_servers_need() -> None:
     assert server.MAX_PAGES >= 100
     assert server.MAX_TOOLS >= 1000
     assert child.MAX_BYTES >= 1024 * 1024
+
+
+@pytest.mark.parametrize("way", ["keys", "events"])
+def test_a_schema_that_is_given_twice_hides_nothing(wrong_url: str, way: str) -> None:
+    with pytest.raises(InputError) as error:
+        server.read_http(f"{wrong_url}/{way}", timeout_s=TIME_S)
+    assert error.value.code == "FMC-011"
+    assert 'has the key "inputSchema" twice' in str(error.value)

@@ -24,6 +24,7 @@ def say(message: object) -> None:
         json.dumps(message)
         .replace(f'"{WAY}"', WAY)
         .replace('"DEEP"', '{"a":' * 5000 + "1" + "}" * 5000)
+        .replace('"TWICE": 0', '"inputSchema": {"type": "object"}')
     )
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -70,6 +71,8 @@ def listing(params: dict[str, object]) -> dict[str, object]:
         }
     if WAY == "deep":
         return {"tools": [{**TOOL, "inputSchema": "DEEP"}]}
+    if WAY == "keys":
+        return {"tools": [{**TOOL, "TWICE": 0}]}
     if WAY == "environment":
         return {"tools": [{**TOOL, "description": "Knows " + " ".join(sorted(os.environ))}]}
     if WAY == "shuffled":

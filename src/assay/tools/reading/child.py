@@ -8,11 +8,13 @@ the terminal.
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError, count
+from assay.files.json_files import parse_json
 from assay.sandbox.commands import kill_group
 from assay.sandbox.worker import exit_words
 
@@ -59,6 +61,18 @@ class ByteBudget:
         """Keep the fault and raise it."""
         self.fault = ServerFault(code, message)
         raise self.fault
+
+    def check_keys(self, message: bytes) -> None:
+        """Refuse a message that has a key twice: another client may read the one that isn't read
+        here.
+        """
+        try:
+            parse_json(message)
+        except ValueError as error:
+            found = re.match(r"Detected duplicate key (.{,80})", str(error))
+            if found is not None:
+                key = found[1].partition(" at line ")[0]
+                self.fail("FMC-011", f"an answer of the server has the key {key} twice.")
 
 
 class ServerProcess:
@@ -152,7 +166,7 @@ class ServerProcess:
         if not line.strip():
             return None
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except (ValueError, RecursionError):
             self._noise += 1
             self._first_noise = self._first_noise or line[:80].decode("utf-8", "replace")
@@ -162,6 +176,8 @@ class ServerProcess:
                     f"the server prints more than {MAX_NOISE} lines that are not messages.",
                 )
             return None
+        self.budget.check_keys(line)
+        return message
 
     async def _write_messages(self, stdin: ByteSendStream, outgoing: Any) -> None:
         import anyio  # comes with the optional extra

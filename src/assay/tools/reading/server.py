@@ -324,13 +324,16 @@ async def _http(
     import httpx2  # comes with the optional extra
     from mcp.client.streamable_http import streamable_http_client
 
+    bodies: list[tuple[bytearray, bool]] = []
+
     class Counted(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
+        def __init__(self, stream: Any, body: bytearray) -> None:
+            self._stream, self._body = stream, body
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for chunk in self._stream:
                 budget.take(len(chunk))
+                self._body += chunk
                 yield chunk
 
         async def aclose(self) -> None:
@@ -347,7 +350,9 @@ async def _http(
                 "the server compresses its answers although it was asked not to; their unpacked"
                 " size cannot be limited.",
             )
-        response.stream = Counted(response.stream)
+        is_stream = "event-stream" in response.headers.get("content-type", "").lower()
+        bodies.append((bytearray(), is_stream))
+        response.stream = Counted(response.stream, bodies[-1][0])
 
     sent_headers = {**(headers or {}), "accept-encoding": "identity"}
     async with (
@@ -357,3 +362,21 @@ async def _http(
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
     ):
         yield streams
+        for body, is_stream in bodies:
+            for message in _events(bytes(body)) if is_stream else [bytes(body)]:
+                budget.check_keys(message)
+
+
+def _events(body: bytes) -> Iterator[bytes]:
+    r"""The data of each event of a stream.
+
+    >>> list(_events(b"event: message\r\ndata: {}\r\n\r\ndata: [1,\ndata: 2]\n"))
+    [b'{}', b'[1,\n2]']
+    """
+    data: list[bytes] = []
+    for line in (*body.splitlines(), b""):
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif not line and data:
+            yield b"\n".join(data)
+            data = []
