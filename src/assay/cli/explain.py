@@ -166,18 +166,28 @@ def _whole(options: Options, stored: StoredInput) -> int:
         if document.tree["run_id"] in wanted:
             runs[document.tree["run_id"]] = read_run(document)
     totals = evaluation.totals
-    notes = []
-    if totals.ungraded:
-        notes.append(f"{totals.ungraded:,} of {totals.n:,} runs could not be graded.")
-    commands = []
-    if worst:
-        words = command("explain", stored, "--run", worst[0].run_id, options=options)
-        commands.append((words + ledger_options(options), "why this run got its grade"))
-    if totals.n - totals.ungraded - totals.passed > len(worst):
-        words = command("grade", stored, options=options) + ledger_options(options)
-        commands.append((words, "every run on one line, with why it failed"))
-    words = command("evals", options=options) + ledger_options(options)
-    commands.append((words, "the other evaluations"))
+    left = f"{totals.ungraded:,} of {totals.n:,} runs could not be graded."
+    ledger, failed = ledger_options(options), totals.n - totals.ungraded - totals.passed
+    commands = [
+        *(
+            (
+                command("explain", stored, "--run", sample.run_id, options=options) + ledger,
+                "why this run got its grade",
+            )
+            for sample in worst[:1]
+        ),
+        *(
+            [
+                (
+                    command("grade", stored, options=options) + ledger,
+                    "every run on one line, with why it failed",
+                )
+            ]
+            if failed > len(worst)
+            else []
+        ),
+        (command("evals", options=options) + ledger, "the other evaluations"),
+    ]
     terminal.show(
         evaluation_view(
             evaluation,
@@ -185,7 +195,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
                 with_texts(sample, runs[sample.run_id]) if sample.run_id in runs else sample
                 for sample in worst
             ],
-            notes=notes,
+            notes=[left] if totals.ungraded else [],
             reasons=reasons,
             commands=commands,
         )

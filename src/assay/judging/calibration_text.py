@@ -7,58 +7,64 @@ from typing import Any
 
 from assay.errors import count
 
+_NOT_RANDOM = (
+    "The judge rates the labelled rows differently from the rest, or rates more of them: if they"
+    " were not drawn at random, no correction is valid. Unless they are a whole set that `assay"
+    " label new` drew at random, no card made from this calibration lets the judge gate."
+)
+
 
 def sentences(calibration: Mapping[str, Any]) -> list[str]:
     """The calibration in plain words, with intervals and counts."""
     total = calibration["n_labelled"] + calibration["n_unlabelled"]
-    lines = [f"{calibration['n_labelled']:,} of {total:,} rows have a human label."]
-    if copies := calibration.get("copies"):
-        lines.append(f"{count(copies, 'more row')} left out: copies of another text.")
-    unread = calibration["unparsable"]
-    if unread["total"]:
-        lines.append(
-            f"{count(unread['total'], 'verdict')} could not be read, {unread['labelled']:,} of them"
-            " on labelled rows; there they count as wrong."
+    copies, unread = calibration.get("copies"), calibration["unparsable"]
+    ppi, selection = calibration["corrected"]["ppi"], calibration["selection"]
+    labelled = calibration["n_labelled"]
+    told = (
+        f"{labelled:,} of {total:,} rows have a human label.",
+        f"{count(copies, 'more row')} left out: copies of another text." if copies else "",
+        f"{count(unread['total'], 'verdict')} could not be read, {unread['labelled']:,} of them"
+        " on labelled rows; there they count as wrong."
+        if unread["total"]
+        else "",
+        _agreement(calibration["agreement"], calibration["accuracy"]),
+        _bias(calibration["bias"]["mean_difference"], labelled - unread["labelled"]),
+        *(
+            [f"Nothing is estimated: {ppi.get('reason')}."]
+            if ppi["value"] is None
+            else _estimates(
+                calibration["corrected"],
+                calibration["n_judged"],
+                share=calibration["scale"]["positive"] is not None,
+            )
+        ),
+        "" if selection is None or selection["looks_random"] else _NOT_RANDOM,
+        ""
+        if calibration["groups"] is None
+        else f"Rows come in {calibration['groups']['n']:,} groups: bias and estimates allow for"
+        " that, the intervals of agreement do not.",
+    )
+    return list(filter(None, told))
+
+
+def _agreement(block: Mapping[str, Any], accuracy: Mapping[str, Any]) -> str:
+    kappa, rank = block["cohen_kappa"], block["spearman"]
+    if kappa["value"] is not None:
+        return (
+            f"The judge gives the human label in {shown(accuracy, share=True)};"
+            f" Cohen's kappa is {shown(kappa)}."
         )
-    block = calibration["agreement"]
-    rate = calibration["scale"]["positive"] is not None
-    if block["cohen_kappa"]["value"] is not None:
-        lines.append(
-            f"The judge gives the human label in {shown(calibration['accuracy'], share=True)};"
-            f" Cohen's kappa is {shown(block['cohen_kappa'])}."
-        )
-    elif block["spearman"]["value"] is not None:
-        lines.append(f"The rank correlation of scores and labels is {shown(block['spearman'])}.")
-    else:
-        lines.append(
-            "Agreement cannot be determined:"
-            f" {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}."
-        )
-    bias = calibration["bias"]["mean_difference"]
-    if bias["low"] is not None:
-        way = "higher than" if bias["low"] > 0 else "lower than" if bias["high"] < 0 else ""
-        leans = f"The judge scores {way} people do" if way else "No bias is shown"
-        lines.append(
-            f"{leans}: judge minus people is {shown(bias)}, over"
-            f" {calibration['n_labelled'] - unread['labelled']:,} rows."
-        )
-    if calibration["corrected"]["ppi"]["value"] is not None:
-        lines += _estimates(calibration["corrected"], calibration["n_judged"], share=rate)
-    else:
-        lines.append(f"Nothing is estimated: {calibration['corrected']['ppi'].get('reason')}.")
-    if calibration["selection"] is not None and not calibration["selection"]["looks_random"]:
-        lines.append(
-            "The judge rates the labelled rows differently from the rest, or rates more of them: if"
-            " they were not drawn at random, no correction is valid. Unless they are a whole set"
-            " that `assay label new` drew at random, no card made from this calibration lets the"
-            " judge gate."
-        )
-    if calibration["groups"] is not None:
-        lines.append(
-            f"Rows come in {calibration['groups']['n']:,} groups: bias and estimates allow for"
-            " that, the intervals of agreement do not."
-        )
-    return lines
+    if rank["value"] is not None:
+        return f"The rank correlation of scores and labels is {shown(rank)}."
+    return f"Agreement cannot be determined: {kappa.get('reason') or rank.get('reason')}."
+
+
+def _bias(bias: Mapping[str, Any], n: int) -> str:
+    if bias["low"] is None:
+        return ""
+    way = "higher than" if bias["low"] > 0 else "lower than" if bias["high"] < 0 else ""
+    leans = f"The judge scores {way} people do" if way else "No bias is shown"
+    return f"{leans}: judge minus people is {shown(bias)}, over {n:,} rows."
 
 
 def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> list[str]:

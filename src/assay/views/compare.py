@@ -176,15 +176,26 @@ def _totals(totals: EvaluationTotals | None) -> list[str]:
 
 def movement_chips(counts: Mapping[str, int], n: int, query: CompareQuery) -> Chips:
     """How many samples got worse, better and so on, each a filter."""
-    chips = [Chip("All", address("compare", **query.but(show="")), n, not query.show, "all")]
-    for name, text in CHIPS.items():
-        chosen = query.show == name
-        if counts.get(name) or chosen or name in ("worse", "better", "same", "answer"):
-            href = address("compare", **query.but(show="" if chosen else name))
-            # answers are read only where somebody asks for them: there may be thousands
-            known = counts.get(name, None if name == "answer" else 0)
-            chips.append(Chip(text, href, known, chosen, name))
-    return Chips("Filter samples", chips)
+    # answers are read only where somebody asks for them: there may be thousands
+    known = {name: counts.get(name, None if name == "answer" else 0) for name in CHIPS}
+    always = ("worse", "better", "same", "answer", query.show)
+    return Chips(
+        "Filter samples",
+        [
+            Chip("All", address("compare", **query.but(show="")), n, not query.show, "all"),
+            *(
+                Chip(
+                    text,
+                    address("compare", **query.but(show="" if query.show == name else name)),
+                    known[name],
+                    query.show == name,
+                    name,
+                )
+                for name, text in CHIPS.items()
+                if counts.get(name) or name in always
+            ),
+        ],
+    )
 
 
 def samples_table(

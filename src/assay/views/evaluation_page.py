@@ -271,33 +271,33 @@ def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> li
 def _chips(
     query: SampleQuery, counts: SampleCounts, links: SampleLinks, *, can_compare: bool
 ) -> list[Chip]:
-    chips = [
-        Chip("All", links.to(SampleQuery(sort=query.sort)), counts.n, not query.filters, "all")
-    ]
-    for name, text in CHIPS.items():
-        chosen = name in query.show
-        n = counts.show.get(name, 0)
-        if name == "differs" and can_compare and not counts.compared:
-            chips.append(Chip(text, links.to(query.toggled(name)), None, chosen, name))
-        elif n or chosen:
-            chips.append(Chip(text, links.to(query.toggled(name)), n, chosen, name))
-    named = dict.fromkeys([*list(counts.gates)[:GATES], *query.gate])
-    for gate in named:
-        chips.append(
+    unknown = {"differs"} if can_compare and not counts.compared else set()
+    shown = {name: None if name in unknown else counts.show.get(name, 0) for name in CHIPS}
+    gates = dict.fromkeys([*list(counts.gates)[:GATES], *query.gate])
+    return [
+        Chip("All", links.to(SampleQuery(sort=query.sort)), counts.n, not query.filters, "all"),
+        *(
+            Chip(CHIPS[name], links.to(query.toggled(name)), n, name in query.show, name)
+            for name, n in shown.items()
+            if n != 0 or name in query.show
+        ),
+        *(
             Chip(
                 f"Gate {clip(gate, 60)}",
                 links.to(query.toggled_gate(gate)),
                 counts.gates.get(gate, 0),
                 gate in query.gate,
             )
-        )
-    if query.why:
-        chips.append(
+            for gate in gates
+        ),
+        *(
             Chip(
-                f"Reason: {clip(query.why, 80)}",
+                f"Reason: {clip(why, 80)}",
                 links.to(query.but(why="")),
-                counts.reasons.get(query.why, 0),
+                counts.reasons.get(why, 0),
                 True,
             )
-        )
-    return chips
+            for why in [query.why]
+            if why
+        ),
+    ]

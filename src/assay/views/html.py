@@ -33,6 +33,7 @@ from assay.views.blocks import (
     Sentences,
     Table,
     can_draw,
+    parts_of,
     section,
     stated,
 )
@@ -236,17 +237,16 @@ class Report(Format):
         unread: list[Result] = [dict(fault) for fault in faults]
         missed = max(len(unread), (counts or {}).get("faults") or 0)
         draw = self._pictures and can_draw()
-        parts = self._head(missed, (counts or {}).get("bar"))
-        if self._pictures and not draw and self.graded:
-            parts.append(Paragraph(MISSING, "hint"))
-        if unread:
-            parts.append(_faults(unread, missed))
+        charts = self._summary() if self.graded else []
+        figures = [Figure(chart, draw=draw) for chart in charts]
+        parts = parts_of(
+            *self._head(missed, (counts or {}).get("bar")),
+            Paragraph(MISSING, "hint") if self._pictures and not draw and self.graded else None,
+            _faults(unread, missed) if unread else None,
+            section("Overview", *figures, id="together", kind="pair") if figures else None,
+            *(self._samples() if self.graded else []),
+        )
         if self.graded:
-            charts = self._summary()
-            if charts:
-                figures = [Figure(chart, draw=draw) for chart in charts]
-                parts.append(section("Overview", *figures, id="together", kind="pair"))
-            parts += self._samples()
             self._worst_results()
         return report(self.title, *parts, script="report.js" if self.graded else "")
 

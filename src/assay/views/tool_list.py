@@ -50,8 +50,7 @@ ON_A_PAGE = 100
 NOTHING_YET = Empty(
     "No tool is stored in this project yet. Check the tools of a server or a folder of schemas."
     " This calls no model:",
-    'assay tools check --mcp "python server.py" --store .assay/ledger.db\n'
-    "assay tools import schemas/ --store .assay/ledger.db",
+    'assay tools check --mcp "python server.py" --store\nassay tools import schemas/ --store',
     "`assay tools record`, `index`, `regrade` and `gate` also take --store: they add the grades.",
 )
 _VERSIONS = ("scoringSystem", "gradingSystem", "mixedVersions")
@@ -118,24 +117,36 @@ def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> lis
 
 
 def _columns(query: ToolQuery) -> list[Column]:
-    current = query.sort or DEFAULT_SORT
-    made = []
-    for key, title, kind in _HEADS:
-        own = key == current
-        turned = "desc" if own and query.order != "desc" else ""
-        order = ("descending" if query.order == "desc" else "ascending") if own else ""
-        made.append(Column(title, kind, query.href(sort=key, order=turned), order))
-    return [*made, Column("What to fix first", "wide")]
+    is_down = query.order == "desc"
+    turned = {query.sort or DEFAULT_SORT: "" if is_down else "desc"}
+    order = {query.sort or DEFAULT_SORT: "descending" if is_down else "ascending"}
+    return [
+        *(
+            Column(title, kind, query.href(sort=key, order=turned.get(key, "")), order.get(key, ""))
+            for key, title, kind in _HEADS
+        ),
+        Column("What to fix first", "wide"),
+    ]
 
 
 def _chips(rows: Sequence[ToolRow], query: ToolQuery) -> Chips:
-    chips = [Chip("All", query.href(state=""), len(rows), not query.state)]
-    for state, text in STATES.items():
-        n = sum(row.is_in(state) for row in rows)
-        chosen = query.state == state
-        if n or chosen:
-            chips.append(Chip(text, query.href(state="" if chosen else state), n, chosen))
-    return Chips("Which tools", chips)
+    counts = {state: sum(row.is_in(state) for row in rows) for state in STATES}
+    return Chips(
+        "Which tools",
+        [
+            Chip("All", query.href(state=""), len(rows), not query.state),
+            *(
+                Chip(
+                    STATES[state],
+                    query.href(state="" if query.state == state else state),
+                    n,
+                    query.state == state,
+                )
+                for state, n in counts.items()
+                if n or query.state == state
+            ),
+        ],
+    )
 
 
 def _tool_row(row: ToolRow) -> list[str]:

@@ -25,6 +25,7 @@ from assay.views.blocks import (
     Paragraph,
     Part,
     Section,
+    parts_of,
     section,
 )
 from assay.views.charts import steps as step_charts
@@ -118,36 +119,35 @@ def timeline(run: Run | None, result: Mapping[str, Any] | None, url: str) -> lis
     if not steps and not handoffs:
         return []
     calls = Counter(call.step for call in (run and run.tool_calls) or ())
-    parts: list[Part] = []
-    if steps:
-        chart = step_charts.timeline(
-            result or {"steps": to_builtins(steps, builtin_types=(Decimal,))}
-        )
-        if chart.spec is not None and url:
-            parts.append(Figure(chart._replace(rows=chart.rows[:STEPS]), f"{url}/timeline"))
-        room = Room(ROOM // 2)
-        wrong = [step for step in steps if step.status not in ("success", "skipped")]
-        entries = Entries(
-            [_step(number, step, calls, room) for number, step in enumerate(steps[:STEPS], 1)],
-            "Steps",
-            "step",
-        )
-        more = len(steps) - STEPS
-        rest: list[Part] = (
-            [Paragraph(f"… and {count(more, 'step')} more.", "hint")] if more > 0 else []
-        )
-        few = len(steps) <= 6 or chart.spec is None
-        parts.append(
-            Group([entries, *rest])
-            if few or wrong
-            else Details(f"{count(len(steps), 'step')} as a list", [entries, *rest])
-        )
     agents = (result or {}).get("agent_scores") or ()
-    if len(agents) > 1:
-        parts.append(Details("Agents in numbers", [agent_table(agents[:STEPS])]))
-    if handoffs:
-        parts += [Heading("Handoffs"), _handoffs(handoffs)]
+    parts = parts_of(
+        *(_steps(steps, calls, result, url) if steps else []),
+        Details("Agents in numbers", [agent_table(agents[:STEPS])]) if len(agents) > 1 else None,
+        *([Heading("Handoffs"), _handoffs(handoffs)] if handoffs else []),
+    )
     return [section("Timeline", *parts, id="timeline")]
+
+
+def _steps(
+    steps: Sequence[Step | StepScore],
+    calls: Mapping[str | None, int],
+    result: Mapping[str, Any] | None,
+    url: str,
+) -> list[Part]:
+    chart = step_charts.timeline(result or {"steps": to_builtins(steps, builtin_types=(Decimal,))})
+    drawn = Figure(chart._replace(rows=chart.rows[:STEPS]), f"{url}/timeline")
+    room = Room(ROOM // 2)
+    shown = [_step(number, step, calls, room) for number, step in enumerate(steps[:STEPS], 1)]
+    more = Paragraph(f"… and {count(len(steps) - STEPS, 'step')} more.", "hint")
+    listed = parts_of(Entries(shown, "Steps", "step"), more if len(steps) > STEPS else None)
+    is_open = len(steps) <= 6 or chart.spec is None
+    wrong = any(step.status not in ("success", "skipped") for step in steps)
+    return parts_of(
+        drawn if chart.spec is not None and url else None,
+        Group(listed)
+        if is_open or wrong
+        else Details(f"{count(len(steps), 'step')} as a list", listed),
+    )
 
 
 def _step(
