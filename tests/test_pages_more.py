@@ -235,8 +235,8 @@ def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
 @pytest.mark.parametrize(
     ("path", "command"),
     [
-        ("/decisions", "assay gate latest --baseline latest~1 --store"),
-        ("/exams", "assay exam grade exam.yaml --store"),
+        ("/decisions", "assay gate latest --baseline latest~1"),
+        ("/exams", "assay exam grade exam/exam.yaml --command"),
         ("/judges", "assay judge card --calibration calibration.json"),
         ("/schemas", 'assay tools check --mcp "python server.py" --store'),
         ("/compare", "assay run"),
@@ -256,11 +256,11 @@ def test_the_first_decision_is_between_two_evaluations_that_there_are(empty: Api
         for one in runs:
             one["run_id"] += name
         evaluate(empty, name, runs)
-    assert "assay gate latest --baseline latest~1 --store" in get(empty, "/decisions").text
+    assert "assay gate latest --baseline latest~1" in get(empty, "/decisions").text
     evaluate(empty, "last", runs_of(2, 2))
-    assert "assay gate last --baseline new --store" in get(empty, "/decisions").text
+    assert "assay gate last --baseline new" in get(empty, "/decisions").text
     evaluate(empty, "last", runs_of(3, 2))
-    assert re.search(r"gate last --baseline ev-\w+ --store", get(empty, "/decisions").text)
+    assert re.search(r"gate last --baseline ev-\w+", get(empty, "/decisions").text)
 
 
 @pytest.mark.parametrize("plural", ["decisions", "exams", "judges", "schemas"])

@@ -51,7 +51,10 @@ from assay.views.pieces import (
 )
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-FIRST = "assay init --example exam && assay exam grade exam.yaml --store .assay/ledger.db"
+FIRST = (
+    "assay init --example exam exam && assay exam grade exam/exam.yaml --command"
+    ' "python3 exam/tutor.py" --store'
+)
 COLUMNS = (
     Column("Exam"),
     Column("Score"),

@@ -43,7 +43,6 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 FIRST = (
     "assay label new latest\nassay judge calibrate --from-ledger latest --criterion NAME -o"
     " calibration.json\nassay judge card --calibration calibration.json --model MODEL --store"
-    " .assay/ledger.db"
 )
 COLUMNS = (
     Column("Judge"),
