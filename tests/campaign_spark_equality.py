@@ -19,7 +19,7 @@ from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.scoring.profile import load_profile, make_plan
 from spark import spark_address
-from test_spark_batch import EVERY_FORMULA
+from test_spark_batch import PROFILE
 
 __all__ = ["spark_address"]
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=200, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @example(
     by=batches.Graded(
-        make_plan(load_profile(Document(EVERY_FORMULA, "all.yaml")), why="all"),
+        make_plan(load_profile(Document(PROFILE, "all.yaml")), why="all"),
         make_rules(Shelf().policy("workflow@1")),
     ),
     seed=1,
