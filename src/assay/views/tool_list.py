@@ -50,7 +50,7 @@ ON_A_PAGE = 100
 NOTHING_YET = Empty(
     "No tool is stored in this project yet. Check the tools of a server or a folder of schemas."
     " This calls no model:",
-    'assay tools check --mcp "python server.py" --store\nassay tools import schemas/ --store',
+    'assay tools check --mcp "python server.py" --store\nassay tools check schemas/ --store',
     "`assay tools record`, `index`, `regrade` and `gate` also take --store: they add the grades.",
 )
 _VERSIONS = ("scoringSystem", "gradingSystem", "mixedVersions")
