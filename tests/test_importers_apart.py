@@ -122,8 +122,11 @@ def test_xml_may_be_utf_16(tmp_path: Path) -> None:
         b'["\\',
         b'"a" ',
         b"{'a':",
+        b"<!---->",
+        b"<?x?><!-- --",
+        b"evalId:" + b" " * 9,
     ],
-    ids=range(8),
+    ids=range(11),
 )
 def test_a_hostile_head_is_known_or_not_at_once(start: bytes) -> None:
     repeated = start if len(start) < 10 else start[-6:]

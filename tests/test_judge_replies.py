@@ -5,6 +5,7 @@ everything else is not a verdict, and says why.
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -117,6 +118,13 @@ def test_everything_else_is_unparsable_with_a_reason_and_may_be_mended(text: str
 )
 def test_the_fence_that_models_put_around_json_is_no_fault(text: str) -> None:
     assert read(text).outcome == "scored"
+
+
+def test_a_reply_of_newlines_without_end_is_read_at_once() -> None:
+    began = time.process_time()
+    for text in ("```\n" + "\n" * 500_000 + "x", "```json" + " " * 500_000, "```" * 200_000):
+        assert read(text).outcome == "unparsable"
+    assert time.process_time() - began < 5  # a thousand of them took seconds
 
 
 @each("quote", ["says so", "so.\nIt", "so. | It is", "It says so. It is so."])

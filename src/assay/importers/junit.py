@@ -29,7 +29,9 @@ from assay.importers.tally import ImportTally
 MAX_MISSING = 100_000
 """Tests that a suite may count and not list."""
 _SUITES = ("testsuites", "testsuite")
-_ROOT = re.compile(r"(?:<\?.*?\?>|<!--.*?-->|\s)*(?:<!DOCTYPE\b.*?)?<testsuites?[\s>/]", re.S)
+_ROOT = re.compile(
+    r"(?:(?><\?.*?\?>)|(?><!--.*?-->)|\s)*+(?:<!DOCTYPE\b.*?)?<testsuites?[\s>/]", re.S
+)
 _COUNTED = {
     "passed": "passed tests",
     "failure": "failed tests",

@@ -20,7 +20,7 @@ from assay.importers.parts import head_of, objects, optional, shaped
 
 COLUMN = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)
 """The head of a column of answers: who was asked, and by which prompt."""
-_YAML = re.compile(r"(evalId|version|results|createdAt|id|config): *[^\n]*\n")
+_YAML = re.compile(r"(evalId|version|results|createdAt|id|config):[^\n]*\n")
 _STATED = re.compile(r"\[(PASS|FAIL|ERROR)\](?: \((-?[\d.]{1,20})\))?\s*(.*)", re.DOTALL)
 _REASON = re.compile(r"\n\n(?:Pass|Fail) Reason:\s*(.*)\Z", re.DOTALL)
 _ROWS = [

@@ -4,7 +4,6 @@ quote the text. Otherwise there is no verdict, with the reason.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +21,6 @@ from assay.judging.questions import (
     RubricQuestion,
 )
 
-_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -82,8 +80,15 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
 
 def unfenced(text: str) -> str:
     """A reply without the one code block that models like to put around JSON."""
-    match = _FENCED.match(text)
-    return match[1] if match else text
+    head, newline, rest = text.strip().partition("\n")
+    language = head.removeprefix("```")
+    if not newline or language == head or language.removeprefix("json").strip():
+        return text
+    inner = rest.removesuffix("```").rstrip()
+    if inner == rest:
+        return text
+    begin = len(inner) - len(inner.lstrip())
+    return inner[inner.rfind("\n", 0, begin) + 1 :]
 
 
 def _unusable(fault: str) -> Read:

@@ -269,7 +269,7 @@ def _refuse(document: Document, faults: Iterable[Fault]) -> None:
 _SECRET = re.compile(
     r"(?i)(.*[_-])?(api[_-]?key|key|token|secret|password|passwd|authorization|credentials?)"
 )
-_URL_PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+_URL_PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@:\s]*:[^/@\s]+@")
 
 
 def _secrets(document: Document) -> Iterator[Fault]:
