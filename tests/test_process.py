@@ -154,8 +154,10 @@ def test_the_exit_code_is_that_of_the_result_and_a_pass_that_was_not_delivered_i
         assert code == (result or undelivered), (argv, case, words)
 
 
-def test_a_file_that_cannot_be_written_is_no_pass(tmp_path: Path) -> None:
-    (tmp_path / "good.json").write_text(json.dumps(scorecard({"norm": 1})))
+@pytest.mark.parametrize("name", ["out.json", "out.parquet"])
+def test_a_file_that_cannot_be_written_is_no_pass(tmp_path: Path, name: str) -> None:
+    good = [{**scorecard({"norm": 1}), "run_id": f"r-{number}"} for number in range(400)]
+    (tmp_path / "good.json").write_text(json.dumps(good))
 
     def no_room() -> None:
         import resource
@@ -163,15 +165,16 @@ def test_a_file_that_cannot_be_written_is_no_pass(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
     done = subprocess.run(
-        [*COMMAND, "grade", "good.json", "-o", "out.json"],
+        [*COMMAND, "grade", "good.json", "-o", name],
         cwd=tmp_path,
         capture_output=True,
         preexec_fn=no_room,
         check=False,
     )
-    assert done.returncode not in (0, 1)
+    assert done.returncode == 2
+    assert b"cannot be written: File too large." in done.stderr  # the file, or a temporary one
     assert b"Traceback" not in done.stderr
-    assert not (tmp_path / "out.json").exists()
+    assert not (tmp_path / name).exists()
 
 
 # --- signals

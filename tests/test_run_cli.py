@@ -18,6 +18,7 @@ import pytest
 
 from assay.running.local_code import code_digest
 from assay.views.event_schema import SCHEMA
+from documents import scorecard
 from examples import repeats
 from forking import Forked
 
@@ -549,3 +550,42 @@ def test_a_new_run_does_not_write_into_the_folder_of_an_old_one(assay: Any, tmp_
     assert ": 1 run, " in begun.err
     done = assay(*named)
     assert "assay-runs/nightly is finished. Choose another --name, or delete" in done.err
+
+
+def test_a_file_name_that_is_not_utf_8_is_refused_in_words_or_written_as_its_bytes(
+    assay: Any, tmp_path: Path
+) -> None:
+    project(tmp_path, [sample("a", "one")])
+    name = os.fsdecode(b"s\xe9.jsonl")
+    (tmp_path / "samples.jsonl").rename(tmp_path / name)
+    done = assay("run", "--dataset", name)
+    assert done.code == 2
+    assert done.err.endswith(
+        "s\\udce9.jsonl' is not UTF-8, and no document can contain it. Rename the file or folder."
+        " [CLI-001]\n"
+    )
+    (tmp_path / name).write_text(json.dumps(scorecard({"norm": 0})))
+    for ending in ("json", "md", "xml", "sarif", "csv", "html"):
+        out = os.fsdecode(b"o\xfe.") + ending
+        done = assay("grade", name, "-o", out)
+        assert done.code == 1, done.err
+        assert "ERR-001" not in done.err
+        assert (tmp_path / out).exists()
+    assert "s%E9.jsonl" in (tmp_path / os.fsdecode(b"o\xfe.sarif")).read_text()
+
+
+@pytest.mark.parametrize(
+    "option", [("-o", "taken/grades.json"), ("--charts", "taken"), ("--work", "taken/w")]
+)
+def test_a_file_in_the_place_of_a_folder_is_named(
+    assay: Any, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    project(tmp_path, [sample("a", "one")])
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "card.json").write_text(json.dumps(scorecard({"norm": 1})))
+    verb = (
+        ("run", "--dataset", "samples.jsonl") if option[0] == "--work" else ("grade", "card.json")
+    )
+    done = assay(*verb, *option)
+    assert (done.code, "[FIL-008]" in done.err) == (2, True), done.err
+    assert (tmp_path / "taken").read_text() == "a file"

@@ -144,14 +144,7 @@ def _enter(folder: str) -> list[str]:
 
 def _write(folder: str, files: Mapping[str, bytes]) -> None:
     for path, data in files.items():
-        target = os.path.join(folder, path)
-        try:
-            os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                "FIL-008", f"the folder cannot be made: {error.strerror}.", where=target
-            ) from None
-        write_file(target, data)
+        write_file(os.path.join(folder, path), data)
 
 
 def _lines(document: Mapping[str, Any]) -> list[str]:

@@ -70,15 +70,36 @@ def run(argv: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        _complain(
-            AssayError(
-                "ERR-001",
-                f"internal error: {type(error).__name__}: {error}.",
-                fix="Run again with --debug and report what it prints.",
-            ),
-            as_json=as_json,
+        shown = _explained(error)
+        _complain(shown, as_json=as_json)
+        return shown.exit_code
+
+
+def _explained(error: Exception) -> AssayError:
+    """An error that nobody expected, in words: of the machine, or else an internal one."""
+    from assay.files.atomic import DISK
+
+    if isinstance(error, OSError) and error.errno in DISK:
+        return UsageError(
+            "FIL-008",
+            f"cannot be written: {error.strerror}.",
+            where=str(error.filename or "temporary files"),
+            fix="Make room; TMPDIR names the folder of temporary files.",
         )
-        return ExitCode.FAULT
+    # how Python reads the bytes of a file name that is not UTF-8
+    if isinstance(error, UnicodeEncodeError) and any(
+        "\udc80" <= c <= "\udcff" for c in error.object
+    ):
+        return UsageError(
+            "CLI-001",
+            f"the name {error.object!r} is not UTF-8, and no document can contain it.",
+            fix="Rename the file or folder.",
+        )
+    return AssayError(
+        "ERR-001",
+        f"internal error: {type(error).__name__}: {error}.",
+        fix="Run again with --debug and report what it prints.",
+    )
 
 
 def _unknown(argv: list[str]) -> int:

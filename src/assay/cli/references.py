@@ -309,7 +309,6 @@ class _Resolver(LedgerNames):
         if own is None or not self._meets_config(own["profile"]):
             return
         folder = os.path.join(self._folder, "profiles")
-        os.makedirs(folder, exist_ok=True)
         file = "{profile}@{version}.yaml".format(**own["profile"])
         self._options.profile = os.path.join(folder, file)
         self._options.sources = {**sources, "profile": STORED}

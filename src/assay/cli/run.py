@@ -32,8 +32,8 @@ from assay.cli.run_settings import (
     show_evaluation,
 )
 from assay.cli.totals import pass_bar
-from assay.errors import UsageError, count
-from assay.files.atomic import atomic_write
+from assay.errors import count
+from assay.files.atomic import atomic_write, make_folder
 from assay.views.exporters import FORMATS
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run(options: Options) -> int:
         started=options.started,
     )
     if not options.resume:
-        _folder(folder)
+        make_folder(folder)
         # before the journal: a journal is never without the settings to resume by
         remember(options, settings, folder)
     evidence = os.path.join(folder, "runs.jsonl")
@@ -153,15 +153,6 @@ def _profile_why(options: Options, workflow: LoadedWorkflow, planned: WorkflowPl
         return workflow.profile_why
     source = options.sources.get("profile", "command line")
     return f"profile {planned.profile.id} from {source.replace('command', 'the command')}"
-
-
-def _folder(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            "FIL-008", f"the work folder cannot be made: {error.strerror}.", where=path
-        ) from None
 
 
 def plan_of(options: Options, workflow: LoadedWorkflow) -> WorkflowPlan:

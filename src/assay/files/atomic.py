@@ -36,6 +36,16 @@ def atomic_create(path: str) -> Iterator[IO[bytes]]:
         _sync_folder(path)
 
 
+def make_folder(path: str) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            "FIL-008", f"the folder cannot be made: {error.strerror}.", where=path
+        ) from None
+
+
 @contextmanager
 def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
     folder = os.path.dirname(os.path.abspath(path))
@@ -52,7 +62,7 @@ def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
     except FileExistsError:
         raise
     except OSError as error:
-        if error.errno not in _DISK:
+        if error.errno not in DISK:
             raise
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
     finally:
@@ -76,7 +86,7 @@ def drop_unfinished() -> bool:
     return is_dropped
 
 
-_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)
+DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)
 """Errors of a full or failing disk."""
 
 

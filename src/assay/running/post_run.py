@@ -226,7 +226,6 @@ def required_profile(
 def write_profile(profile: Profile, folder: str) -> str:
     """Write a profile to `FOLDER/profiles`, which makes the folder a library; return its path."""
     path = os.path.join(folder, "profiles", f"{profile.id}.yaml")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     write_file(path, pretty(profile))
     return path
 

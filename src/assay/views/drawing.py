@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from assay.errors import UsageError
-from assay.files.atomic import atomic_write
+from assay.files.atomic import atomic_write, make_folder
 from assay.installing import install_command, install_hint
 from assay.views.charts import DARK, Chart
 
@@ -93,7 +93,7 @@ def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
     A name is the chart's own; two charts of the same name are kept apart by a number.
     """
     _renderer()
-    os.makedirs(folder, exist_ok=True)
+    make_folder(folder)
     written, seen = [], Counter[str]()
     for chart in charts:
         if chart.spec is None:

@@ -8,6 +8,7 @@ no file, such as one of a live server, is placed at the first line of assay.yaml
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -94,12 +95,12 @@ def file_uri(source: str) -> str:
     >>> file_uri("a b\\ü:1.mjs")
     'a%20b/%C3%BC%3A1.mjs'
     """
-    plain = source.replace("\\", "/")
+    plain = os.fsencode(source.replace("\\", "/"))  # a name may be bytes that are not UTF-8
     if _DRIVE.match(source):
         return "file:///" + quote(plain, safe="/:")
-    if plain.startswith("/"):
+    if plain.startswith(b"/"):
         return "file://" + quote(plain, safe="/")
-    return quote(plain.removeprefix("./"), safe="/")
+    return quote(plain.removeprefix(b"./"), safe="/")
 
 
 def descriptor(name: str, holds: str, fix: str, level: str = "error") -> dict[str, Any]:
