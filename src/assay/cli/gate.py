@@ -92,7 +92,7 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decision:
-    from assay.cli.gate_sides import given_rules, read_baseline, read_side, score_pairs
+    from assay.cli.gate_sides import read_baseline, read_side, score_pairs
     from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.deciding import Terms, decide, declared, full_names
 
@@ -112,7 +112,7 @@ def _decide(
         folder=options.baselines,
         rules=rules,
         now=now,
-        given=given_rules(options),
+        options=options,
         kept=kept,
         read=options.compared,
         regraded=regraded,

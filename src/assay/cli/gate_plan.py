@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.gate_sides import given_rules, read_baseline, read_side
+from assay.cli.gate_sides import read_baseline, read_side
 from assay.cli.ledger import storing_result
 from assay.errors import UsageError, count, printable
 from assay.pipeline.deciding import full_names
@@ -83,7 +83,7 @@ def _made(
             folder=options.baselines,
             rules=rules,
             now=now,
-            given=given_rules(options),
+            options=options,
             kept=kept,
         )
         if options.baseline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
@@ -14,6 +13,8 @@ from msgspec import structs
 from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
+from assay.cli.frame import COMPARED_BY
+from assay.cli.hints import command
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, StoredInput, Unread, stream_documents
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
@@ -125,14 +126,14 @@ def read_baseline(
     folder: str,
     rules: ReleaseRules,
     now: datetime | None,
-    given: Collection[str],
+    options: Options,
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
     regraded: list[str] | None = None,
 ) -> Side:
     """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
-    With `kept` one that is not in the folder may be in the ledger. `given` has the rules that the
-    command line names; `regraded` takes a note where they change those of a stored baseline.
+    With `kept` one that is not in the folder may be in the ledger. `regraded` takes a note where
+    the rules that the command line names change those of a stored baseline.
     """
     names = [path for path in paths if not is_path(path) and not isinstance(path, StoredInput)]
     if names and len(paths) > 1:
@@ -143,10 +144,16 @@ def read_baseline(
         )
 
     def graded(stored: StoredBaseline, side: Side) -> None:
-        file = shlex.quote(stored.path) if stored.path.endswith(".jsonl") else "FILE"
-        again = f"`assay baseline set {re.split('[@ ]', stored.name)[0]} {file}`"
+        file = stored.path if stored.path.endswith(".jsonl") else "FILE"
+        words = ("baseline", "set", re.split("[@ ]", stored.name)[0], file)
+        typed = options.sources.get("baselines") == "command line"
+        carry = (*COMPARED_BY, *(("--baselines",) if typed else ()))
         changed_rules = check_kept_rules(
-            stored.record, side, name=stored.name, given=given, fix=f"{_KEPT_RULES} {again}."
+            stored.record,
+            side,
+            name=stored.name,
+            given=given_rules(options),
+            fix=f"{_KEPT_RULES} `{command(*words, options=options, carry=carry)}`.",
         )
         if changed_rules is not None and regraded is not None:
             note = regraded_note(stored.name, *changed_rules, kind="baseline")

@@ -11,7 +11,7 @@ from typing import Any
 from assay.cli.baseline import set_baseline as store_baseline
 from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
 from assay.cli.gate import decision_of, rules_of
-from assay.cli.gate_sides import given_rules, read_baseline, read_side
+from assay.cli.gate_sides import read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.imported_inputs import left_out
 from assay.cli.importing import import_files
@@ -40,7 +40,7 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
             folder=options.baselines,
             rules=rules,
             now=None,
-            given=given_rules(options),
+            options=options,
         )
         found = compare_sides(before, after, rules, grader)
     if found["baseline"] == "baseline":  # files, or an evaluation
