@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
@@ -217,36 +217,39 @@ def _lines(spool: str) -> list[Any]:
 def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str], *, saved: bool) -> None:
     """What was read and what was left out, and the tool's totals next to ours."""
     tally = imported.tally
-    runs = count(imported.n, "run")
-    out.write(f"{runs} from {tally.read_text()}: {imported.importer.title}\n")
-    if tally.errors:
-        out.write(f"  errors: {tally.errors:,} of {tally.samples:,} samples\n")
-    for line in left_out(tally):
-        out.write(f"  {printable(line)}\n")
-    if tally.mapping:
-        what = "columns" if imported.importer.name == "table" else "scales"
-        how = "" if saved else " (--save-map writes it)"
-        out.write(f"  the {what} as a block for assay.yaml{how}:\n")
-        out.writelines(f"    {printable(line)}\n" for line in map_lines(tally.mapping))
-    if tally.samples:
-        _tell_totals(tally, out)
-    if profile is not None:
-        criteria = ", ".join(item.label for item in profile.criteria)
-        gates = "".join(f"; gate {ref.id}" for ref in profile.gates)
-        out.write(f"  profile {profile.id}, made from {profile.made_from}\n")
-        out.write(f"    {printable(criteria)}, equal weights, no floors{gates}\n")
+    what = "columns" if imported.importer.name == "table" else "scales"
+    how = "" if saved else " (--save-map writes it)"
+    lines = [
+        f"{count(imported.n, 'run')} from {tally.read_text()}: {imported.importer.title}",
+        *([f"  errors: {tally.errors:,} of {tally.samples:,} samples"] if tally.errors else []),
+        *(f"  {printable(line)}" for line in left_out(tally)),
+        *([f"  the {what} as a block for assay.yaml{how}:"] if tally.mapping else []),
+        *(f"    {printable(line)}" for line in map_lines(tally.mapping) if tally.mapping),
+        *(_total_lines(tally) if tally.samples else []),
+        *([] if profile is None else _profile_lines(profile)),
+    ]
+    out.writelines(f"{line}\n" for line in lines)
 
 
-def _tell_totals(tally: ImportTally, out: IO[str]) -> None:
+def _profile_lines(profile: Profile) -> list[str]:
+    criteria = ", ".join(item.label for item in profile.criteria)
+    gates = "".join(f"; gate {ref.id}" for ref in profile.gates)
+    return [
+        f"  profile {profile.id}, made from {profile.made_from}",
+        f"    {printable(criteria)}, equal weights, no floors{gates}",
+    ]
+
+
+def _total_lines(tally: ImportTally) -> Iterator[str]:
     rows = totals(tally)
     width = max(len(row["total"]) for row in rows)
     has_theirs = any(row["theirs"] is not None for row in rows)
     if has_theirs:
-        out.write(f"  {'':<{width}}  {'theirs':>10}  {'ours':>10}\n")
+        yield f"  {'':<{width}}  {'theirs':>10}  {'ours':>10}"
     for row in rows:
         n = f"  n={row['n']:,}" if "n" in row else ""
         theirs = f"  {_number(row['theirs']):>10}" if has_theirs else ""
-        out.write(f"  {printable(row['total']):<{width}}{theirs}  {_number(row['ours']):>10}{n}\n")
+        yield f"  {printable(row['total']):<{width}}{theirs}  {_number(row['ours']):>10}{n}"
 
 
 def _number(value: Any) -> str:

@@ -247,26 +247,31 @@ def _score_text(item: Mapping[str, Any]) -> str:
     return f"{item['name']} {'missing' if item.get('raw_score') is None else item['norm']}"
 
 
-def _sample_text(of: str, sample: GradedSample, most: int) -> str:
-    run, grade = sample.run or {}, sample.grade
+def _graded_lines(name: str, grade: Mapping[str, Any] | None) -> list[str]:
     if grade is None:
-        lines = [f"{sample.run_id} of {of}: not graded"]
-    else:
-        score = f"{grade['grade']}, {points(grade['weighted_score'])}"
-        lines = [f"{sample.run_id} of {of}: {score}, {passed_word(grade['passed'])}"]
-        if why := as_line(grade).why:
-            lines.append(f"Why: {why}. {change_text(grade)}".rstrip())
-        lines += [
+        return [f"{name}: not graded"]
+    score = f"{grade['grade']}, {points(grade['weighted_score'])}"
+    why = as_line(grade).why
+    return [
+        f"{name}: {score}, {passed_word(grade['passed'])}",
+        *([f"Why: {why}. {change_text(grade)}".rstrip()] if why else []),
+        *(
             f"Gate {name} {gate['status']}: {gate['reason']}"
             for name, gate in grade["hard_gates"].items()
             if gate["status"] != "pass"
-        ]
-        lines.append(f"Scores: {', '.join(map(_score_text, grade['criteria'])) or 'none'}")
-    lines = [printable(line)[:TEXT] for line in lines]
+        ),
+        f"Scores: {', '.join(map(_score_text, grade['criteria'])) or 'none'}",
+    ]
+
+
+def _sample_text(of: str, sample: GradedSample, most: int) -> str:
+    run = sample.run or {}
     steps = [f"{step.get('name')} {step.get('status')}" for step in run.get("steps") or ()]
-    if steps:
-        lines.append(printable(f"Steps: {', '.join(steps[:LIMIT])}")[:TEXT])
-    lines.append(DATA)
+    told = [
+        *_graded_lines(f"{sample.run_id} of {of}", sample.grade),
+        *([f"Steps: {', '.join(steps[:LIMIT])}"] if steps else []),
+    ]
+    lines = [*(printable(line)[:TEXT] for line in told), DATA]
     left = BLOCKS
     for title, value in (
         ("ERROR", _error(run).get("error")),

@@ -219,7 +219,7 @@ def set_facts(results: LabelResults) -> Facts:
             ("Labelled", f"{results.labelled:,} of {len(made.items):,}"),
             *stated(
                 ("Left out", ", ".join(left_out)),
-                ("Changed", changed_sentence(results) if results.changed else ""),
+                ("Changed", changed_sentence(results)),
             ),
         ]
     )

@@ -7,7 +7,7 @@ with the grading system that the index names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from assay.errors import count
@@ -84,40 +84,65 @@ class RowHistory(NamedTuple):
 # --- one namespace or selection
 
 
-def rows_in(index: StoredIndex) -> Iterator[TreeRow]:
+def rows_in(index: StoredIndex) -> list[TreeRow]:
     """The nodes in the order of the tree."""
-    if index.kind == SELECTION:
-        levels = ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3")
-        whole = index.selection_aggregate
-        yield TreeRow(0, "Selection as a whole", "aggregate", whole, ("selection-aggregate",))
-        yield TreeRow(0, "About page", "about", index.about, ("about-selection",))
-        for name, node in index.skills.items():
-            yield TreeRow(0, name, "skill", node, levels, skill=name)
-        for name, member in index.members.items():
-            href = address("schemas", name.partition(".")[0])
-            yield TreeRow(0, name, "member", member, href=href)
-        return
+    return _of_selection(index) if index.kind == SELECTION else _of_namespace(index)
+
+
+def _of_selection(index: StoredIndex) -> list[TreeRow]:
+    levels = ("selection-skills-L1", "selection-skills-L2", "selection-skills-L3")
+    whole = index.selection_aggregate
+    return [
+        TreeRow(0, "Selection as a whole", "aggregate", whole, ("selection-aggregate",)),
+        TreeRow(0, "About page", "about", index.about, ("about-selection",)),
+        *(
+            TreeRow(0, name, "skill", node, levels, skill=name)
+            for name, node in index.skills.items()
+        ),
+        *(
+            TreeRow(0, name, "member", node, href=address("schemas", name.partition(".")[0]))
+            for name, node in index.members.items()
+        ),
+    ]
+
+
+def _of_namespace(index: StoredIndex) -> list[TreeRow]:
     whole = index.namespace_aggregate
-    yield TreeRow(0, "Namespace as a whole", "aggregate", whole, ("tools-aggregate-namespace",))
-    yield TreeRow(0, "Description", "description", index.description, ("namespace-description",))
-    yield TreeRow(0, "About page", "about", index.about, ("about-namespace",))
-    for name, schema in index.schemas.items():
-        yield TreeRow(0, name, "schema, with its tools", schema)
-        yield TreeRow(
-            1,
-            "All its tools together",
-            "aggregate",
-            schema.tools_aggregate,
-            ("tools-aggregate-schema",),
-            f"{index.name}.{name}",
-        )
-        for tool, inner in schema.tools.items():
-            subject = f"{index.name}.{tool}"
-            href = address("schemas", f"{index.name}/{name}", tool=tool)
-            yield TreeRow(1, tool, "tool", inner, ("single-test",), subject, href=href)
-    for name, node in index.skills.items():
-        skill = name.partition(".")[2]
-        yield TreeRow(0, name, "skill", node, ("namespace-skills",), skill=skill)
+    return [
+        TreeRow(0, "Namespace as a whole", "aggregate", whole, ("tools-aggregate-namespace",)),
+        TreeRow(0, "Description", "description", index.description, ("namespace-description",)),
+        TreeRow(0, "About page", "about", index.about, ("about-namespace",)),
+        *(
+            row
+            for name, schema in index.schemas.items()
+            for row in _of_schema(index.name, name, schema)
+        ),
+        *(
+            TreeRow(0, name, "skill", node, ("namespace-skills",), skill=name.partition(".")[2])
+            for name, node in index.skills.items()
+        ),
+    ]
+
+
+def _of_schema(namespace: str, name: str, schema: SchemaNode) -> list[TreeRow]:
+    whole, areas = schema.tools_aggregate, ("tools-aggregate-schema",)
+    here = f"{namespace}/{name}"
+    return [
+        TreeRow(0, name, "schema, with its tools", schema),
+        TreeRow(1, "All its tools together", "aggregate", whole, areas, f"{namespace}.{name}"),
+        *(
+            TreeRow(
+                1,
+                tool,
+                "tool",
+                node,
+                ("single-test",),
+                f"{namespace}.{tool}",
+                href=address("schemas", here, tool=tool),
+            )
+            for tool, node in schema.tools.items()
+        ),
+    ]
 
 
 _NODES = (
