@@ -427,6 +427,10 @@ FORGERIES = [
     (("items",), [], "EXM-010"),
     (("missing",), ["e-001"], "EXM-011"),
     (("missing",), ["zzz"], "EXM-011"),
+    (("axes", "spanish_gloss", "mean"), 1, "EXM-011"),
+    (("axes", "spanish_gloss", "zero_items"), 0, "EXM-011"),
+    (("axes",), {}, "EXM-011"),
+    (("distribution",), [{"score": 1, "items": 5}], "EXM-011"),
     (("latency", "p50_ms"), -1, "EXM-010"),
     (("latency", "p50_ms"), "fast", "EXM-010"),
     (("pass_line",), {"holds": True, "limit": "low"}, "EXM-010"),
@@ -502,6 +506,8 @@ def without(tree: dict[str, Any], *ids: str) -> dict[str, Any]:
         "n": len(items),
         "score": round(float(score), 9),
         "missing": [name for name in tree["missing"] if name not in ids],
+        "axes": None,
+        "distribution": [],
     }
 
 

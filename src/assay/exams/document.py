@@ -330,6 +330,13 @@ def _total_faults(checked: CheckedExam) -> Iterable[tuple[str, str, str]]:
     if not _is(result.score, checked.score):
         message = f"is {result.score}; the mean of the items is {shown(checked.score)}."
         yield "EXM-011", "score", message
+    axes, distribution = totals_of(bits.values(), checked.marking)
+    given = axes if result.axes is None else result.axes
+    for axis in sorted({*axes, *given}):
+        if _shown_axis(given.get(axis)) != _shown_axis(axes.get(axis)):
+            yield "EXM-011", f"axes.{axis}", "is not what the marks of the items make."
+    if result.distribution and _spread(result.distribution) != _spread(distribution):
+        yield "EXM-011", "distribution", "is not what the scores of the items make."
     p50 = result.latency.p50_ms
     if p50 is not None and not exact.is_amount(p50):
         yield "EXM-010", "latency.p50_ms", "must be a number of at least 0."
@@ -344,6 +351,18 @@ def _total_faults(checked: CheckedExam) -> Iterable[tuple[str, str, str]]:
     if marked:
         message = f"{', '.join(marked[:5])}: missing, and yet with marks or not among the items."
         yield "EXM-011", "missing", message
+
+
+def _shown_axis(axis: AxisResult | None) -> tuple[Any, ...]:
+    return () if axis is None else (*map(_exact, (axis.mean, axis.lost)), axis.zero_items)
+
+
+def _spread(distribution: Iterable[ScoreCount]) -> dict[Any, int]:
+    return {_exact(part.score): part.items for part in distribution}
+
+
+def _exact(number: Any) -> Any:
+    return fraction(number) if exact.is_number(number) else number
 
 
 def is_mark(mark: object) -> bool:
