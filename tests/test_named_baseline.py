@@ -619,8 +619,8 @@ def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_u
         assert not [note for note in found.json()["notes"] if note.startswith("baseline ")]
     one_of_two = here(*gate, "--profile", "retrieval@1")  # the policy is still the candidate's
     assert (one_of_two.code, "stored under policy workflow@1" in one_of_two.err) == (3, True)
-    again = "assay baseline set production FILE --profile retrieval@1 --baselines nowhere"
-    assert f"`{again}`" in one_of_two.err
+    again = "assay baseline set production FILE --profile retrieval@1 --grading-policy"
+    assert f"`{again} workflow-judged --baselines nowhere`" in one_of_two.err
     same = here("gate", "same", "--baseline", "production", "--store", kept_url, "--json")
     assert same.json()["notes"][0].startswith("SAME EVIDENCE")
 

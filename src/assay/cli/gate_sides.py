@@ -15,6 +15,7 @@ from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY
 from assay.cli.hints import command
+from assay.cli.ledger import baselines_folder
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, StoredInput, Unread, stream_documents
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
@@ -146,7 +147,7 @@ def read_baseline(
     def graded(stored: StoredBaseline, side: Side) -> None:
         file = stored.path if stored.path.endswith(".jsonl") else "FILE"
         words = ("baseline", "set", re.split("[@ ]", stored.name)[0], file)
-        typed = options.sources.get("baselines") == "command line"
+        typed = options.baselines != baselines_folder()
         carry = (*COMPARED_BY, *(("--baselines",) if typed else ()))
         changed_rules = check_kept_rules(
             stored.record,

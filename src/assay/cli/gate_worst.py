@@ -5,7 +5,7 @@ command that explains one.
 from __future__ import annotations
 
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
-from assay.cli.ledger import ledger_options
+from assay.cli.ledger import baselines_folder, ledger_options
 from assay.cli.parsing import Options
 from assay.files.json_files import Document, StoredInput
 from assay.files.own_files import is_batch_output
@@ -81,7 +81,7 @@ def _baseline_command(options: Options) -> list[str]:
     if len(options.baseline) != 1 or not replaced or not all(map(is_one_file, options.files)):
         return []
     ledger = ledger_options(options) if isinstance(options.files[0], StoredInput) else ""
-    typed = options.sources.get("baselines") == "command line"
+    typed = options.baselines != baselines_folder()
     carry = (*GRADED_BY, "--grading-policy", *(("--baselines",) if typed else ()))
     words = command("baseline", "set", *replaced, *options.files, options=options, carry=carry)
     return [f"{words}{ledger}  # once it is released"]
