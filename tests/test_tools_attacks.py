@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from assay.tools.rules.main_block import in_braces
 from examples import repeats
 from forking import Commands, Forked
 from test_tools_cli import (
@@ -1099,3 +1100,11 @@ def test_what_a_persona_is_called_cannot_lead_out_of_the_tree(quick: Run, tmp_pa
         )
         assert result.code == 3, words(result)
     assert not list(tmp_path.rglob("*2030*"))
+
+
+def test_braces_that_never_close_are_read_at_once() -> None:
+    began = time.process_time()
+    for text in ("{{" + " " * 500_000, "{{" + "\n" * 500_000 + "x", "{{ a" * 100_000):
+        assert in_braces(text) == []
+    assert in_braces("{{" + " " * 500_000 + "id\n}}") == ["id"]
+    assert time.process_time() - began < 5  # a few thousand blanks took hours

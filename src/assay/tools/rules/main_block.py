@@ -20,7 +20,7 @@ MIN_TESTS = 3
 MAX_DEPTH = 4
 """How deep the schema of an answer may nest."""
 MAX_RESOURCES = 2
-PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 
 _NAMESPACE = re.compile(r"[a-z][a-z0-9-]*\Z")
 _VERSION = re.compile(r"4\.\d+\.\d+\Z", re.ASCII)
@@ -72,13 +72,22 @@ def server_params(main: dict[str, Any]) -> frozenset[str]:
     )
 
 
+def in_braces(text: str) -> list[str]:
+    """What is between double braces.
+
+    >>> in_braces("/a/{{ id }}?key={{SERVER_PARAM:API_KEY}}")
+    ['id', 'SERVER_PARAM:API_KEY']
+    """
+    return [name.strip() for name in _PLACEHOLDER.findall(text)]
+
+
 def placeholders(text: str) -> list[str]:
     """The names between double braces, without the mark of a server parameter.
 
     >>> placeholders("/a/{{id}}?key={{SERVER_PARAM:API_KEY}}")
     ['id', 'API_KEY']
     """
-    return [name.removeprefix("SERVER_PARAM:") for name in PLACEHOLDER.findall(text)]
+    return [name.removeprefix("SERVER_PARAM:") for name in in_braces(text)]
 
 
 def check(schema: ToolSchema, findings: SchemaFindings) -> dict[str, Any]:

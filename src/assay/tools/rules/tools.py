@@ -10,7 +10,7 @@ from assay.tools.rules.main_block import (
     MAX_DEPTH,
     METHODS,
     MIME_TYPES,
-    PLACEHOLDER,
+    in_braces,
     placeholders,
     server_params,
 )
@@ -173,7 +173,7 @@ def _check_parameter(
         findings.need(isinstance(value, str), "value-missing", f"{where}.value", lacks)
         known = location in LOCATIONS
         findings.need(known, "location-unknown", f"{where}.location", _is(location))
-        for name in PLACEHOLDER.findall(value) if known and isinstance(value, str) else ():
+        for name in in_braces(value) if known and isinstance(value, str) else ():
             findings.need(
                 name == "USER_PARAM" or name.removeprefix("SERVER_PARAM:") in server_params(main),
                 "server-param-undeclared",
@@ -206,7 +206,7 @@ def _check_type(
             for entry in (lists if isinstance(lists, list) else ())
             if isinstance(entry, dict)
         }
-        for name in PLACEHOLDER.findall(primitive):
+        for name in in_braces(primitive):
             shared = name.partition(":")[0]
             if match[2] is None:
                 message = f"uses {{{{{name}}}}} in {match[1]}()."
