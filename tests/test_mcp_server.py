@@ -295,7 +295,8 @@ class Wrong(BaseHTTPRequestHandler):
         sent = self.rfile.read(int(self.headers.get("content-length", 0)))
         if way in ("keys", "events"):
             self.twice(json.loads(sent), is_stream=way == "events")
-        elif way == "slow":
+            return
+        if way == "slow":
             time.sleep(5)
             return
         if way == "away":

@@ -262,7 +262,7 @@ def test_spans_of_traces_that_ended_go_after_their_time_and_no_others(
             if due.trace_id != "c" * 32:
                 stored.close(database, "p", due.trace_id, state=stored.FAILED, reason="no profile")
         assert stored.forget(database, before_ms=500) == 0
-        assert stored.forget(database, before_ms=5000, at_once=1) == 3
+        assert stored.forget(database, before_ms=5000) == 3
         assert stored.forget(database, before_ms=5000) == 0
         assert [len(stored.bodies(database, "p", one * 32)) for one in "abc"] == [0, 3, 3]
         kept = {

@@ -335,10 +335,13 @@ def test_exams_whose_answers_are_stored_are_marked_again_behind_their_gate(
             "breakdown": dict.fromkeys(item.tree()["items"][0]["breakdown"], 1),
             "weighted": item.tree()["items"][0]["weighted"],
         }
+        tree, axis = item.tree(), {"lost": 0, "mean": 1, "zero_items": 0}
         better = draft(
             {
-                **item.tree(),
-                "items": [{**one, **full} for one in item.tree()["items"]],
+                **tree,
+                "items": [{**one, **full} for one in tree["items"]],
+                "axes": dict.fromkeys(tree["axes"], axis),
+                "distribution": [{"score": 1, "items": len(tree["items"])}],
                 "score": 1,
                 "missing": [],
             },

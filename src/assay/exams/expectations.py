@@ -56,7 +56,7 @@ def item_faults(
             message = f"expects nothing on the axis '{axis}' ({rule.kind})."
             fix = (
                 f"Every item is marked on every axis: add {key!r}, or move items of another kind to"
-                " an exam of their own, with a rubric for them."
+                " a separate exam with a rubric for them."
             )
             yield _path(item, key, given), message, fix
             continue
