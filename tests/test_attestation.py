@@ -19,7 +19,7 @@ import pytest
 import assay as product
 from assay.canon import canonical, digest
 from assay.errors import AssayError, InputError
-from assay.files.json_files import file_digest
+from assay.files.inputs import file_digest
 from assay.installing import install_hint
 from assay.pipeline.payload import payload
 from assay.release import attestation

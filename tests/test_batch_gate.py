@@ -16,7 +16,7 @@ from msgspec import to_builtins
 
 from assay import grade_table
 from assay.batch.slice_sums import MAX_SLICES
-from assay.files.json_files import file_digest
+from assay.files.inputs import file_digest
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch, scoring_plan

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from assay.errors import Fault, InputError, UsageError
 from assay.errors.codes import CODES
 from assay.files.atomic import atomic_write
+from assay.files.inputs import file_digest
 from assay.files.json_files import (
     MAX_LINE,
     Document,
     Unread,
-    file_digest,
     parse_json,
     parse_line,
     read_json,

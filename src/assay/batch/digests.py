@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import file_digest
+from assay.files.inputs import file_digest
 
 _THREADS = 4
 

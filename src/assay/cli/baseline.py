@@ -14,7 +14,8 @@ from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
-from assay.files.json_files import Document, StoredInput, Unread, read_json, stream_documents
+from assay.files.inputs import StoredInput
+from assay.files.json_files import Document, Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store

@@ -13,7 +13,7 @@ from assay.cli.gate_sides import read_named, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
 from assay.errors import count, printable
-from assay.files.json_files import StoredInput
+from assay.files.inputs import StoredInput
 from assay.registry import is_path
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.decision import comparison_record, systems

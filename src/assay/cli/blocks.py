@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from assay.errors import AssayError
-from assay.files.json_files import MAX_LINE, StoredInput, open_input
+from assay.files.inputs import StoredInput, open_input
+from assay.files.json_files import MAX_LINE
 
 BLOCK = 512 * 1024
 R = TypeVar("R")

@@ -17,7 +17,8 @@ from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
-from assay.files.json_files import StoredInput, read_documents
+from assay.files.inputs import StoredInput
+from assay.files.json_files import read_documents
 from assay.pipeline.given_grades import grades_of
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run

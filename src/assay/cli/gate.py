@@ -14,7 +14,7 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
-from assay.files.json_files import StoredInput
+from assay.files.inputs import StoredInput
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.baseline import names

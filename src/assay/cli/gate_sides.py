@@ -17,7 +17,8 @@ from assay.cli.frame import COMPARED_BY
 from assay.cli.hints import command
 from assay.cli.ledger import baselines_folder
 from assay.errors import NotEnoughEvidence, UsageError
-from assay.files.json_files import Document, StoredInput, Unread, stream_documents
+from assay.files.inputs import StoredInput
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject

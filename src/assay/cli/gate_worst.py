@@ -7,7 +7,8 @@ from __future__ import annotations
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import baselines_folder, ledger_options
 from assay.cli.parsing import Options
-from assay.files.json_files import Document, StoredInput
+from assay.files.inputs import StoredInput
+from assay.files.json_files import Document
 from assay.files.own_files import is_batch_output
 from assay.pipeline.grading import Graded
 from assay.records.decision import Decision

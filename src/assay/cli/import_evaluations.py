@@ -16,7 +16,8 @@ from assay.cli.imported_inputs import noted
 from assay.cli.ledger import baselines_folder, ledger_options, storing
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
-from assay.files.json_files import file_digest, read_documents
+from assay.files.inputs import file_digest
+from assay.files.json_files import read_documents
 from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
 

@@ -30,7 +30,8 @@ from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import write_file
-from assay.files.json_files import StoredInput, file_digest, stream_documents
+from assay.files.inputs import StoredInput, file_digest
+from assay.files.json_files import stream_documents
 from assay.files.own_files import looks_own, stdin_start
 from assay.importers.column_map import check_map, columns_of, parse_map, scales_of
 from assay.importers.head import Head

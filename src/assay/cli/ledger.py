@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.errors import AssayError, UsageError
-from assay.files.json_files import StoredInput
+from assay.files.inputs import StoredInput
 from assay.files.upwards import CONFIG_FILE, find_upwards
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
 from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, printable
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint, sourceless

@@ -14,7 +14,7 @@ from typing import Any
 from assay.cli.frame import Options, arg
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.sandbox.isolation import require
 from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import verdict

@@ -43,7 +43,8 @@ from assay.cli.imported_inputs import (
 from assay.cli.ledger_names import LedgerNames, Named, described
 from assay.errors import UsageError
 from assay.files.atomic import write_file
-from assay.files.json_files import Document, StoredInput, stream_documents
+from assay.files.inputs import StoredInput
+from assay.files.json_files import Document, stream_documents
 from assay.registry import is_path, is_relative
 from assay.release.baseline import names as baseline_names
 from assay.views.documents import pretty

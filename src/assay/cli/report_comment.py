@@ -16,7 +16,8 @@ from assay.cli import options as opt
 from assay.cli.comment_api import CommentApi, CommentPlace, GitHub, GitLab
 from assay.cli.frame import Command, Options, arg
 from assay.errors import AssayError, InputError, UsageError, printable
-from assay.files.json_files import member, open_input, parse_json
+from assay.files.inputs import open_input
+from assay.files.json_files import member, parse_json
 
 API = "https://api.github.com"
 GITLAB_API = "https://gitlab.com/api/v4"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import count
-from assay.files.json_files import StoredInput
+from assay.files.inputs import StoredInput
 from assay.records.summary import ValueInterval, value_interval
 from assay.stats.intervals import wilson
 from assay.views.evaluations import import_notes, unchecked, versioned

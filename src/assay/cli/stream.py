@@ -21,7 +21,8 @@ from assay.cli.progress import Progress
 from assay.cli.totals import GradedPiece, Totals
 from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
-from assay.files.json_files import Document, StoredInput, Unread, parse_line, stream_documents
+from assay.files.inputs import StoredInput
+from assay.files.json_files import Document, Unread, parse_line, stream_documents
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded
 from assay.records.grade import is_graded

@@ -16,7 +16,8 @@ from assay.canon import time_of
 from assay.cli import options as opt
 from assay.cli.frame import Options, arg, policy_option, repeated
 from assay.errors import Fault, InputError, UsageError
-from assay.files.json_files import open_input, read_json
+from assay.files.inputs import open_input
+from assay.files.json_files import read_json
 from assay.files.yaml_files import parse_yaml
 from assay.records.tool_finding import SchemaFinding
 from assay.registry import near_miss

@@ -21,7 +21,8 @@ from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence, ra
 from assay.exams.expectations import expectations_of
 from assay.exams.rubric import compile_schema
 from assay.exams.rule import Match
-from assay.files.json_files import Document, Path, open_input, read_json, show_path
+from assay.files.inputs import open_input
+from assay.files.json_files import Document, Path, read_json, show_path
 from assay.files.yaml_files import parse_yaml
 from assay.records.evidence import Number
 from assay.records.exam import ExamSet

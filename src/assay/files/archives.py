@@ -17,7 +17,7 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from assay.errors import InputError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.installing import install_hint
 
 MAX_LIST = 64 * 1024**2

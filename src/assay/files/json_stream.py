@@ -20,7 +20,8 @@ import msgspec
 
 from assay.canon import encode
 from assay.errors import InputError
-from assay.files.json_files import MAX_LINE, DuplicateKey, open_input, unique_keys
+from assay.files.inputs import open_input
+from assay.files.json_files import MAX_LINE, DuplicateKey, unique_keys
 
 CHUNK = 1024 * 1024
 MAX_EXPONENT = 999

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from typing import IO, Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import MAX_LINE, open_input
+from assay.files.inputs import open_input
+from assay.files.json_files import MAX_LINE
 from assay.files.json_stream import loads
 
 MAX_LOOSE = 1000

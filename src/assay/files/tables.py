@@ -18,7 +18,8 @@ from itertools import chain
 from typing import IO, Any
 
 from assay.errors import InputError, count
-from assay.files.json_files import MAX_LINE, open_input
+from assay.files.inputs import open_input
+from assay.files.json_files import MAX_LINE
 from assay.files.json_stream import loads, stream_json, stream_lines
 from assay.installing import import_extra
 

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import IO, Generic, NamedTuple, TypeVar
 
 from assay.errors import FaultList, InputError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from assay.errors import InputError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 
 MAX_DEPTH = 100
 MAX_ATTRIBUTES = 200

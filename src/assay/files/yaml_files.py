@@ -15,7 +15,8 @@ from typing import Any
 from msgspec import structs
 
 from assay.errors import Fault, InputError
-from assay.files.json_files import Document, Path, open_input, show_path
+from assay.files.inputs import open_input
+from assay.files.json_files import Document, Path, show_path
 
 MAX_YAML = 1024 * 1024
 MAX_WRITTEN_YAML = 16 * 1024 * 1024

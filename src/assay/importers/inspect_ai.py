@@ -16,7 +16,8 @@ from zipfile import ZipInfo
 
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.archives import Archive, open_archive
-from assay.files.json_files import MAX_LINE, member, open_input
+from assay.files.inputs import open_input
+from assay.files.json_files import MAX_LINE, member
 from assay.files.json_stream import loads, stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -82,15 +83,14 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
     with open_archive(path) as archive:
         headers = {}
         chunks: dict[str, dict[int, ZipInfo]] = {}
-        live = 0
-        for entry in archive.entries():
-            live += 1
+        entries = archive.entries()
+        for entry in entries:
             if entry.filename in _HEADERS:
                 headers[entry.filename] = entry
             elif match := _CHUNK.fullmatch(entry.filename):
                 chunks.setdefault(match[1], {})[int(match[2])] = entry
-        if live < archive.count:
-            tally.dropped["superseded_entries"] += archive.count - live
+        if superseded := archive.count - len(entries):
+            tally.dropped["superseded_entries"] += superseded
         header_entry = next((headers[name] for name in _HEADERS if name in headers), None)
         if header_entry is None:
             raise InputError(
@@ -102,7 +102,7 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
         if not isinstance(header, dict):
             raise InputError("FIL-006", f"{header_entry.filename} is not an object.", where=path)
         yield from header.items()
-        for entry in archive.entries():
+        for entry in entries:
             if _SAMPLE.fullmatch(entry.filename):
                 sample = _sample(archive, entry, f"{path}/{entry.filename}")
                 texts = chunks.get(entry.filename.removesuffix("/sample.json"))

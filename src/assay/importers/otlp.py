@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
-from assay.files.json_files import MAX_LINE, Document, limited, open_input, parsed
+from assay.files.inputs import open_input
+from assay.files.json_files import MAX_LINE, Document, limited, parsed
 from assay.grouping import grouped
 from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, TypeGuard, TypeVar
 
 from assay.errors import InputError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.importers.head import HEAD, Head
 from assay.importers.samples import NUMBERS, is_immense
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from assay.errors import InputError, count
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.files.json_stream import loads, stream_json, stream_lines
 from assay.files.tables import csv_records
 from assay.files.yaml_files import read_written_yaml

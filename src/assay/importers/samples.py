@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
-from assay.files.json_files import file_digest
+from assay.files.inputs import file_digest
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally, Metric
 from assay.records.evidence import CHECKS, IMPORTED, RUN_SCHEMA, UNCHECKED

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 
 from assay.errors import InputError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.importers.head import Head
 
 MAX_LINE = 1024 * 1024

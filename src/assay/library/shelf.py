@@ -21,7 +21,8 @@ from msgspec import Struct
 
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
-from assay.files.json_files import Document, open_input
+from assay.files.inputs import open_input
+from assay.files.json_files import Document
 from assay.files.yaml_files import document_part, is_yaml_name, parse_yaml, read_yaml
 from assay.grading.policy import Policy
 from assay.library.families import FAMILIES, WORKFLOW, Family

@@ -34,7 +34,8 @@ from assay.batch.slice_sums import slice_pairs, slice_sums
 from assay.batch.targets import BatchTarget
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
-from assay.files.json_files import file_digest, read_json
+from assay.files.inputs import file_digest
+from assay.files.json_files import read_json
 from assay.grading.policy import Rules
 from assay.pipeline.deciding import declared, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import atomic_write
-from assay.files.json_files import Document, open_input, parse_json
+from assay.files.inputs import open_input
+from assay.files.json_files import Document, parse_json
 from assay.importers.column_map import SCORE, scales_of
 from assay.importers.importer import Importer, Wanted
 from assay.importers.recognition import importer_of_all

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.errors import FormulaError as FormulaError
     from assay.errors import InputError as InputError
     from assay.exact import Ratio as Ratio
-    from assay.files.json_files import open_input as open_input
+    from assay.files.inputs import open_input as open_input
     from assay.formulas.formula import Formula as Formula
     from assay.importers.importer import Importer as Importer
     from assay.importers.importer import NameVersion as NameVersion
@@ -66,7 +66,7 @@ TYPES = {
     "Reply": "assay.judging.endpoints:Reply",
     "Undetermined": "assay.scoring.metrics.measure:Undetermined",
     "file_id": "assay.importers.samples:file_id",
-    "open_input": "assay.files.json_files:open_input",
+    "open_input": "assay.files.inputs:open_input",
     "read_spec": "assay.running.adapters:read_spec",
     "sample_run": "assay.importers.samples:sample_run",
     "ResultOrigin": "assay.importers.samples:ResultOrigin",

@@ -11,7 +11,8 @@ from msgspec import Meta, Struct, field
 
 from assay.canon import digest
 from assay.errors import Fault, InputError
-from assay.files.json_files import Document, file_digest, json_fault, parse_json, read_json
+from assay.files.inputs import file_digest
+from assay.files.json_files import Document, json_fault, parse_json, read_json
 from assay.records.reading import read_record
 from assay.release.attestation import CODE, EMPTY, FAILED, OUTCOMES, PASSED, stated
 from assay.release.signing import Signature, check_signatures, decoded

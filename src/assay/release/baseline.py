@@ -18,7 +18,8 @@ import msgspec
 from assay.canon import digest, time_of, time_text
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_create, atomic_write
-from assay.files.json_files import file_digest, read_json
+from assay.files.inputs import file_digest
+from assay.files.json_files import read_json
 from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from assay.errors import InputError, UsageError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.installing import install_hint
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"

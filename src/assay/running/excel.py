@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from assay.errors import InputError
-from assay.files.json_files import open_input
+from assay.files.inputs import open_input
 from assay.installing import import_extra
 from assay.registry import near_miss
 

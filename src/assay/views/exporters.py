@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from assay.files.json_files import Document, StoredInput, member
+from assay.files.inputs import StoredInput
+from assay.files.json_files import Document, member
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
 from assay.registry import Registry, is_path

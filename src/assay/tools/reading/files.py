@@ -13,7 +13,8 @@ import stat
 from typing import Any
 
 from assay.errors import InputError
-from assay.files.json_files import Document, json_fault, open_input
+from assay.files.inputs import open_input
+from assay.files.json_files import Document, json_fault
 from assay.files.yaml_files import parse_yaml
 from assay.tools import ecma
 from assay.tools.declaration import check_declaration
