@@ -599,10 +599,41 @@ def test_a_candidate_cannot_widen_the_schema_that_its_models_call_a_tool_by() ->
         assert lost(ours) == ["schema of the tool search"]
     assert lost(side(offered, "search", "book")) == []
     assert lost(side(wide, "book")) == []  # it decided on no call
-    assert lost(side({"find": ["sha256:any"]}, "find")) == []  # another tool
+    find, gone = {"find": ["sha256:any"]}, "schema of the tool {} (gone; new: find)"
+    assert lost(side({**offered, **find}, "find")) == []  # another tool
+    assert lost(side(find)) == []  # what isn't called decided on nothing
+    for of_candidate in (find, {}):  # it may be one of the others under another name
+        renamed = [gone.format("book"), gone.format("search")]
+        assert lost(side(of_candidate, "find")) == renamed
+    assert lost(side({"find": ["sha256:a"]}, "find")) == []  # search by another name
     for declared, named in (("sha256:a", []), ("sha256:any", ["schema of the tool search"])):
         here = {"workflow_digest": "sha256:w", "declared_tools": {"search": declared}}
         assert lost(side({}, "search", **here)) == named
+
+
+@each(
+    ("of_candidate", "is_lost"),
+    [
+        ({"search": ["sha256:a"], "new": ["sha256:n"]}, False),
+        ({"find": ["sha256:any"]}, False),  # other samples may be about other tools
+        ({"search": ["sha256:any"]}, True),
+        ({}, True),
+    ],
+)
+def test_nor_by_running_on_other_samples(of_candidate: dict[str, Any], is_lost: bool) -> None:
+    known = {"otel": {}, "offered_tools": {"search": ["sha256:a"], "book": ["sha256:b"]}}
+    baseline = made(toolruns({"metadata": known}), "baseline")
+    called = next(iter(of_candidate), "search")
+    calls = [{"name": called, "arguments": {"q": "x"}, "valid": True}]
+    metadata = {"otel": {}, "offered_tools": of_candidate}
+    moved = [
+        {**one, "dataset": {"id": "e", "version": "1", "sample_id": f"x-{place}"}}
+        for place, one in enumerate(toolruns({"tool_calls": calls, "metadata": metadata}))
+    ]
+    wide, terms = RULES._replace(margin=12), Terms(allow_unpaired=True)
+    found = decide_sides(made(moved, "candidate"), baseline, wide, GRADER, terms=terms)
+    assert ("lost the schema of the tool search" in found.reason) == is_lost
+    assert found.outcome == "promote" or is_lost or called == "find"  # which does another job
 
 
 @each("schema", [{}, {"type": "object", "required": []}, True, {"type": "string"}, False])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import NamedTuple
 
 from assay.canon import digest
@@ -247,17 +248,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
     ]
     if theirs.testing is not None and ours.testing != theirs.testing:
         lost.append("test setup of the baseline")
-    if theirs.calls_checked and ours.calls_checked is False:
-        lost.append("schemas that its tool calls were held to")
-    if theirs.tools is not None:
-        lost += (
-            ["schemas of tools"] if ours.tools is None else _lost_schemas(ours.tools, theirs.tools)
-        )
-    lost += [
-        f"schema of the tool {name}"
-        for name in ours.called & theirs.offered.keys()
-        if not ours.offered.get(name) or ours.offered[name] - theirs.offered[name]
-    ]
+    lost += lost_schemas(ours, theirs)
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
         if mine < before and (mine or passed):
@@ -276,20 +267,31 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
     return sorted({*lost})
 
 
-def _lost_schemas(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """The tools of the baseline that have another schema here, or are gone while a new tool has a
-    schema that none of the baseline's has: it may be the same tool under another name. A tool that
-    is just gone can't be called.
+def lost_schemas(ours: Declarations, theirs: Declarations) -> list[str]:
+    """The baseline's schemas of tools that the candidate did without: all of them, or those of the
+    tools that it declares or calls with another schema. A tool that is just gone can't be called,
+    but a new one with a schema that none of the baseline's has may be the same under another name.
     """
-    known = {*theirs.values()}
-    new = sorted(name for name in ours.keys() - theirs.keys() if ours[name] not in known)
-    kept = {ours[name] for name in ours.keys() - theirs.keys()}
-    return [
-        f"schema of the tool {name}"
-        + ("" if name in ours else f" (gone; new: {', '.join(new[:5])})")
-        for name, schema in theirs.items()
-        if (ours[name] != schema if name in ours else new and schema not in kept)
-    ]
+    lost = []
+    if theirs.calls_checked and ours.calls_checked is False:
+        lost.append("schemas that its tool calls were held to")
+    if theirs.tools is not None and ours.tools is None:
+        lost.append("schemas of tools")
+    used = ours.called if theirs.tools is None else ours.called | (ours.tools or {}).keys()
+    known, kept = (
+        frozenset(chain.from_iterable(side[name] for name in side.keys() - other.keys()))
+        for side, other in ((theirs.offered, {}), (ours.offered, theirs.offered))
+    )
+    shown = {name: ours.offered.get(name, frozenset()) for name in used}
+    new = sorted(
+        name for name in used - theirs.offered.keys() if not shown[name] or shown[name] - known
+    )
+    for name, schemas in theirs.offered.items():
+        if new and name not in ours.offered and not schemas & kept:
+            lost.append(f"schema of the tool {name} (gone; new: {', '.join(new[:5])})")
+        elif name in used and (not shown[name] or shown[name] - schemas):
+            lost.append(f"schema of the tool {name}")
+    return lost
 
 
 def _limits(stated: Declarations) -> bool:

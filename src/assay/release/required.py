@@ -9,11 +9,12 @@ similar samples have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import chain
 from typing import NamedTuple
 
 from assay.errors import InputError, count, few
-from assay.release.declarations import weakened
+from assay.release.declarations import lost_schemas, weakened, weakest
 from assay.release.sides import Lost, Row, Stratum
 
 
@@ -125,9 +126,14 @@ def lost_altogether(
     ours: Sequence[Row], theirs: Sequence[Row], like: Mapping[str, Stratum]
 ) -> tuple[Lost, ...]:
     """What no sample of the candidate has and some of the baseline do, where nothing can be paired;
-    and the pass threshold of the samples that each is `like`, where it is below all of theirs.
+    the schemas of tools that the baseline knows; and the pass threshold of the samples that each is
+    `like`, where it is below all of theirs.
     """
     mine, before = (_everything(rows) for rows in (ours, theirs))
+    own, stated = (reduce(weakest, (row.declared for row in rows)) for rows in (ours, theirs))
+    if own is not None and stated is not None:  # other samples may be about other tools
+        own = own._replace(called=own.called & stated.offered.keys())
+        before |= {Lost("declaration", what) for what in lost_schemas(own, stated)}
     least: dict[Stratum, int] = {}
     for row in theirs:
         least[row.stratum] = min(row.threshold, least.get(row.stratum, row.threshold))
