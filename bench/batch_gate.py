@@ -1,21 +1,24 @@
 """What a decision over two batches costs by runs: seconds, CPU seconds of all threads and peak MiB.
 
-    python bench/batch_gate.py --runs 1000000 10000000
+    python bench/batch_gate.py --runs 1000000 10000000 [--engine spark]
 
 Two evaluations of the same samples are made, graded by `assay batch` with four criteria and five
 gates, and compared by `assay gate`, each command in its own process. The candidate scores a little
-higher.
+higher. The processes that a command leaves behind, such as Spark's Java, count as its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from resource import struct_rusage
 from typing import NamedTuple
 
 from batch import GATES, PROFILE, apart, connected
@@ -26,6 +29,7 @@ SELECT i AS run, (hash(i) % 100 < {correct})::INT AS correct, 1 + hash(i + 1) % 
   50 + hash(i + 2) % 4500 AS latency_ms, (6000 + hash(i + {seed}) % 4001) / 10000 AS grounded,
   hash(i) % 50 > 0 AS schema_contract_valid, {gates} FROM range({runs}) AS t(i)
 """
+PR_SET_CHILD_SUBREAPER = 36
 SIDES = {"baseline": (93, 3), "candidate": (94, 4)}
 """The percentage of runs that are correct, and the seed of what else differs."""
 
@@ -51,11 +55,21 @@ def timed(*words: str) -> CommandCost:
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - started
+        uses = [used, *uses_of_orphans()]
         out.seek(0)
         text = out.read().decode()
-    return CommandCost(
-        seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, child.returncode, text
-    )
+    cpu = sum(use.ru_utime + use.ru_stime for use in uses)
+    peak = max(use.ru_maxrss for use in uses) / 1024
+    return CommandCost(seconds, cpu, peak, child.returncode, text)
+
+
+def uses_of_orphans() -> Iterator[struct_rusage]:
+    """What the processes used that a command left behind, once they end."""
+    while True:
+        try:
+            yield os.wait4(-1, 0)[2]
+        except ChildProcessError:
+            return
 
 
 def make(path: str, runs: int, side: str) -> None:
@@ -72,9 +86,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, nargs="+", default=[10**5, 10**6])
     parser.add_argument("--dir", help="where to write (default: a temporary folder)")
-    parser.add_argument("--memory", default="8GB", help="of DuckDB (default: 8GB)")
+    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    parser.add_argument("--memory", default="8GB", help="of the engine (default: 8GB)")
     parser.add_argument("--summary", action="store_true", help="also `assay report summary`")
     options = parser.parse_args()
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     print("| runs on each side | command | s | CPU s | CPU µs per run | peak MiB |")
     print("|---:|---|---:|---:|---:|---:|", flush=True)
     for runs in options.runs:
@@ -83,7 +99,8 @@ def main() -> None:
             profile = Path(folder, "bench.yaml")
             profile.write_text(PROFILE, encoding="utf-8")
             made = {side: os.path.join(folder, f"{side}.parquet") for side in SIDES}
-            engine = ("--profile", str(profile), "--memory", options.memory)
+            engine = ("--profile", str(profile), "--engine", options.engine)
+            engine += ("--memory", options.memory)
             commands = {"gate": ("gate", made["candidate"], "--baseline", made["baseline"])}
             if options.summary:
                 commands["report summary"] = ("report", "summary", made["candidate"])

@@ -26,7 +26,7 @@ from batch import PROFILE, apart, connected, make
 from timing import ENVIRONMENT
 
 CONTENDERS = (("duckdb", 1), ("duckdb", 2), ("spark", 1), ("spark", 2))
-SPARK_MEMORY = "4g"
+SPARK_MIB = 4096
 
 
 class Cost(NamedTuple):
@@ -42,7 +42,7 @@ def spark_session(cores: int) -> Any:
     """A session on this machine, made as a batch makes one."""
     from assay.batch.spark_session import SparkSource, open_session
 
-    return open_session(SparkSource(master=f"local[{cores}]", memory=SPARK_MEMORY)).session
+    return open_session(SparkSource(master=f"local[{cores}]", memory_mib=SPARK_MIB))[0]
 
 
 def graded(source: str, library: str, *, engine: Any, rejects: bool = False) -> Any:

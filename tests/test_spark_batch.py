@@ -69,7 +69,7 @@ def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duc
     large = f"run,criterion,passed,total\nlarge,{ratio},3,1e19\n"  # FLOOR of it overflows on Spark
     (tmp_path / "in" / "large.csv").write_text(large)
     (tmp_path / "spark-defaults.conf").write_text(QUICK)
-    on_spark = ("--engine", "spark", "--master", "local[1]")
+    on_spark = ("--engine", "spark", "--master", "local[1]", "--memory", "1GB")
     rejects = "SELECT run, criterion, gate, code, reason FROM"  # each engine prints numbers its way
     found = {}
     for out, more in (("here", ()), ("there", on_spark)):
@@ -93,6 +93,12 @@ def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path
         (["table:lake.scores", "-o", "o"], "only Spark reads URIs"),
         (["a.csv", "-o", "o", "--master", "local[1]"], "Add --engine spark"),
         (["a.csv", "-o", "o", "--engine", "spark", "--threads", "2"], "--master 'local[2]'"),
+        (
+            ["a.csv", "-o", "o", "--engine", "spark", "--remote", "sc://x", "--memory", "8GB"],
+            "the server has its own settings",
+        ),
+        (["a.csv", "-o", "o", "--memory", "lots"], "--memory 'lots' is not a size. Write it like"),
+        (["a.csv", "-o", "o", "--memory", "0GB", "--engine", "spark"], "--memory '0GB' is not"),
         (["a.csv", "-o", "s3a://lake/o"], "publishes only on this machine"),
     ):
         done = assay("batch", *given, "--profile", "dag-review@2")

@@ -37,7 +37,7 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None,
         *,
         threads: int | None = None,
-        memory: str | None = None,
+        memory_mib: int | None = None,
         scratch: str | None = None,
     ) -> None:
         module = import_extra("duckdb", "batch", "a batch needs duckdb and sqlglot.")
@@ -45,6 +45,7 @@ class DuckDBEngine:
         self._own = connection is None
         self._error: type[Exception] = module.Error
         if connection is None:
+            memory = None if memory_mib is None else f"{memory_mib}MiB"
             limits = {"threads": threads, "memory_limit": memory, "temp_directory": scratch}
             connection = module.connect(
                 config={

@@ -53,8 +53,8 @@ class SparkSource(NamedTuple):
     session: Any = None
     master: str | None = None
     remote: str | None = None
-    memory: str | None = None
-    """Of the driver, such as `4g`; with a local master that is all the memory there is."""
+    memory_mib: int | None = None
+    """Of the driver; with a local master that is all the memory there is."""
 
 
 def open_session(source: SparkSource) -> tuple[Any, bool, bool]:
@@ -132,8 +132,8 @@ def _start(source: SparkSource) -> Any:
     master = source.master or ("" if submitted else "local[*]")
     if master:
         conf.set("spark.master", master)
-    if source.memory:
-        conf.set("spark.driver.memory", source.memory)
+    if source.memory_mib is not None:
+        conf.set("spark.driver.memory", f"{source.memory_mib}m")
     if master.startswith("local"):
         for name, value in _LOCAL.items():
             conf.set(name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from assay.batch.engine import BatchEngine
 
+_SIZE = re.compile(r"(\d{1,9}) ?([MGT])(i?)B?", re.IGNORECASE | re.ASCII)
 ENGINES = ("duckdb", "spark")
 ENGINE = (
     arg(
@@ -42,8 +44,27 @@ ENGINE = (
 """The options that choose an engine."""
 
 
+def memory_of(size: str) -> int:
+    """A size of memory in MiB, the same for each engine.
+
+    >>> memory_of("8GB"), memory_of("512 MiB"), memory_of("4g")
+    (7629, 512, 3814)
+    """
+    found = _SIZE.fullmatch(size)
+    unit = (
+        0 if found is None else (1024 if found[3] else 1000) ** ("MGT".index(found[2].upper()) + 2)
+    )
+    mib = 0 if found is None else int(found[1]) * unit // 2**20
+    if not mib:
+        raise UsageError(
+            "CLI-001", f"--memory {size!r} is not a size.", fix="Write it like 8GB or 512MiB."
+        )
+    return mib
+
+
 def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
     """The engine of the options; DuckDB spills into `scratch`."""
+    memory = None if options.memory is None else memory_of(options.memory)
     if options.engine == "spark":
         if options.threads is not None:
             raise UsageError(
@@ -51,11 +72,17 @@ def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
                 "--threads belongs to DuckDB.",
                 fix=f"Write --master 'local[{options.threads}]' for Spark on this machine.",
             )
+        if options.remote and memory is not None:
+            raise UsageError(
+                "CLI-001",
+                "--memory is of a Spark that starts here, not of a server.",
+                fix="Omit it; the server has its own settings.",
+            )
         from assay.batch.spark_engine import SparkEngine
         from assay.batch.spark_session import SparkSource
 
         return SparkEngine(
-            SparkSource(master=options.master, remote=options.remote, memory=options.memory)
+            SparkSource(master=options.master, remote=options.remote, memory_mib=memory)
         )
     if options.master or options.remote:
         raise UsageError(
@@ -63,7 +90,7 @@ def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
         )
     from assay.batch.duckdb_engine import DuckDBEngine
 
-    return DuckDBEngine(threads=options.threads, memory=options.memory, scratch=scratch)
+    return DuckDBEngine(threads=options.threads, memory_mib=memory, scratch=scratch)
 
 
 @contextmanager
