@@ -99,11 +99,11 @@ def main() -> None:
             profile = Path(folder, "bench.yaml")
             profile.write_text(PROFILE, encoding="utf-8")
             made = {side: os.path.join(folder, f"{side}.parquet") for side in SIDES}
-            engine = ("--profile", str(profile), "--engine", options.engine)
-            engine += ("--memory", options.memory)
-            commands = {"gate": ("gate", made["candidate"], "--baseline", made["baseline"])}
+            engine = ["--profile", str(profile), "--engine", options.engine]
+            engine += ["--memory", options.memory]
+            commands = {"gate": ["gate", made["candidate"], "--baseline", made["baseline"]]}
             if options.summary:
-                commands["report summary"] = ("report", "summary", made["candidate"])
+                commands["report summary"] = ["report", "summary", made["candidate"]]
             for side, path in made.items():
                 source = os.path.join(folder, "in.parquet")
                 apart(make, source, runs, side)

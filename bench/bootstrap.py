@@ -15,6 +15,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from operator import sub
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -92,10 +93,10 @@ def main() -> bool:
                 def assay(
                     seed: int = 1,
                     kind: str = kind,
-                    method: str = method,
+                    method: Any = method,
                     ours: list[float] = ours,
                     theirs: list[float] = theirs,
-                ) -> object:
+                ) -> Any:
                     apart = [one - other for one, other in zip(ours, theirs, strict=True)]
                     return bootstrap_mean(
                         ours if kind == "mean" else apart, seed=seed, method=method
@@ -107,7 +108,7 @@ def main() -> bool:
                     method: str = method,
                     a: np.ndarray = candidate,
                     b: np.ndarray = baseline,
-                ) -> object:
+                ) -> Any:
                     return peers("mean" if kind == "mean" else "paired", method, a, b, batch)
 
                 found, expected = assay(), scipy()

@@ -21,6 +21,7 @@ from assay.release.pairs import pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import Promotion, promote
 from assay.release.sides import Row, Side, Stratum
+from assay.release.summary import Summary
 from assay.stats.intervals import t_quantile
 
 COUNT = 100_000
@@ -60,7 +61,9 @@ def side(name: str, seed: int) -> Side:
             7000,
             {},
         )
-    return Side(name, rows, {"policy": ["workflow@1"]}, {}, {"evidence": name}, COUNT, {})
+    return Side(
+        name, rows, {"policy": ["workflow@1"]}, Summary().block(), {"evidence": name}, COUNT, {}
+    )
 
 
 def plain(ours: dict[str, Row], theirs: dict[str, Row]) -> tuple[float, float, float]:

@@ -102,8 +102,8 @@ def plain(exam: Exam, answers: dict[str, Answer], schema: Any, budget: int) -> i
     for item in exam.items:
         response = answers[item.id].response
         got, gloss = normal(response["correction"]), normal(response["gloss"])
-        score = all(normal(form) in got for form in item.wanted) + all(
-            normal(form) in gloss for form in item.gloss_contains
+        score = all(normal(form) in got for form in item.wanted or ()) + all(
+            normal(form) in gloss for form in item.gloss_contains or ()
         )
         score += schema.is_valid(response) + (0 < len(response["explanation"].split()) <= budget)
         scores[item.id] = score

@@ -5,6 +5,7 @@ same sums in floats.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import msgspec
 from timing import functions, table
@@ -40,7 +41,7 @@ CARD = {
 }
 
 
-def plain(card: dict) -> dict:
+def plain(card: dict[str, Any]) -> dict[str, Any]:
     """The same sums in floats: what a team would write by hand."""
     failures = [name for name, passed in card["hard_gates"].items() if not passed]
     total = weights = 0.0

@@ -184,7 +184,8 @@ def bfcl(path: Path, count: int) -> None:
 
 def swe_bench(path: Path, count: int) -> None:
     """Reports of SWE-bench, one of each instance, in one file."""
-    (item,) = recorded(next((PEERS / "swe_bench").rglob("acme__half-2/report.json"))).values()
+    found = next((PEERS / "swe_bench").rglob("acme__half-2/report.json"))
+    (item,) = json.loads(found.read_text()).values()
     with path.open("w") as stream:
         for number in range(count):
             lead = "," if number else "{"

@@ -137,13 +137,13 @@ def measure(url: str, rows: int) -> bool:
             "| page | first, ms | median, ms | worst, ms | limit, ms | KB | limit, KB |"
             " |\n|---|---:|---:|---:|---:|---:|---:|---|"
         )
-        for name, took in times.items():
+        for name, rounds in times.items():
             limit = LIMIT_LARGE_MS if f"{max(SAMPLES):,}" in name else LIMIT_MS
-            holds = 1000 * statistics.median(took) <= limit and len(pages[name]) <= LIMIT_BYTES
+            holds = 1000 * statistics.median(rounds) <= limit and len(pages[name]) <= LIMIT_BYTES
             good = good and holds
             numbers = (
-                f"{1000 * first[name]:.0f} | {1000 * statistics.median(took):.1f} |"
-                f" {1000 * max(took):.1f} | {limit:g}"
+                f"{1000 * first[name]:.0f} | {1000 * statistics.median(rounds):.1f} |"
+                f" {1000 * max(rounds):.1f} | {limit:g}"
             )
             print(
                 f"| {name} | {numbers} | {len(pages[name]) / 1000:.1f} | {LIMIT_BYTES / 1000:g} |"

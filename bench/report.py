@@ -109,7 +109,7 @@ def main() -> bool:
         f"opens within {options.limit:g} s: {'yes' if good else 'NO'} (median of {options.rounds};"
         f" worst {max(one['now'] for one in rounds) / 1000:.2f} s)"
     )
-    return good and small
+    return bool(good and small)
 
 
 if __name__ == "__main__":

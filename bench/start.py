@@ -9,6 +9,7 @@ import json
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from timing import commands, table
@@ -38,7 +39,7 @@ def main() -> bool:
             Path(__file__).resolve().parent.parent / "src/assay/cli/examples/code-repair.jsonl"
         )
         run.write_text(example.read_text().splitlines()[0] + "\n")
-        contenders = {
+        contenders: dict[str, Sequence[str]] = {
             "python -c pass": [sys.executable, "-c", "pass"],
             "assay --version": [ASSAY, "--version"],
             "assay --help": [ASSAY, "--help"],

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from timing import ENVIRONMENT, table
 
@@ -23,7 +24,7 @@ READ = "import json,sys\nwith open(sys.argv[1]) as f:\n    for line in f: json.l
 def write(path: Path, count: int) -> None:
     """Runs of the size and shape that the contract shows, each with an id and scores of its own."""
     random.seed(7)
-    run = {
+    run: dict[str, Any] = {
         "schema": "assay.run/1",
         "run_id": "",
         "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},

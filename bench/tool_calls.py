@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import tempfile
+from functools import partial
 from typing import Any
 
 import timing
@@ -129,11 +130,11 @@ def main() -> int:
         gc.collect()
         times = timing.functions(
             {
-                "bare loop": lambda items=items, plain=plain: bare(items, plain),
-                "loop over acceptable values": lambda items=items: listed(items),
-                "plain rules": lambda items=items: measure_tool_calls(items),
-                "bfcl rules": lambda items=items: measure_tool_calls(items, "bfcl"),
-                "plain rules, a quarter": lambda items=quarter: measure_tool_calls(items),
+                "bare loop": partial(bare, items, plain),
+                "loop over acceptable values": partial(listed, items),
+                "plain rules": partial(measure_tool_calls, items),
+                "bfcl rules": partial(measure_tool_calls, items, "bfcl"),
+                "plain rules, a quarter": partial(measure_tool_calls, quarter),
             },
             calls=1,
             rounds=3,
