@@ -606,9 +606,32 @@ def test_a_candidate_cannot_widen_the_schema_that_its_models_call_a_tool_by() ->
         renamed = [gone.format("book"), gone.format("search")]
         assert lost(side(of_candidate, "find")) == renamed
     assert lost(side({"find": ["sha256:a"]}, "find")) == []  # search by another name
+    elsewhere = {"find": frozenset(["sha256:f", "sha256:g"])}
+    for schema, is_new in (("sha256:f", False), ("sha256:any", True)):
+        declared = (
+            one.rows["d/s-1"].declared for one in (side({"find": [schema]}, "find"), baseline)
+        )
+        named = declarations.weakened(*declared, passed=True, elsewhere=elsewhere)
+        assert named == (renamed if is_new else [])
     for declared, named in (("sha256:a", []), ("sha256:any", ["schema of the tool search"])):
         here = {"workflow_digest": "sha256:w", "declared_tools": {"search": declared}}
         assert lost(side({}, "search", **here)) == named
+
+
+def test_models_may_be_shown_other_tools_of_the_baseline_in_each_sample() -> None:
+    """As an agent does that looks up which tools fit the question."""
+
+    def side(name: str, further: int) -> Side:
+        rows = toolruns({})
+        for place, one in enumerate(rows):
+            first, called = (f"tool {number % 4}" for number in (place, place + further))
+            shown = {tool: [f"sha256:{tool}"] for tool in (first, called)}
+            one["metadata"] = {"otel": {}, "offered_tools": shown}
+            one["tool_calls"] = [{"name": called, "arguments": {"q": "x"}, "valid": True}]
+        return made(rows, name)
+
+    found = decide_sides(side("a", 2), side("b", 1), RULES, GRADER, terms=Terms())
+    assert found.rules[0].holds, found.reason
 
 
 @each(
@@ -634,6 +657,45 @@ def test_nor_by_running_on_other_samples(of_candidate: dict[str, Any], is_lost: 
     found = decide_sides(made(moved, "candidate"), baseline, wide, GRADER, terms=terms)
     assert ("lost the schema of the tool search" in found.reason) == is_lost
     assert found.outcome == "promote" or is_lost or called == "find"  # which does another job
+
+
+@each(("vouched", "graded", "reason"), [(0, 0, ""), (1, 0, "held to"), (0, 1, "carry none")])
+def test_nor_does_one_run_without_calls_or_declarations_free_all_others_there(
+    vouched: int, graded: int, reason: str
+) -> None:
+    offered = {"search": ["sha256:a"]}
+    known = toolruns({"metadata": {"otel": {}, "offered_tools": offered}, "forbidden_tools": None})
+    known[3] = {**known[3], "tool_calls": []}
+    traced = {"vouched_calls": vouched} if vouched else {}
+    metadata = {"otel": traced, "offered_tools": offered}
+    moved = [
+        {**one, "metadata": metadata, "dataset": {**one["dataset"], "id": "e"}} for one in known
+    ]
+    wide, terms = RULES._replace(margin=30), Terms(allow_unpaired=True)
+    ours, theirs = made(moved, "candidate"), made(known, "baseline")
+    for name in list(ours.rows)[:graded]:  # as if it came as a grade
+        bare = ours.rows[name]._replace(declared=None)
+        ours = ours._replace(rows={**ours.rows, name: bare})
+    found = decide_sides(ours, theirs, wide, GRADER, terms=terms).rules[0]
+    assert found.violated == bool(reason)
+    assert reason in found.reason
+
+
+def test_a_schema_that_is_made_for_each_sample_is_not_held_to_those_of_other_samples() -> None:
+    """Such as one that lists what the question is about."""
+
+    def side(name: str, shown: str = "sha256:{}") -> Side:
+        rows = toolruns({})
+        for place, one in enumerate(rows):
+            schemas = [shown.format(f"{name} {place}")] if shown else []
+            one["metadata"] = {"otel": {}, "offered_tools": {"search": schemas}}
+            one["dataset"] = {**one["dataset"], "id": name}
+        return made(rows, name)
+
+    wide, terms = RULES._replace(margin=30), Terms(allow_unpaired=True)
+    for ours, holds in ((side("a"), True), (side("a", ""), False)):
+        found = decide_sides(ours, side("b"), wide, GRADER, terms=terms)
+        assert found.rules[0].holds == holds, found.reason
 
 
 @each("schema", [{}, {"type": "object", "required": []}, True, {"type": "string"}, False])

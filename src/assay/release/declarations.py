@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from assay.canon import digest
@@ -203,7 +204,7 @@ def weakest(mine: Declarations | None, other: Declarations | None) -> Declaratio
         mine.called | other.called,
         mine.testing if mine.testing == other.testing else None,
         mine.expected_handoffs & other.expected_handoffs,
-        min(mine.calls_checked, other.calls_checked, key=(False, None, True).index),
+        min(mine.calls_checked, other.calls_checked, key=(False, True, None).index),
         mine.unchecked or other.unchecked,
     )
 
@@ -212,11 +213,22 @@ UNSHOWN = "declarations of its runs (grades and scorecards carry none)"
 """What a candidate lost that comes as grades, where the baseline comes as runs."""
 
 
-def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: bool) -> list[str]:
+Schemas = Mapping[str, frozenset[str]]
+"""The schemas of tools, by name."""
+
+
+def weakened(
+    ours: Declarations | None,
+    theirs: Declarations | None,
+    *,
+    passed: bool,
+    elsewhere: Schemas = MappingProxyType({}),
+) -> list[str]:
     """What the candidate declares less than the baseline, in words. A run that `passed` without any
     of the baseline's tests left them out; one that failed may never have got to them. Agents that
     the baseline's rules don't mention may hand over freely. Grades and scorecards show no
-    declarations: against a baseline that has some, they count as lost.
+    declarations: against a baseline that has some, they count as lost. `elsewhere` are the tools
+    that the baseline has in any sample.
     """
     if theirs is None or theirs == ours:
         return []
@@ -248,7 +260,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
     ]
     if theirs.testing is not None and ours.testing != theirs.testing:
         lost.append("test setup of the baseline")
-    lost += lost_schemas(ours, theirs)
+    lost += lost_schemas(ours, theirs, elsewhere)
     for place, name in enumerate(("fail_to_pass", "pass_to_pass")):
         mine, before, failing = ours.tests[place], theirs.tests[place], ours.failing[place]
         if mine < before and (mine or passed):
@@ -267,10 +279,13 @@ def weakened(ours: Declarations | None, theirs: Declarations | None, *, passed: 
     return sorted({*lost})
 
 
-def lost_schemas(ours: Declarations, theirs: Declarations) -> list[str]:
+def lost_schemas(
+    ours: Declarations, theirs: Declarations, elsewhere: Schemas = MappingProxyType({})
+) -> list[str]:
     """The baseline's schemas of tools that the candidate did without: all of them, or those of the
     tools that it declares or calls with another schema. A tool that is just gone can't be called,
     but a new one with a schema that none of the baseline's has may be the same under another name.
+    A tool that the baseline has in other samples, with that schema, is not new.
     """
     lost = []
     if theirs.calls_checked and ours.calls_checked is False:
@@ -284,7 +299,9 @@ def lost_schemas(ours: Declarations, theirs: Declarations) -> list[str]:
     )
     shown = {name: ours.offered.get(name, frozenset()) for name in used}
     new = sorted(
-        name for name in used - theirs.offered.keys() if not shown[name] or shown[name] - known
+        name
+        for name in used - theirs.offered.keys()
+        if not shown[name] or shown[name] - known - elsewhere.get(name, frozenset())
     )
     for name, schemas in theirs.offered.items():
         if new and name not in ours.offered and not schemas & kept:

@@ -12,7 +12,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import count
-from assay.release.required import check_judges, check_strata, held, held_alike, requirements
+from assay.release.required import (
+    check_judges,
+    check_strata,
+    held,
+    held_alike,
+    requirements,
+    schemas_of,
+)
 from assay.release.sides import Row, Side, without
 from assay.stats.clusters import MINIMUM
 
@@ -70,13 +77,14 @@ def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = 
         set(planned) if planned is not None else candidate.rows.keys() | baseline.rows.keys()
     )
     required = requirements(candidate.rows.values(), baseline.rows.values())
+    schemas = schemas_of(baseline.rows.values())
     pairs = []
     for name in names:
         ours, theirs = candidate.rows.get(name), baseline.rows.get(name)
         if ours is not None and theirs is not None:
             check_judges([ours], [theirs])
         if ours is not None:
-            ours = held(ours, theirs) if theirs is not None else held_alike(ours, required)
+            ours = held_alike(ours, required) if theirs is None else held(ours, theirs, schemas)
         if (
             ours is not None
             and theirs is not None

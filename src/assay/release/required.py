@@ -11,10 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from assay.errors import InputError, count, few
-from assay.release.declarations import lost_schemas, weakened, weakest
+from assay.release.declarations import (
+    UNSHOWN,
+    Declarations,
+    Schemas,
+    lost_schemas,
+    weakened,
+    weakest,
+)
 from assay.release.sides import Lost, Row, Stratum
 
 
@@ -53,8 +61,19 @@ def closest(stratum: Stratum, others: Iterable[Stratum]) -> Stratum:
     )
 
 
-def held(row: Row, before: Row) -> Row:
-    """A candidate's sample, held to what the baseline has for the same sample."""
+def schemas_of(rows: Iterable[Row]) -> Schemas:
+    """The schemas of every tool in any of these samples."""
+    known: dict[str, set[str]] = {}
+    for row in rows:
+        for name, schemas in () if row.declared is None else row.declared.offered.items():
+            known.setdefault(name, set()).update(schemas)
+    return {name: frozenset(schemas) for name, schemas in known.items()}
+
+
+def held(row: Row, before: Row, schemas: Schemas = MappingProxyType({})) -> Row:
+    """A candidate's sample, held to what the baseline has for the same sample. `schemas` are those
+    of the baseline's tools, in all samples.
+    """
     norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
     unroled = [
         name for name, role in before.roles.items() if name in norms and row.roles.get(name) != role
@@ -62,7 +81,7 @@ def held(row: Row, before: Row) -> Row:
     lost = [Lost("gate", f"gate {name}") for name in before.gates - row.gates]
     lost += [
         Lost("declaration", what)
-        for what in weakened(row.declared, before.declared, passed=row.passed)
+        for what in weakened(row.declared, before.declared, passed=row.passed, elsewhere=schemas)
     ]
     if row.threshold < before.threshold:
         lost.append(_threshold(before.threshold))
@@ -130,16 +149,37 @@ def lost_altogether(
     `like`, where it is below all of theirs.
     """
     mine, before = (_everything(rows) for rows in (ours, theirs))
-    own, stated = (reduce(weakest, (row.declared for row in rows)) for rows in (ours, theirs))
-    if own is not None and stated is not None:  # other samples may be about other tools
-        own = own._replace(called=own.called & stated.offered.keys())
-        before |= {Lost("declaration", what) for what in lost_schemas(own, stated)}
+    before |= {Lost("declaration", what) for what in _lost_schemas(ours, theirs)}
     least: dict[Stratum, int] = {}
     for row in theirs:
         least[row.stratum] = min(row.threshold, least.get(row.stratum, row.threshold))
     limits = ((row.threshold, least[like[row.sample]]) for row in ours)
     lowered = {_threshold(limit) for threshold, limit in limits if threshold < limit}
     return tuple(sorted((before - mine) | lowered))
+
+
+def _lost_schemas(ours: Sequence[Row], theirs: Sequence[Row]) -> list[str]:
+    """As `lost_schemas` has it, where other samples may be about other tools, and where a tool that
+    the baseline shows by another schema from sample to sample may have others here.
+    """
+    before, mine = _declared(theirs), _declared(ours)
+    if before is None or not (before.offered or before.calls_checked):
+        return []
+    if mine is None or any(row.declared is None for row in ours):
+        return [UNSHOWN]
+    called = (
+        name
+        for name in mine.called & before.offered.keys()
+        if len(before.offered[name]) == 1 or not mine.offered.get(name)
+    )
+    return lost_schemas(mine._replace(called=frozenset(called)), before)
+
+
+def _declared(rows: Sequence[Row]) -> Declarations | None:
+    """The weakest declarations of all runs; of their tools, all schemas."""
+    stated = (row.declared._replace(offered={}) for row in rows if row.declared is not None)
+    whole = reduce(weakest, stated, next(stated, None))
+    return whole if whole is None else whole._replace(offered=schemas_of(rows))
 
 
 def _threshold(units: int) -> Lost:
