@@ -136,7 +136,8 @@ class SparkEngine:
         with suppress(Exception):  # Spark may be gone
             for name in self._views:
                 self.session.catalog.dropTempView(name)
-            if self._made:
+        for _ in range(2 if self._made else 0):
+            with suppress(Exception):  # the first forgets a Java that is gone, the next its session
                 self.session.stop()
 
     def _view(self, frame: Any) -> str:
