@@ -430,6 +430,7 @@ def test_flaky_samples_of_batches_have_intervals_at_the_level_of_the_policy(
     done = assay("gate", made, "--baseline", made, "--release-policy", policy, "--json")
     flaky = done.json()["flaky"]
     assert [(one["sample"], one["rate"]["level"]) for one in flaky] == [("s00", 0.9)] * 2
+    assert "EASED: the release policy ninety@1 allows more" in done.json()["notes"][0]
 
 
 def test_an_attempt_that_is_not_a_whole_number_is_refused_by_name(

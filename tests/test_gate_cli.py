@@ -10,6 +10,7 @@ import random
 import threading
 from base64 import b64decode
 from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -390,6 +391,41 @@ def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
 
     monkeypatch.setattr(gate_sides, "find_named", swapping)
     assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
+
+
+def test_a_release_policy_that_allows_more_than_the_published_one_is_named_everywhere(
+    assay: Any, files: Path
+) -> None:
+    """It may come with the candidate, in the folder that its assay.yaml names."""
+    text = (resources.files("assay.library") / "policies" / "release@1.yaml").read_text()
+    for before, after in (
+        ("version: 1", "version: 2"),
+        ("increase: 0.00", "increase: 0.5"),
+        ("margin: 1.0", "margin: 90"),
+        ("no_policy_violation, ", ""),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    (files / "loose.yaml").write_text(text)
+    (files / "assay.yaml").write_text("release: {policy: loose.yaml}\n")
+    gate = ("gate", "worse.jsonl", "--baseline", "base.jsonl")
+    eased = (
+        "EASED: the release policy release@2 allows more than release@1: gate_failure_increase 0.5"
+        " instead of 0; margin 90 instead of 1; not severe: no_policy_violation"
+    )
+    done = assay(*gate, "-o", "d.md", "-o", "d.html", "--attest", "d.intoto.json")
+    assert eased in done.out
+    assert all(eased in (files / name).read_text() for name in ("d.md", "d.html"))
+    payload = b64decode(json.loads((files / "d.intoto.json").read_text())["payload"])
+    assert json.loads(payload)["predicate"]["assay:terms"] == {"eased_policy": eased}
+    assert verified(assay) == 0
+    shown = assay(*gate, "--json")
+    assert shown.json()["notes"] == [eased]
+    assert eased in shown.err
+    own = assay(*gate, "--margin", "80", "--json").json()
+    assert "margin 80 instead of 1" in own["notes"][0]  # though the policy's would be more
+    for policy in ("release@1", "release-strict"):
+        assert "EASED" not in assay(*gate, "--release-policy", policy).out
 
 
 def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(

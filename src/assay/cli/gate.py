@@ -188,7 +188,7 @@ def _decide_and_store(
 def _finish(options: Options, document: Decision) -> int:
     from assay.cli import terminal
     from assay.cli.gate_worst import next_command
-    from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
+    from assay.records.decision import LOUD
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
@@ -214,7 +214,7 @@ def _finish(options: Options, document: Decision) -> int:
     if options.attest:
         _attest(options, document)
     for note in document.notes or ():
-        if options.json and note.startswith((SAME_EVIDENCE, MIXED_VERSIONS)):
+        if options.json and note.startswith(LOUD):
             opt.note(note)
     show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)

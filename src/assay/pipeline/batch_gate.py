@@ -37,7 +37,8 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules
-from assay.pipeline.deciding import declared, shared_groups
+from assay.pipeline.deciding import declared
+from assay.pipeline.notes import policy_note, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record
 from assay.records.decision import Decision, SliceComparisons
 from assay.records.summary import SummaryBlock
@@ -272,7 +273,8 @@ def decide_batches(
         )
     unscored = unscored_runs(engine, query, *views) if lacks[1] else {}
     promotion = hold_unscored(promotion, summarised[0], summarised[1], unscored, rules)
-    notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
+    notes = [policy_note(rules), _same(engine, query), shared_groups(promotion)]
+    notes.append(_flaky_note(summed))
     notes.append(_groups_note(candidate, baseline))
     notes += [
         _rejects_note(bare.name, side.record)
@@ -286,7 +288,7 @@ def decide_batches(
         plan=declared(None, rules, looks=looks, slices=slices).plan,
         looks=looks,
         flaky=flaky_records(*(sums.flaky for sums in summed), quarantined=quarantine),
-        notes=[note for note in notes if note is not None],
+        notes=list(filter(None, notes)),
         slices=sliced,
     )
 

@@ -18,6 +18,7 @@ from assay.errors import Fault, InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.notes import policy_note, same_sides, shared_groups, unnoticed
 from assay.records.decision import Decision, SliceComparisons
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import IMPORTED, Run
@@ -30,8 +31,6 @@ from assay.release.comparability import (
     mixed_versions,
     own_expectations,
     refuse_itself,
-    same_evidence,
-    same_note,
     unadmitted_floors,
     undeclared,
 )
@@ -46,10 +45,10 @@ from assay.release.overlap import (
     overlap_advice,
     with_equal_inputs,
 )
-from assay.release.pairs import few_groups, group_note, pair_up, repeats_note
+from assay.release.pairs import few_groups, pair_up, repeats_note
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import Promotion, promote, with_finding
+from assay.release.promotion import promote, with_finding
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
 from assay.release.unscored import hold_unscored, unscored_in, unscored_runs
@@ -245,9 +244,10 @@ def decide(
         new=[candidate.rows[name] for name in aligned.overlap.new] if aligned.overlap else (),
     )
     warnings = (
+        policy_note(rules),
         mixed_versions(candidate),
         unadmitted := unadmitted_floors(candidate, terms.quarantine),
-        _same(candidate, baseline),
+        same_sides(candidate, baseline),
         other_inputs(aligned),
         undeclared(baseline),
         repeats_note(aligned.candidate, aligned.baseline),
@@ -278,36 +278,10 @@ def decide(
         plan=plan,
         looks=terms.looks,
         flaky=flaky_samples(candidate, baseline, quarantined=quarantine, level=rules.level),
-        notes=[*terms.regraded, *(note for note in warnings if note is not None)] or UNSET,
+        notes=[*terms.regraded, *filter(None, warnings)] or UNSET,
         overlap=UNSET if aligned.overlap is None else aligned.overlap,
         unplanned=UNSET if terms.samples is None else sorted(rows - set(terms.samples)),
         slices=slices,
-    )
-
-
-def shared_groups(promotion: Promotion) -> str | None:
-    """A note if the samples share too few groups."""
-    if promotion.tally is None:
-        return None
-    scores = promotion.tally.compared.scores
-    return group_note(scores.shares_groups, scores.clusters)
-
-
-def _same(candidate: Side, baseline: Side) -> str | None:
-    """A warning if both sides have the same evidence: a comparison with itself shows nothing."""
-    same, shared = same_evidence(candidate, baseline), candidate.rows.keys() & baseline.rows.keys()
-    if not same:
-        return None
-    if len(same) < len(shared) and all(row.declared is None for row in candidate.rows.values()):
-        return None  # two scorecards may well be equal by chance; two runs are not
-    imported = candidate.imported or baseline.imported  # the tool's file may lack differences
-    what = "the same answers, scores and verdicts" if imported else "exactly the same evidence"
-    if len(same) == len(shared):
-        return same_note(len(shared), what)
-    have = "has" if len(same) == 1 else "have"
-    return (
-        f"{len(same)} of {len(shared)} shared samples {have} {what} on both sides, for example"
-        f" {same[0]}"
     )
 
 
@@ -345,11 +319,12 @@ def _unpaired(
             "its samples were declared to be paired, and the sets are compared unpaired",
         ]
     warnings = (
+        policy_note(rules),
         mixed_versions(candidate),
         unadmitted_floors(candidate),
         undeclared(baseline),
         *map(few_groups, (candidate, baseline)),
-        _unnoticed(candidate, baseline),
+        unnoticed(candidate, baseline),
     )
     return unpaired_decision(
         candidate,
@@ -359,21 +334,6 @@ def _unpaired(
         without_gates=without_gates,
         flaky=flaky_samples(candidate, baseline, level=rules.level),
         notes=[*terms.regraded, *dict.fromkeys(filter(None, warnings))],
-    )
-
-
-def _unnoticed(candidate: Side, baseline: Side) -> str:
-    """A note on what an unpaired comparison can't notice."""
-    note = "The sets are not paired, so a sample that the candidate left out cannot be noticed."
-    shared, gone = (
-        candidate.rows.keys() & baseline.rows.keys(),
-        sorted(baseline.rows.keys() - candidate.rows.keys()),
-    )
-    if not shared or not gone:
-        return note
-    return (
-        f"{note} {len(shared)} names of samples are on both sides, and {len(gone)} of the"
-        f" baseline's are missing here, for example {gone[0]}."
     )
 
 

@@ -18,6 +18,10 @@ SAME_EVIDENCE = "SAME EVIDENCE"
 """The first words of the note that both sides have the same evidence."""
 MIXED_VERSIONS = "MIXED VERSIONS"
 """The first words of the note that the candidate's runs are of several versions."""
+EASED = "EASED"
+"""The first word of the note that the release policy allows more than the published one."""
+LOUD = (SAME_EVIDENCE, MIXED_VERSIONS, EASED)
+"""How the notes begin that no reader may miss."""
 Outcome = Literal["promote", "hold", "reject", "not_enough_evidence"]
 
 

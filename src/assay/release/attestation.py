@@ -19,9 +19,8 @@ from urllib.parse import quote
 
 from assay.canon import canonical, digest, time_text
 from assay.errors import InputError
-from assay.records.decision import DECISION_SCHEMA
+from assay.records.decision import DECISION_SCHEMA, EASED, MIXED_VERSIONS, SAME_EVIDENCE
 from assay.records.grade import GRADES_SCHEMA
-from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
 from assay.release.signing import PAYLOAD_TYPE, sign
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -186,6 +185,7 @@ def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
     terms = {
         "same_evidence": next((note for note in notes if note.startswith(SAME_EVIDENCE)), None),
         "mixed_versions": next((note for note in notes if note.startswith(MIXED_VERSIONS)), None),
+        "eased_policy": next((note for note in notes if note.startswith(EASED)), None),
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
         "not_in_plan": document.get("unplanned") or [],

@@ -14,7 +14,7 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import UsageError
 from assay.files.json_files import Document
-from assay.records.decision import PolicyOverride
+from assay.records.decision import EASED, PolicyOverride
 from assay.records.evidence import ClosedRecord, Count, Number, OptionalNumber
 from assay.records.shape import Faults, Text, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, marked
@@ -141,6 +141,39 @@ class ReleaseRules(NamedTuple):
             "min_pairs": self.min_pairs,
             "interval": "bounded" if self.guaranteed else "student",
         }
+
+
+def eased(rules: ReleaseRules, usual: ReleaseRules) -> str:
+    """A note on what a release policy allows and the usual one doesn't; empty if that is nothing.
+    Numbers that were eased for one decision are among its overrides.
+    """
+    numbers = [
+        (
+            ("min_pairs", -one.min_pairs),
+            ("gate_failure_increase", Fraction(*one.gate_failure_increase)),
+            ("margin", one.margin),
+            ("level", -one.level),
+            ("new_floor_failures", one.new_floor_failures),
+            ("severe.increase", one.severe_increase),
+            ("max_age_days", one.max_age_days),
+            ("min_overlap", -one.min_overlap),
+        )
+        for one in (rules, usual)
+    ]
+    shown = {override.field for override in rules.overrides if override.eases}
+    found = [
+        f"{name} {abs(float(own)):g} instead of {abs(float(other)):g}"
+        for (name, own), (_, other) in zip(*numbers, strict=True)
+        if own > other and name not in shown
+    ]
+    severe = [*usual.severe_gates - rules.severe_gates, *usual.severe_roles - rules.severe_roles]
+    if severe:
+        found.append(f"not severe: {', '.join(sorted(severe))}")
+    if not found:
+        return ""
+    return f"{EASED}: the release policy {rules.policy} allows more than {usual.policy}: " + (
+        "; ".join(found)
+    )
 
 
 class Bars(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from assay.errors import count
-from assay.records.decision import MIXED_VERSIONS, SAME_EVIDENCE, Decision
+from assay.records.decision import LOUD, Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Block,
@@ -368,9 +368,7 @@ def decision_parts(decision: Decision, *, under: str = "") -> list[Part]:
     release rules in words.
     """
     head = decision_head(decision)
-    loud = [
-        note for note in decision.notes or () if note.startswith((SAME_EVIDENCE, MIXED_VERSIONS))
-    ]
+    loud = [note for note in decision.notes or () if note.startswith(LOUD)]
     notes = [note for note in decision.notes or () if note not in loud]
     facts = [fact for fact in decision_facts(decision) if fact[0] != "note"]
     return [
