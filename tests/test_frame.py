@@ -125,3 +125,18 @@ def test_help_lists_what_many_verbs_share_under_headings(assay: Any) -> None:
     assert "--map" in headings["other tools' files"]
     assert "--db" in headings["ledger"]
     assert "--remote" in headings["engine"]
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [
+        ("gate a.jsonl --basline b.jsonl", "Did you mean '--baseline'?"),
+        ("batch a.csv --thread=2", "Did you mean '--threads'?"),
+        ("exam gate a.json b.json", "b.json. `assay exam gate --help`"),
+    ],
+)
+def test_a_mistyped_option_is_answered_with_the_one_that_was_meant(
+    line: str, near: str, assay: Any
+) -> None:
+    done = assay(*line.split())
+    assert (done.code, near in done.err) == (2, True), done.err

@@ -76,8 +76,19 @@ class _OneValue(argparse._StoreAction):
 
 
 class _Parser(argparse.ArgumentParser):
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, left = self.parse_known_args(args, namespace)
+        if left:
+            mistyped = next((word.partition("=")[0] for word in left if word[0:1] == "-"), "")
+            near = near_miss(mistyped, self._option_string_actions)
+            self._refuse(f"unrecognized arguments: {' '.join(left)}.{near}")
+        return options
+
     def error(self, message: str) -> Any:
-        raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
+        self._refuse(f"{message}.")
+
+    def _refuse(self, message: str) -> None:
+        raise UsageError("CLI-001", message, fix=f"`{self.prog} --help` shows what it takes.")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
