@@ -56,23 +56,29 @@ def run(argv: list[str]) -> int:
         _complain(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:
-        import logging
-
-        from assay.cli.process import INTERRUPTED, end_children, tell
-
-        logging.getLogger("asyncio").disabled = True  # it would add the traceback of the task
-        tell(VERBS[verb].left)
-        end_children()
-        return INTERRUPTED
+        return _interrupted(verb)
     except RecursionError:
         _complain(AssayError("FIL-004", "the input is nested too deeply."), as_json=as_json)
         return ExitCode.MALFORMED
     except Exception as error:
+        if str(error) == "Query interrupted":  # what DuckDB raises for Ctrl-C
+            return _interrupted(verb)
         if debug:
             raise
         shown = _explained(error)
         _complain(shown, as_json=as_json)
         return shown.exit_code
+
+
+def _interrupted(verb: str) -> int:
+    import logging
+
+    from assay.cli.process import INTERRUPTED, end_children, tell
+
+    logging.getLogger("asyncio").disabled = True  # it would add the traceback of the task
+    tell(VERBS[verb].left)
+    end_children()
+    return INTERRUPTED
 
 
 def _explained(error: Exception) -> AssayError:

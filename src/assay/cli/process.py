@@ -167,6 +167,15 @@ def tell(left: str) -> None:
         return
 
 
+def end_interrupted() -> None:
+    """End the process at once: what an interrupt cut short, as an import of DuckDB, would be
+    reported as leaked.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _end(INTERRUPTED)
+
+
 def end_children() -> None:
     """Kill every process that this one started, and those that they did."""
     for pid in _descendants(os.getpid()):
