@@ -564,3 +564,18 @@ def test_a_batch_needs_the_gates_that_the_project_declares(assay: Any, tmp_path:
     assert assay(*verify).code == 0
     other = assay("batch", "s.parquet", "-o", "b.parquet", *verify[4:])
     assert (other.code, "the profile isn't the one" in other.out) == (1, True)
+
+
+def test_the_mistakes_of_a_first_batch_say_what_to_do(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "s.csv", rows(), "csv")
+    assert assay("batch", "s.csv", "-o", "g.parquet", "--profile", PROFILE).code == 1
+    for line, words in (
+        (f"batch s.csv -o g.json --profile {PROFILE}", "can't write 'g.json': .json is not"),
+        (f"batch s.csv -o g.parqet --profile {PROFILE}", ".parqet is not supported. It writes"),
+        ("batch g.parquet -o h.parquet", "`assay batch g.parquet -o h.parquet --profile FILE`"),
+        ("gate g.parquet --baseline nope.parquet", "nope.parquet: there is no such file."),
+        ("gate s.csv --baseline s.csv", "has verdicts of gates, which a table of results"),
+    ):
+        done = assay(*line.split())
+        assert (done.code != 0, words in done.err) == (True, True), (line, done.err)
+    assert not (tmp_path / "g.json").exists()

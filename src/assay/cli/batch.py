@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
@@ -10,6 +11,7 @@ from assay.cli.frame import BARS, Bounds, Command, Options, arg, flag, repeated
 from assay.cli.progress import Progress
 from assay.cli.totals import pass_bar
 from assay.errors import ExitCode, UsageError, printable
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from assay.batch.job import BatchResult
     from assay.batch.task import BatchTask
     from assay.release.pass_rate import BarResult
+
+_UNSUPPORTED = (
+    *(".json", ".ndjson", ".tsv", ".txt", ".gz", ".arrow", ".feather", ".ipc", ".orc", ".avro"),
+    *(".xlsx", ".xls", ".html", ".md", ".xml", ".yaml", ".yml", ".db", ".duckdb", ".sqlite"),
+)
+"""Extensions of files that a batch doesn't write."""
 
 
 def run(options: Options) -> int:
@@ -78,10 +86,16 @@ def run(options: Options) -> int:
 
 def _earlier_profile(options: Options) -> str | None:
     """The profile that an output of a batch names, where the input is one."""
+    from assay.cli.batch_plan import from_record
     from assay.pipeline.batch_tasks import earlier_batch
 
-    made = [batch.record.profile for name in options.inputs if (batch := earlier_batch(name))]
-    return made[0] if made else None
+    made = next(filter(None, map(earlier_batch, options.inputs)), None)
+    profile = None if made is None else made.record.profile
+    if made is not None and profile is not None and not options.profile:
+        output = () if options.output is None else ("-o", options.output)
+        with from_record(options, profile, made.target.path, ("batch", *options.inputs, *output)):
+            opt.shelf_of(options).profile(profile)
+    return profile
 
 
 def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
@@ -101,6 +115,8 @@ def _engine(options: Options) -> BatchEngine:
 
 
 def _output(options: Options) -> str:
+    from assay.batch.targets import FORMS
+
     if options.output is None:
         raise UsageError(
             "CLI-001",
@@ -108,7 +124,17 @@ def _output(options: Options) -> str:
             fix="Name a file, such as -o grades.parquet, a folder, such as -o graded, or a table,"
             " such as -o lake.duckdb#grades.",
         )
-    return str(options.output)
+    output = str(options.output)
+    extension = os.path.splitext(output)[1].lower()
+    meant = extension in _UNSUPPORTED or (near_miss(extension, FORMS) and extension not in FORMS)
+    if meant and not os.path.isdir(output):  # any other name is that of a folder
+        raise UsageError(
+            "CLI-001",
+            f"can't write {output!r}: {extension} is not supported.",
+            fix="It writes .parquet, .csv, .jsonl, a folder of Parquet files without an extension,"
+            " or a table, such as lake.duckdb#grades.",
+        )
+    return output
 
 
 def _verify(options: Options) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
@@ -78,20 +80,27 @@ def _scoring(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
     named = options.profile or side.record.profile
     if named is None:
         raise InputError("BAT-060", "its record names no profile.", where=side.path)
-    try:
+    against = [word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)]
+    words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
+    with from_record(options, named, side.path, words):
         return scoring_plan(shelf, profile=required(options, named) or named, rubric=options.rubric)
+
+
+@contextmanager
+def from_record(options: Options, profile: str, where: str, words: Sequence[str]) -> Iterator[None]:
+    """Ask for the file of a profile that only the record of a batch names, if the library lacks it;
+    `words` are the command to repeat.
+    """
+    try:
+        yield
     except AssayError as error:
         if options.profile or not error.code.startswith("LIB-"):
             raise
-        against = [
-            word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)
-        ]
-        words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
         again = command(*words, "--profile", "FILE", options=options)
         raise InputError(
             "BAT-060",
-            f"was graded by {named}, which the library lacks.",
-            where=side.path,
+            f"was graded by {profile}, which the library lacks.",
+            where=where,
             fix=f"Name the file of that profile: `{again}`. Or name the folder that it is in with"
             " `--library DIR`.",
         ) from None

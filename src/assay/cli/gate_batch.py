@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from assay.cli.batch_engine import reading_engine
 from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.gate_worst import CandidateWorst
 from assay.cli.parsing import Options
 from assay.errors import UsageError
+from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
 from assay.pipeline.batch_gate import decide_batches, read_batch_side
 from assay.records.decision import Decision
+from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.policy import ReleaseRules
 
@@ -44,6 +48,8 @@ def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
     texts = [*options.files, *options.baseline]
     if other := [text for text in texts if not is_batch_output(text)]:
+        if is_path(other[0]) and not os.path.exists(other[0]):
+            raise no_such_file(other[0])
         raise UsageError(
             "BAT-061",
             f"{other[0]} isn't an output of `assay batch`, and the other side is.",

@@ -48,7 +48,7 @@ def open_input(path: str) -> Iterator[BufferedReader[Any]]:
     try:
         stream = BufferedReader(_InputFile(path), 1024 * 1024)
     except FileNotFoundError:
-        raise InputError("FIL-001", f"there is no such file.{_near(path)}", where=path) from None
+        raise no_such_file(path) from None
     except IsADirectoryError:
         raise InputError(
             "FIL-001",
@@ -63,6 +63,11 @@ def open_input(path: str) -> Iterator[BufferedReader[Any]]:
         if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not stream.isatty()):
             raise InputError("FIL-001", "is a device, not a file.", where=path)
         yield stream
+
+
+def no_such_file(path: str) -> InputError:
+    """The error for a file that doesn't exist."""
+    return InputError("FIL-001", f"there is no such file.{_near(path)}", where=path)
 
 
 def _cannot_be_read(path: str, error: Exception) -> InputError:

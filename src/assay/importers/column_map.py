@@ -95,6 +95,10 @@ _OWN_TABLES = {
         "is an output of `assay batch`; a table of results would lose its norms and gates",
         "Give its Parquet output, with the record next to it, to `assay gate`.",
     ),
+    frozenset(("schema_contract_valid", "no_critical_step_failures")): (
+        "has verdicts of gates, which a table of results would lose",
+        "Grade it with `assay batch`, and decide over two such outputs with `assay gate`.",
+    ),
     frozenset(("run_id", "passed", "provisional_grade", "weighted_score", "pass_threshold")): (
         "is a table of grades by Assay; a table of results would lose their scores and gates",
         "Give the runs, or write the grades with `assay grade ... -o grades.jsonl`.",

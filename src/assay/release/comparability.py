@@ -130,7 +130,7 @@ def undeclared(baseline: Side) -> str | None:
 
 def same_note(n: int, what: str) -> str:
     """The note that all `n` samples which both sides have are the same."""
-    all_have = "the one shared sample has" if n == 1 else f"all {n} shared samples have"
+    all_have = "the one shared sample has" if n == 1 else f"all {n:,} shared samples have"
     return (
         f"{SAME_EVIDENCE}: {all_have} {what} on both sides. Is this the candidate, or the baseline"
         " again?"
