@@ -530,11 +530,16 @@ def test_a_name_that_means_nothing_says_what_there_is(
 def test_two_evaluations_of_one_name_are_told_apart(two: Any) -> None:
     assert two("import", "b.jsonl", "--name", "base").code == 0
     newest = two("report", "summary", "base", "--json")
-    assert (newest.json()["coverage"]["errored"], "base is base (ev-" in newest.err) == (4, True)
+    assert (newest.json()["coverage"]["errored"], "base is ev-" in newest.err) == (4, True)
     older = two("report", "summary", "base~1", "--json")
     assert older.json()["coverage"]["errored"] == 0
     ids = [one["id"] for one in two("evals", "--json").json()["evaluations"]]
     assert two("report", "summary", ids[2], "--json").json() == older.json()
+
+
+def test_two_imports_within_one_second_have_two_names(two: Any) -> None:
+    made = [two("import", "b.jsonl", "--json").json()["evaluations"][0] for _ in range(4)]
+    assert len({evaluation["name"] for evaluation in made}) == 4
 
 
 def test_a_name_of_two_things_is_refused(two: Any) -> None:

@@ -121,6 +121,9 @@ def evaluate_file(
     for group in groups:
         name = options.name or default_name(group.workflow.id, now)
         names[name] += 1
+        name = name if names[name] == 1 else f"{name}-{names[name]}"
+        if not (options.name or options.now):
+            name = _free(name, store, made)
         started, finished = group.span(now)
         documents = (
             structs.replace(document, file=files[0])
@@ -132,7 +135,7 @@ def evaluate_file(
                 documents,
                 grader,
                 EvaluationBuilder(  # which is as large as its evaluation: not kept
-                    name=name if names[name] == 1 else f"{name}-{names[name]}",
+                    name=name,
                     workflow=group.workflow,
                     dataset=group.dataset,
                     settings=settings,
@@ -145,6 +148,18 @@ def evaluate_file(
             )
         )
     return made
+
+
+def _free(name: str, store: Store, made: Sequence[MadeEvaluation]) -> str:
+    """A name that no evaluation has yet: two may be imported within one second."""
+    from assay.archive.evaluations import find_evaluation
+
+    taken = {imported.evaluation.name for imported in made}
+    return next(
+        each
+        for each in (name, *(f"{name}-{number}" for number in range(2, 10_000)))
+        if each not in taken and find_evaluation(store.ledger, each, project=store.project) is None
+    )
 
 
 def _file(path: str) -> dict[str, str]:

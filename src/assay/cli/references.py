@@ -349,7 +349,7 @@ def _taken(text: str, stored: StoredEvaluation, label: str) -> str:
     )
     if evaluation.source == "import" and evaluation.started[:10] != stored.stored_at[:10]:
         subject += f", imported {stored.stored_at}"
-    named = evaluation.name if label == evaluation.name else f"{evaluation.name} ({label})"
+    named = label if evaluation.name in (label, text) else f"{evaluation.name} ({label})"
     return f"{text} is {named}: {subject}"
 
 
