@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import assay as package
-from assay.cli.doctor import JOBS, check_library
+from assay.cli.doctor import JOBS, check_library, import_fault
 from assay.library.lock import lock_of
 from conftest import ROOT
 
@@ -99,3 +99,20 @@ def test_a_library_folder_that_is_not_there_is_found(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ASSAY_LIBRARY", "/nowhere/at/all")
     found = check_library()
     assert (found["ok"], found["found"]) == (False, "/nowhere/at/all")
+
+
+def test_a_package_that_left_a_namespace_behind_is_not_installed() -> None:
+    assert import_fault("xml.left.behind.by", "opentelemetry-proto") == (
+        "opentelemetry-proto is not installed"
+    )
+
+
+@pytest.mark.parametrize(("verb", "module"), [("serve", "uvicorn"), ("mcp", "anyio")])
+def test_a_verb_without_its_extra_says_what_it_needs(
+    verb: str, module: str, assay_anew: Any, tmp_path: Path
+) -> None:
+    lacking = f"raise ModuleNotFoundError('it is not there', name={module!r})"
+    (tmp_path / f"{module}.py").write_text(lacking)
+    done = assay_anew(verb, env={"PYTHONPATH": str(tmp_path)}, timeout=60)
+    needs = f"assay: `assay {verb}` needs {module}, which is not installed. Run: "
+    assert (done.code, needs in done.err) == (2, True), done.err

@@ -336,7 +336,7 @@ def import_fault(module: str, package: str) -> str:
             loaded = import_module(path)
     except (Exception, SystemExit) as error:  # whatever a broken package does on import
         missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
-        if isinstance(error, ModuleNotFoundError) and missing in (path, path.rpartition(".")[0]):
+        if isinstance(error, ModuleNotFoundError) and f"{path}.".startswith(f"{missing}."):
             return f"{package} is not installed"
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         return f"{package} {package_version(package)} can't be imported ({reason})"

@@ -47,7 +47,9 @@ def _serve(options: Options) -> int:
         import mcp.server.stdio  # noqa: F401
     except ModuleNotFoundError as error:
         raise UsageError(
-            "CLI-001", f"{error.name} is not installed.", fix=install_hint("mcp")
+            "CLI-001",
+            f"`assay mcp` needs {error.name}, which is not installed.",
+            fix=f"Run: {install_hint('mcp')}",
         ) from None
     if sys.stdin.isatty():
         opt.note(

@@ -29,7 +29,9 @@ def settings_of(options: Options) -> ServerSettings:
         from assay.store.ledger import known_project
     except ModuleNotFoundError as error:
         raise UsageError(
-            "CLI-001", f"{error.name} is not installed.", fix=install_hint("server")
+            "CLI-001",
+            f"`assay serve` needs {error.name}, which is not installed.",
+            fix=f"Run: {install_hint('server')}",
         ) from None
     if options.allow_anonymous and not is_loopback(options.host):
         raise UsageError(
@@ -103,7 +105,9 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
         from assay.store.ledger import open_ledger
     except ModuleNotFoundError as error:
         raise UsageError(
-            "CLI-001", f"{error.name} is not installed.", fix=install_hint("server")
+            "CLI-001",
+            f"`assay serve` needs {error.name}, which is not installed.",
+            fix=f"Run: {install_hint('server')}",
         ) from None
     with open_ledger(
         settings.db

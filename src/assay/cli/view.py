@@ -49,7 +49,7 @@ def run(options: Options) -> int:
         raise UsageError(
             "CLI-001",
             f"`assay view` needs {error.name}, which is not installed.",
-            fix=install_hint("server"),
+            fix=f"Run: {install_hint('server')}",
         ) from None
     sweep()
     with ExitStack() as stack:

@@ -256,7 +256,10 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
         ) from None
     except ModuleNotFoundError:
         raise UsageError(
-            "STO-001", "psycopg is not installed.", where=where, fix=install_hint("postgres")
+            "STO-001",
+            "psycopg is not installed.",
+            where=where,
+            fix=f"Run: {install_hint('postgres')}",
         ) from None
     settings = [f"SET lock_timeout = {max(1, int(1000 * min(1.0, patience)))}"]
     if read_only:
