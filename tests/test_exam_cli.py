@@ -688,7 +688,8 @@ def test_an_endpoint_that_is_not_there_leaves_every_item_missing(
         env={"no_proxy": "127.0.0.1"},
     ).json()
     assert (found["score"], found["missing"]) == (0.0, ["a"])
-    assert "cannot be asked" in found["missing_reasons"]["a"]
+    refused = "the endpoint cannot be asked: Connection refused"
+    assert found["missing_reasons"]["a"] == refused
 
 
 def test_an_exam_of_thousands_of_items_is_graded_and_gated(assay: Any, tmp_path: Path) -> None:
@@ -714,3 +715,21 @@ def test_no_path_of_this_machine_stands_in_a_result(assay: Any, tmp_path: Path) 
         os.fspath(tmp_path)
         not in assay("exam", "grade", "exam.yaml", "--answers", "answers.jsonl", "--json").out
     )
+
+
+def test_the_mistakes_of_a_first_exam_say_what_to_do(assay: Any, tmp_path: Path) -> None:
+    write_exam(tmp_path, item("a"), item("b"))
+    (tmp_path / "rubric.yaml").write_text("rubric_id: mine\nversion: 1\naxes: {}\n")
+    (tmp_path / "answers.jsonl").write_text('{"item": "a", "answer": "She ate."}\n')
+    write_answers(tmp_path, {"item": "a", "response": RIGHT}, name="half.jsonl")
+    with (tmp_path / "half.jsonl").open("a") as stream:
+        stream.write('{"item": "b", \n')
+    for line, words in (
+        ("grade exam.yaml --answers answers.jsonl", "The keys are item, response, latency_ms"),
+        ("grade exam.yaml --answers half.jsonl --keep-going", "assay: half.jsonl: line 2 not"),
+        ("grade exam.yaml --answers half.jsonl --break loercase", "case-fold (lowercase)"),
+        ("gate exam.yaml", "exam.yaml: is YAML, not a graded exam. Name the file that"),
+        ("lint rubric.yaml", "is a rubric, not an exam. Name the file with the items"),
+    ):
+        done = assay("exam", *line.split())
+        assert words in done.err + done.out, (line, done.err, done.out)

@@ -127,6 +127,7 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_served(
     assay: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "cards.json").write_text('{"schema": "assay.scorecard/1"}', encoding="utf-8")
+    (tmp_path / "exam.json").write_text('{"schema": "assay.exam/1"}', encoding="utf-8")
     (tmp_path / "none.jsonl").write_text("", encoding="utf-8")
     (tmp_path / "half.json").write_text('{"schema": "assay.run/1", "run_id": "r', encoding="utf-8")
     (tmp_path / "text.txt").write_text("hello", encoding="utf-8")
@@ -135,6 +136,7 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_served(
         (("latest",), 4, "there is no ledger at .assay/ledger.db"),
         (("missing.json",), 3, "there is no such file"),
         (("cards.json",), 3, "contains scorecards"),
+        (("exam.json",), 3, "exam.json: is a graded exam, which has no runs to show"),
         (("none.jsonl",), 4, "there is nothing to show"),
         (("half.json",), 3, "half.json"),
         (("text.txt",), 3, "Assay doesn't recognise this file"),

@@ -37,6 +37,7 @@ from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
+from assay.files.yaml_files import is_yaml_name
 from assay.records.exam import ExamResult, LostMark
 from assay.records.systems import Systems
 from assay.registry import is_path
@@ -152,6 +153,13 @@ def outcome_of(options: Options, document: Document, *, rubric: str | None = Non
 
 def result_of(options: Options, path: str) -> tuple[CheckedExam, Document]:
     """A graded exam from its file, with every number recomputed."""
+    if is_yaml_name(path):
+        raise InputError(
+            "FIL-006",
+            "is YAML, not a graded exam.",
+            where=path,
+            fix="Name the file that `assay exam grade ... -o result.json` wrote.",
+        )
     document = read_json(path)
     return outcome_of(options, document, rubric=options.rubric), document
 
@@ -193,7 +201,11 @@ def _graded(options: Options, store: Store | None) -> int:
         from assay.views.exam_page import exam_charts
 
         write_charts(exam_charts(result), options.charts)
-    for text in (*notes, *graded.notes, *(fault.text() for fault in answers.faults)):
+    for text in (
+        *notes,
+        *graded.notes,
+        *(f"{fault.file}: {fault.text()}" for fault in answers.faults),
+    ):
         opt.note(text)
     lines = chain(
         exam_text.exam_lines(result, raw=options.raw_bars),

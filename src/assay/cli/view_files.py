@@ -96,7 +96,16 @@ def _own(options: Options, store: Store, folder: str) -> ViewedFile:
 
 def _check(document: Document) -> None:
     tree: Any = document.tree
-    if isinstance(tree, dict) and tree.get("schema") == "assay.scorecard/1":
+    kind = tree.get("schema") if isinstance(tree, dict) else None
+    if kind == "assay.exam/1":
+        raise InputError(
+            "FIL-006",
+            "is a graded exam, which has no runs to show.",
+            where=document.file,
+            fix="`assay exam gate` decides on it; `assay exam grade ... -o exam.html` writes a"
+            " page.",
+        )
+    if kind == "assay.scorecard/1":
         raise InputError(
             "FIL-006",
             "contains scorecards, which have no question and no answer to show.",

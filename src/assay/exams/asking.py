@@ -79,9 +79,11 @@ def http_tutor(url: str, *, timeout_s: float, headers: dict[str, str]) -> Tutor:
             error.close()
             raise NoAnswerError(f"the endpoint answered with status {error.code}") from None
         except (OSError, ValueError) as error:  # a URLError has a reason; or a broken reply
-            if isinstance(getattr(error, "reason", error), TimeoutError):
+            reason = getattr(error, "reason", error)
+            if isinstance(reason, TimeoutError):
                 raise NoAnswerError(late) from None
-            raise NoAnswerError(f"the endpoint cannot be asked: {error}") from None
+            text = getattr(reason, "strerror", None) or reason
+            raise NoAnswerError(f"the endpoint cannot be asked: {text}") from None
         try:
             tree = parse_json(bytes(reply))
         except ValueError:

@@ -222,12 +222,23 @@ def read_files(
         try:
             file = read_record(document, ExamFile, "EXM-001")
         except EvidenceError as error:
-            faults += error.faults
+            keys = document.tree if isinstance(document.tree, dict) else {}
+            is_rubric = "axes" in keys and "items" not in keys
+            faults += [_rubric_fault(document)] if is_rubric else error.faults
             whole = False
             continue
         faults += file_faults(file, document, seen)
         files.append((file, document))
     return files, [*faults, *(_disagreements(files) if whole and files else ())]
+
+
+def _rubric_fault(document: Document) -> Fault:
+    return Fault(
+        "is a rubric, not an exam.",
+        code="EXM-001",
+        file=document.file,
+        fix="Name the file with the items, whose `rubric` names this one.",
+    )
 
 
 def exam_of(files: list[tuple[ExamFile, Document]]) -> Exam:

@@ -65,7 +65,7 @@ def unknown_step(name: str) -> str:
     """The message for a name that no step has."""
     return (
         f"there is no step '{name}'.{near_miss(name, (*STEPS, *ALIASES))} The steps are"
-        f" {', '.join(STEPS)}."
+        f" {', '.join(f'{step.name} ({step.title})' for step in STEPS.values())}."
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from assay.files.json_files import Path
 
@@ -56,7 +56,7 @@ def _worded(
                     )
                 else:
                     hint = near_miss(name, known) or _longer(name, known)
-                    hint = hint or _home(kind, path, name)
+                    hint = hint or _home(kind, path, name) or _all_of(known)
                     yield (*path, name), f"unknown key '{name}'.{hint}"
         elif keyword == "required":
             yield path, f"the key '{about.property}' is missing."
@@ -170,6 +170,11 @@ def _home(kind: type, path: Path, name: str) -> str:
         if name in _known_keys(kind, (*path, part)):
             return f" It belongs in `{part}`."
     return ""
+
+
+def _all_of(known: Sequence[str]) -> str:
+    """The keys that exist, if they are few enough to read."""
+    return f" The keys are {', '.join(known)}." if 0 < len(known) <= 8 else ""
 
 
 def _resolve(schema: Any, definitions: dict[str, Any], wanted: str = "object") -> dict[str, Any]:
