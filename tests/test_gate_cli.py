@@ -393,7 +393,7 @@ def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
     assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
 
 
-def test_a_release_policy_that_allows_more_than_the_published_one_is_named_everywhere(
+def test_a_policy_that_allows_more_than_the_published_one_and_a_baseline_of_the_file_are_named(
     assay: Any, files: Path
 ) -> None:
     """It may come with the candidate, in the folder that its assay.yaml names."""
@@ -426,6 +426,10 @@ def test_a_release_policy_that_allows_more_than_the_published_one_is_named_every
     assert "margin 80 instead of 1" in own["notes"][0]  # though the policy's would be more
     for policy in ("release@1", "release-strict"):
         assert "EASED" not in assay(*gate, "--release-policy", policy).out
+    (files / "assay.yaml").write_text("project: desk\nbaseline: base.jsonl\n")
+    named = "the baseline is base.jsonl, which assay.yaml:2 names."
+    assert named in assay(*gate[:2]).err
+    assert named not in assay(*gate).err
 
 
 def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(

@@ -72,6 +72,8 @@ def decision_of(options: Options) -> Decision:
     the options request it.
     """
     rules, choice = rules_of(options), choice_of(options)
+    if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
+        opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
 
