@@ -944,6 +944,14 @@ def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
     assert disguised[0] is not True, disguised[1]
 
 
+@each("name", ["", "  ", "\u200b\u200b\u200b"])
+def test_a_call_without_a_name_may_be_of_a_forbidden_tool(name: str) -> None:
+    changes = {"tool_calls": [call("search", valid=True), call(name, valid=True)]}
+    passed, reason = said("no_forbidden_tool", "tool-use", **changes)
+    assert passed is None, reason
+    assert "empty" in reason
+
+
 def test_a_tool_name_of_many_unusual_characters_is_compared_in_bounded_time() -> None:
     passed, reason = said(
         "no_forbidden_tool",

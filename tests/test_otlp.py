@@ -365,6 +365,12 @@ def test_an_error_that_only_the_error_type_tells_is_an_error() -> None:
     assert meaning(tool(1, error__type="ToolException")).error == "ToolException"
 
 
+def test_a_tool_span_without_the_name_of_its_tool_is_not_of_another_tool() -> None:
+    for named, found in (("execute_tool rm", "rm"), ("execute_tool", ""), ("", ""), ("rm", "rm")):
+        bare = span(1, None, named, gen_ai__operation__name="execute_tool")
+        assert evidence([bare])["tool_calls"][0]["name"] == found
+
+
 @each("escaped, error", [(True, "ValueError: no"), ("True", "ValueError: no"), (False, None)])
 def test_an_exception_that_left_its_span_is_an_error_whatever_the_status(
     escaped: Any, error: str | None

@@ -329,8 +329,10 @@ def _is_plain(name: str) -> bool:
 
 def _could_be(name: str, other: str) -> bool:
     """Whether two names may look alike: an unusual character in one of them may look like any
-    character of the other, or like none.
+    character of the other, or like none. A call without a name may be of any tool.
     """
+    if not any(character.isprintable() for character in name.strip()):
+        return True
     if _is_plain(name) and _is_plain(other):
         return False  # they were compared as they are
     first, two = _folded(name)[:200], _folded(other)[:200]
@@ -365,8 +367,8 @@ def forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
     if posing:
         return GateResult(
             None,
-            "a tool's name has characters that look like others or cannot be seen, and may be a"
-            f" forbidden one: {', '.join(map(repr, posing))}",
+            "a tool's name is empty or has characters that look like others or cannot be seen, and"
+            f" may be a forbidden one: {', '.join(map(repr, posing))}",
         )
     return GateResult(True, "no forbidden tool was called")
 

@@ -78,7 +78,9 @@ def tool_of(span: Span, read: Reader) -> dict[str, Any]:
     )
     valid = attributes.get("assay.tool.valid")
     return {
-        "name": read.first(name, keys) or name(span.name) or "unnamed",
+        "name": read.first(name, keys)
+        or name(span.name.removeprefix("execute_tool").strip())
+        or "",
         "arguments": _arguments(given),
         "call_id": call_id,
         "error": failed,
