@@ -5,6 +5,7 @@ log.
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 import time
 from functools import cache
@@ -442,3 +443,11 @@ def test_a_real_server_logs_json_and_nothing_of_a_token(tmp_path: Path) -> None:
     kept = [json.loads(one) for one in log.splitlines() if one.startswith("{")]
     assert {"started", "request", "stopped"} <= {one["event"] for one in kept}
     assert all("scoringSystem" in one and "gradingSystem" in one for one in kept)
+
+
+def test_a_port_that_is_taken_is_named(assay: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = assay("serve", "--port", str(port), timeout=60)
+    refused = f"assay: can't listen on 127.0.0.1:{port}: Address already in use. Choose another"
+    assert (done.code, done.err.startswith(refused)) == (2, True), done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
         settings.db
     ) as ledger:  # what is wrong with the ledger is said once, here, and not by every worker
         where = ledger.where
+    _check_free(settings.host, port)
     own = f"http://{settings.host}:{port}"
     way_in = (
         f"project '{settings.anonymous_project}' is open to this machine without a token"
@@ -147,6 +149,21 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
             timeout_worker_healthcheck=30,  # on a busy machine a start alone can take more than 5 s
         )
     return ExitCode.PASSED
+
+
+def _check_free(host: str, port: int) -> None:
+    """Refuse an address that can't be listened on, before the web server ends the process."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as listening:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+    except OSError as error:
+        raise UsageError(
+            "CLI-001",
+            f"can't listen on {host}:{port}: {error.strerror}.",
+            fix="Choose another --host or --port, or end the server that uses it.",
+        ) from None
 
 
 COMMANDS = {
