@@ -79,7 +79,7 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
         "Pass rate 25.0% 11.2% to 46.9% (95%), n 20",
         "Compared with an earlier evaluation ✗ Worse -75.0 percentage points, -88.8 to -47.8 (95%)",
         "Compare with good, version 1",
-        "Last decision ✗ reject under release@1",
+        "Last decision ✗ reject version 2, under release@1",
         "gate overall_status_success: 15 of 20 runs",
         "2 evaluations, oldest first; the newest has 25.0%.",
     ):

@@ -217,10 +217,12 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
     sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
     decisions: dict[str, CardDecision] = {}
     for brief in last:
-        for workflow, _ in sides.get(brief.seq, {}).get("candidate", ()):
+        for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):
             if workflow in workflows:
                 decisions.setdefault(
                     workflow,
-                    CardDecision(brief.digest, brief.status, brief.policy, brief.created_at),
+                    CardDecision(
+                        brief.digest, brief.status, brief.policy, brief.created_at, version
+                    ),
                 )
     return decisions

@@ -57,6 +57,8 @@ class CardDecision(NamedTuple):
     outcome: str | None
     policy: str | None
     at: str
+    version: str | None
+    """The version that was decided about, which need not be the newest."""
 
 
 class CardBaseline(NamedTuple):
@@ -260,9 +262,15 @@ def _difference(measured: Any) -> str:
 def _decided(decision: CardDecision | None) -> str:
     if decision is None:
         return absent("none stored")
+    version = clip(decision.version, 40, absent_as="none")
     return phrase(
         link(decided(decision.outcome, None), address("decisions", decision.digest)),
-        small(phrase(f" under {shown(decision.policy)} ", moment(decision.at))),
+        small(
+            phrase(
+                f" version {version}, under {shown(decision.policy)} ",
+                moment(decision.at),
+            )
+        ),
     )
 
 
