@@ -26,9 +26,7 @@ def test_markdown_shows_each_axis_as_a_bar_the_patterns_and_the_items_that_lost(
         ["item", "score", "lost", "got"],
         ["e-000", "0.4", "correctness", str(exam().items[0].got)],
     ]
-    assert "None of the four patterns found in 20 items." in exam_markdown(
-        replace(exam(), patterns=[])
-    )
+    assert "No pattern found in 20 items." in exam_markdown(replace(exam(), patterns=[]))
     assert "more that lost something." in exam_markdown(exam(), rows=1)
 
 

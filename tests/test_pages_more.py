@@ -656,7 +656,7 @@ def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_i
 @pytest.mark.req("C-017")
 def test_the_four_patterns_are_named_and_those_that_are_seen_are_marked(shop: Shop) -> None:
     text = shop.client.get(f"/exams/{shop.stock.exam}", headers=HTML).text
-    rows = {row[0]: row[1] for row in table_of(text, "The four patterns")}
+    rows = {row[0]: row[1] for row in table_of(text, "Patterns looked for")}
     assert {
         name: rows[name] for name in ("axis_zero", "verb_zero", "conciseness_trend", "outlier_item")
     } == {

@@ -36,7 +36,6 @@ PATTERNS = {
     "outlier_item": "one item alone without its mark",
 }
 """The patterns of the tutor's rubric and what each means; other results list their own."""
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 class PatternRow(NamedTuple):
@@ -107,15 +106,6 @@ def exam_name(files: Sequence[ExamFileCount]) -> str:
     return few(names, 3) or "an exam without a name"
 
 
-def many(n: int) -> str:
-    """A small number as a word.
-
-    >>> many(4), many(12)
-    ('four', '12')
-    """
-    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)
-
-
 def axes_of(result: ExamResult) -> tuple[str, ...]:
     """The axes in the rubric's order. A stored result has its keys sorted."""
     if result.axis_names is not UNSET:
@@ -158,12 +148,12 @@ def exam_view(result: ExamResult) -> ExamView:
         f"rubric {result.rubric} · marked under {result.policy} · {result.scoring_system} ·"
         f" {result.grading_system}",
         patterns,
-        f"The {many(len(known))} patterns",
+        "Patterns looked for",
         (
-            f"{len(kinds)} of the {many(len(known))} patterns found in"
-            f" {count(result.n, 'item')}: {', '.join(kinds)}."
+            f"{len(kinds)} of {count(len(known), 'pattern')} found in {count(result.n, 'item')}:"
+            f" {', '.join(kinds)}."
             if kinds
-            else f"None of the {many(len(known))} patterns found in {count(result.n, 'item')}."
+            else f"No pattern found in {count(result.n, 'item')}."
         ),
         items,
         lost,

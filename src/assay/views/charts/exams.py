@@ -36,7 +36,7 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.exam import axes_of, exam_view, many, patterns_of
+from assay.views.exam import axes_of, exam_view
 
 COLOURS = [BLUE, ORANGE, SKY, GREEN, PINK, GREY]
 """By axis; from the seventh on they begin again, and the number tells two axes apart."""
@@ -138,11 +138,7 @@ def _axes_lost(exam: ExamResult) -> str:
     parts = [f"{clean(axis)} on {count(n, 'item')}" for axis, n in zero.items() if n]
     sentence = f"marks lost for {', '.join(parts)}." if parts else "no mark was lost."
     kinds = list(dict.fromkeys(clean(pattern.kind) for pattern in exam.patterns))
-    return sentence + (
-        f" Patterns found: {', '.join(kinds)}."
-        if kinds
-        else f" None of the {many(len(patterns_of(exam)))} patterns found."
-    )
+    return sentence + (f" Patterns found: {', '.join(kinds)}." if kinds else " No pattern found.")
 
 
 def _item_rows(exam: ExamResult, weighted: bool) -> tuple[tuple[str, ...], ...]:
