@@ -191,6 +191,24 @@ def test_a_folder_without_the_newest_baseline_of_the_ledger_is_refused(
 
 
 @on_sqlite
+def test_a_folder_whose_baseline_was_rolled_back_in_the_ledger_is_refused(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
+    """The one that replaced it has older evidence."""
+    put_sides(tmp_path, FEW)
+    store, keep = ("--store", ledger_url), ("baseline", "set", "production")
+    gate = (*GATE, "--baseline", "production", *store)
+    assert here(*keep, "candidate.jsonl", "--now", "2026-11-03T00:00:00.5Z", *store).code == 0
+    assert "NOT ENOUGH" in here(*gate).out
+    back = ("baseline.jsonl", "--now", "2026-11-01T00:00:00Z")
+    assert here(*keep, *back, "--dir", "copy", *store).code == 0
+    refused = here(*gate)
+    assert "production@1, made 2026-11-03T00:00:00Z, was replaced by production" in refused.err
+    assert here(*keep, *back).code == 0  # nor is it refused once the folder is rolled back too
+    assert "NOT ENOUGH" in here(*gate).out
+
+
+@on_sqlite
 def test_a_name_in_neither_place_names_both_and_the_near_miss(
     here: Run, tmp_path: Path, ledger_url: str
 ) -> None:

@@ -1,18 +1,21 @@
 """A baseline by its name: the one in the folder of baselines, else the one in the ledger that
 `--store` names.
 
-The folder comes first. If its baseline of that name was changed, is too old or is older than the
-ledger's, it is refused, and the ledger's baseline of the same name doesn't replace it.
+The folder comes first. If its baseline of that name was changed, is too old, or was replaced in the
+ledger, it is refused, and the ledger's baseline of the same name doesn't replace it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import canonical, time_of
 from assay.errors import NotEnoughEvidence
 from assay.release.baseline import StoredBaseline, find, moment_of, names, no_baseline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.archive.store import Store
     from assay.store.baselines import KeptBaseline
 
@@ -45,24 +48,50 @@ def find_named(folder: str, name: str, store: Store | None) -> FoundBaseline:
 
 
 def _refuse_older(stored: StoredBaseline, name: str, store: Store) -> None:
-    """Refuse the folder's newest baseline of a name where the ledger has a newer one: with a copy
-    of the folder that lacks it, a candidate would be compared with a version that was replaced.
+    """Refuse the folder's newest baseline of a name where the ledger has one of newer evidence, or
+    one that replaced it, as after a rollback: with a copy of the folder that lacks it, a candidate
+    would be compared with a version that was replaced.
     """
     from assay.store.baselines import find_baseline
 
     kept = find_baseline(store.ledger, name, project=store.project)
-    if kept is None:
+    if kept is None or _is_same(kept.record, stored):
         return
     newer = as_stored(kept, store.ledger.where)
-    if newer.made_at.replace(microsecond=0) <= stored.made_at:  # the folder has whole seconds
+    # the folder has whole seconds
+    is_older = newer.made_at.replace(microsecond=0) > stored.made_at
+    if not is_older and not _was_kept(stored, name, store):
         return
+    how = "is older than" if is_older else "was replaced by"
     raise NotEnoughEvidence(
         "REL-005",
-        f"the baseline {stored.name}, made {stored.record['made_at']}, is older than"
-        f" {newer.name}, made {newer.record['made_at']}, in the project '{store.project}' of"
-        f" {store.ledger.where}.",
+        f"the baseline {stored.name}, made {stored.record['made_at']}, {how} {newer.name}, made"
+        f" {newer.record['made_at']}, in the project '{store.project}' of {store.ledger.where}.",
         where=stored.path,
         fix=f"Name the one that you mean: {stored.name}, or {kept.digest}.",
+    )
+
+
+def _was_kept(stored: StoredBaseline, name: str, store: Store) -> bool:
+    from assay.store.baselines import list_baselines
+
+    listed = list_baselines(store.ledger, project=store.project)
+    return any(
+        each.kept.record.get("name") == name and _is_same(each.kept.record, stored)
+        for each in listed
+        if each.kept is not None
+    )
+
+
+def _is_same(record: Mapping[str, Any], stored: StoredBaseline) -> bool:
+    """Whether a record of the ledger is of the same evidence as a baseline in the folder, which has
+    whole seconds, and other digests.
+    """
+    made_at = time_of(str(record.get("made_at")))
+    return (
+        made_at is not None
+        and made_at.replace(microsecond=0) == stored.made_at
+        and canonical(record.get("summary")) == canonical(stored.record.get("summary"))
     )
 
 
