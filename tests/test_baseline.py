@@ -111,7 +111,7 @@ def test_storing_again_keeps_the_old_one(assay: Any, base: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", ["evidence", "line", "record", "digest", "gone", "older", "swapped"]
+    "how", ["evidence", "line", "record", "unlisted", "digest", "gone", "older", "swapped"]
 )
 def test_a_baseline_that_was_changed_is_refused(assay: Any, base: Path, how: str) -> None:
     folder = base / ".assay" / "baselines"
@@ -125,6 +125,8 @@ def test_a_baseline_that_was_changed_is_refused(assay: Any, base: Path, how: str
     elif how == "digest":
         tree = json.loads(record.read_text())
         record.write_text(json.dumps({**tree, "evidence": "../../cand.jsonl"}))
+    elif how == "unlisted":
+        record.unlink()
     elif how == "gone":
         evidence.unlink()
     elif how == "older":

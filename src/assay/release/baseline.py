@@ -122,14 +122,16 @@ def find(folder: str, name: str) -> StoredBaseline:
     `NotEnoughEvidence` for a missing one and `InputError` for a changed one.
     """
     matched = _STORED.fullmatch(name)
-    if matched is None or not os.path.isfile(os.path.join(folder, f"{name}.json")):
+    path = os.path.join(folder, f"{name}.json")
+    if matched is None or not os.path.isfile(path):
+        if name in names(folder):  # what a ledger has of that name must not replace it
+            raise changed(path, "the record of its newest version is missing")
         raise no_baseline(
             name,
             names(folder),
             where=folder,
             fix="`assay baseline set NAME FILE...` stores one, `assay baseline list` shows them.",
         )
-    path = os.path.join(folder, f"{name}.json")
     record = _record(path)
     if record["name"] != matched[1] or (
         matched[2] is not None and record["version"] != int(matched[2])
