@@ -150,7 +150,7 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
 
 UNCHECKED = (
     "the capstone result was not checked against its exam; name the exam's files with --exam to"
-    " detect omitted items and marks that their answers don't earn"
+    " detect omitted items"
 )
 """The note of a gate that took the result's word for which items the exam has."""
 
