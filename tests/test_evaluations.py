@@ -480,6 +480,8 @@ def test_an_evaluation_is_explained_with_its_worst_runs(two: Any) -> None:
     assert two("explain", "r-3").code == 0, "a stored run by its id"
     missing = two("explain", "cand", "--run", "r-99")
     assert (missing.code, "no run is named 'r-99'" in missing.err) == (2, True)
+    missing = two("explain", "cand", "--run", "nothing like it")
+    assert "no run is named 'nothing like it'. The first run is 'r-0'." in missing.err
     results = two("explain", "cand", "--json").json()["results"]
     assert len(results) == 35
     other = two("explain", "cand", "--run", "r-1", "--profile", "rag")

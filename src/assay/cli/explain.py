@@ -255,17 +255,22 @@ class OtherRuns:
 
     def unknown(self, text: str, where: str) -> UsageError:
         """The error for a name that no run has, or that several have."""
-        runs = sorted(self._names.get(text, ()))
-        if runs:
+        several = sorted(self._names.get(text, ()))
+        if several:
             return UsageError(
                 "CLI-001",
-                f"{len(runs):,} runs are named {text!r}: {', '.join(runs[:3])}"
-                f"{', ...' if runs[3:] else ''}.",
+                f"{len(several):,} runs are named {text!r}: {', '.join(several[:3])}"
+                f"{', ...' if several[3:] else ''}.",
                 where=where,
                 fix="Give the whole id.",
             )
+        near = near_miss(text, self._names)
+        first = next((run for runs in self._names.values() for run in runs), None)
         return UsageError(
-            "CLI-001", f"no run is named {text!r}.{near_miss(text, self._names)}", where=where
+            "CLI-001",
+            f"no run is named {text!r}.{near}",
+            where=where,
+            fix="" if near or first is None else f"The first run is {first!r}.",
         )
 
     def __bool__(self) -> bool:
