@@ -106,6 +106,8 @@ def test_intervals_of_few_samples_stay_on_the_scale(assay: Any, tmp_path: Path) 
         mean = made[side]["weighted_score"]["mean"]
         assert (mean["low"], mean["high"]) == (0.0, 100.0)
     done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "-o", "decision.html")
+    (scale,) = (line for line in done.out.splitlines() if line.startswith(" " * 12 + "-105.0"))
+    assert len(scale) <= 80, "it would wrap in a terminal"
     page = (tmp_path / "decision.html").read_text()
     assert "new.jsonl against old.jsonl</h1>" in page
     for text in (done.out, page):

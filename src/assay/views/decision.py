@@ -261,7 +261,7 @@ def interval_line(decision: Decision) -> str:
     )
     if low is None or high is None or estimate is None:
         return ""
-    width = 61
+    width = 51  # so that the line fits into 80 columns
     reach = max(abs(low), abs(high), 2 * compared.margin, 0.5) * 1.05
 
     def at(value: float) -> int:
