@@ -168,3 +168,14 @@ def test_no_text_paints_or_moves_the_cursor_or_forges_a_line(
 def test_a_missing_number_is_said_and_not_drawn_as_zero(screen: Screen) -> None:
     assert show_grades(GradeLine("r"))
     assert "none no score (no number) ✗ not passed r no reason given" in text_of(screen)
+
+
+def test_a_reason_breaks_no_word_in_80_columns(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    floors = ["answer_correctness"]
+    assert show_grades(
+        GradeLine("bot-000", "D", 70, reason="critical_floor_failure", floor_failures=floors)
+    )
+    assert "answer_correctness misses" in text_of(screen)

@@ -195,12 +195,12 @@ def _uncalibrated(grade: Grade | Mapping[str, Any]) -> list[str]:
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:
     """Grades as a table, a row each."""
-    columns = ("grade", Column("score", "n"), "", "verdict", "run", "why")
+    columns = ("Grade", Column("Score", "n"), "", "Verdict", "Run", "Why")
     rows = [
         [
             line.grade or absent("none"),
             points(line.weighted_score),
-            bar(line.weighted_score, 100, width=16),
+            bar(line.weighted_score, 100, width=8),
             outcome(line.passed),
             line.run_id or absent("none"),
             line.why,
