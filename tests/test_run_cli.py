@@ -203,6 +203,12 @@ def test_misuse_is_said_in_words_and_costs_no_call(
     assert not (tmp_path / "called").exists()
 
 
+def test_a_run_in_a_folder_without_a_workflow_says_how_to_name_one(assay: Any) -> None:
+    done = assay("run", "--dataset", "samples.jsonl")
+    words = "no workflow is named, and there is no workflow.yaml here. `assay init` writes"
+    assert (done.code, words in done.err) == (2, True), done.err
+
+
 def test_a_module_that_ends_the_process_never_ends_the_gate_with_0(
     assay: Any, tmp_path: Path
 ) -> None:

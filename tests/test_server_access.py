@@ -269,6 +269,8 @@ def test_a_token_is_stored_hashed_and_can_be_revoked(tmp_path: Path, assay: Any)
         assert assay("token", "revoke", unknown, "--db", "sqlite:///t.db").code == 2
     assert assay("token", "list", "--project", "\udcff", "--db", "sqlite:///t.db").code == 3
     assert assay("token", "create", "--name", "\udcff", "--db", "sqlite:///t.db").code == 3
+    both = assay("token", "create", "--db", "sqlite:///t.db", "--scope", "read,write")
+    assert "Repeat --scope to give several." in both.err
     assert (
         assay("token", "create", "--db", "sqlite:///t.db", "--scope", "writee").err.count(
             "Did you mean 'write'"

@@ -105,6 +105,13 @@ def recall(options: Options) -> None:
         for group in _ANEW:
             for name in () if any(is_typed(options, name) for name in group) else group:
                 setattr(options, name, tree.get(name, getattr(options, name)))
+    if not options.workflow and options.dataset and not os.path.exists(DEFAULT_WORKFLOW):
+        raise UsageError(
+            "CLI-001",
+            "no workflow is named, and there is no workflow.yaml here.",
+            fix="`assay init` writes an assay.yaml that names it, or give its file: `assay run"
+            " FILE`.",
+        )
     options.workflow = options.workflow or DEFAULT_WORKFLOW
     if not options.dataset:
         raise UsageError(

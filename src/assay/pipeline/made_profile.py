@@ -77,7 +77,9 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> Profile:
             notes.append(f"{metric.label} is not graded: {reasons[name]}")
             continue
         if not metric.n:
-            notes.append(f"{metric.label} has no value on any sample: it is missing from all")
+            notes.append(
+                f"{metric.label} has no value on any sample: none is given, or none is a number"
+            )
         if metric.rounded:
             notes.append(
                 f"values of {metric.label} that rounding put beyond its scale count as its end:"

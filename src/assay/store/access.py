@@ -67,7 +67,7 @@ def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
             raise UsageError(
                 "STO-014",
                 f"there is no scope {name!r}.{near_miss(name, SCOPES)}",
-                fix=f"Scopes: {', '.join(SCOPES)}.",
+                fix=f"Scopes: {', '.join(SCOPES)}. Repeat --scope to give several.",
             )
     if not requested:
         raise UsageError(
