@@ -604,6 +604,8 @@ def test_all_keys_that_stand_twice_are_told_at_once() -> None:
         ("? {x: 1}\n: 1\n", "a key must be a plain word"),
         ("a: [1\n", "not YAML"),
         ("a: 'x\n", "not YAML"),
+        ("a: 'x\r\r", "not YAML"),
+        ("a: [\x85", "not YAML"),
         ("a:\n\t- 1\n", "Indent with spaces instead of the tab."),
         ("a: b: c\n", "not YAML"),
         ("a: \x07\n", "not YAML"),

@@ -149,8 +149,9 @@ def _parsed(data: bytes, builder: _YamlBuilder) -> Document:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         where = f"line {mark.line + 1}: " if mark else ""
-        tab = mark and data.split(b"\n")[mark.line].lstrip(b" ").startswith(b"\t")
-        fix = "Indent with spaces instead of the tab." if tab else ""
+        at = data.splitlines()[mark.line : mark.line + 1] if mark else []  # none at the very end
+        tabs = any(line.lstrip(b" ").startswith(b"\t") for line in at)
+        fix = "Indent with spaces instead of the tab." if tabs else ""
         raise InputError("FIL-002", f"{where}not YAML: {problem}.", where=file, fix=fix) from None
     except UnicodeDecodeError:
         raise InputError("FIL-002", "is not UTF-8 text.", where=file) from None
