@@ -1299,7 +1299,7 @@ def test_colour_is_for_terminals_and_no_color_and_ci_turn_it_off(
     (tmp_path / "cards.jsonl").write_text(lines(GOOD, POOR))
     shown = on_a_terminal(tmp_path, {"TERM": "xterm"})
     assert "\x1b[32m✓ passed".encode() in shown
-    assert b"verdict" in shown  # a table, with a head
+    assert b"Verdict" in shown  # a table, with a head
     for env in ({"NO_COLOR": "1"}, {"CI": "true"}):
         said = on_a_terminal(tmp_path, {"TERM": "xterm", **env})
         assert b"95.00" in said
