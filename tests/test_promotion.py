@@ -150,6 +150,9 @@ def test_equal_sides_promote_and_the_decision_says_what_could_have_gone_unseen()
     assert decide(cards(BASE), cards(BASE), rules=STRICT).outcome == "hold"
     many = drawn(400)
     assert decide(cards(many), cards(many), rules=STRICT).outcome == "promote"
+    most = cards(drawn(8000))
+    never = rule(decide(most, most), "score_non_inferiority").reason
+    assert "a total loss in up to 0.1% of samples" in never  # 0.05%, and never 0.0%
 
 
 def test_superiority_and_equivalence_are_named_where_they_hold() -> None:

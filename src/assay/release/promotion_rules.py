@@ -181,8 +181,8 @@ def scores(
         unseen = 1 - ((1 - rules.level) / 2) ** (1 / (comparison.clusters or comparison.n_paired))
         evidence["unseen_loss_rate"] = unseen
         reason += (
-            f"; all differences are equal, and a total loss in up to {100 * unseen:.1f}% of samples"
-            " could have gone unnoticed"
+            "; all differences are equal, and a total loss in up to"
+            f" {max(0.1, 100 * unseen):.1f}% of samples could have gone unnoticed"
         )
     return rule(SCORE_RULE, True, reason, evidence)
 
