@@ -19,6 +19,7 @@ from assay.cli.frame import COMMON, Command
 from assay.cli.main import run
 from assay.cli.verbs import GROUPS, VERBS
 from assay.errors import ExitCode, InputError, UsageError
+from examples import each
 
 
 def commands() -> dict[str, Command]:
@@ -95,6 +96,21 @@ def test_an_option_that_takes_one_value_is_refused_the_second_time() -> None:
     assert {"--profile", "--config", "--output", "--store"} <= seen
     repeated = commands()["gate"].parse("gate", ["a.jsonl", *("--baseline", "b.jsonl") * 2])
     assert repeated.baseline == ["b.jsonl", "b.jsonl"]
+
+
+@each(
+    ("option", "value", "why"),
+    [
+        ("--min-pass-rate", "95%", "'95%' is not a number, such as 0.95"),
+        ("--margin", "1,5", "'1,5' is not a number"),
+        ("--looks", "x", "'x' is not a whole number"),
+    ],
+)
+def test_a_value_that_is_not_a_number_is_refused_in_plain_words(
+    option: str, value: str, why: str
+) -> None:
+    with pytest.raises(UsageError, match=f"argument {option}: {why}"):
+        commands()["gate"].parse("gate", ["a.jsonl", "--baseline", "b.jsonl", option, value])
 
 
 def test_a_shared_option_is_declared_once() -> None:

@@ -75,6 +75,9 @@ class _OneValue(argparse._StoreAction):
         super().__call__(parser, namespace, values, option_string)
 
 
+_NUMBERS: dict[Any, str] = {int: "a whole number", float: "a number, such as 0.95"}
+
+
 class _Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, left = self.parse_known_args(args, namespace)
@@ -89,6 +92,15 @@ class _Parser(argparse.ArgumentParser):
 
     def _refuse(self, message: str) -> None:
         raise UsageError("CLI-001", message, fix=f"`{self.prog} --help` shows what it takes.")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            kind = _NUMBERS.get(action.type)
+            if kind is None:
+                raise
+            raise argparse.ArgumentError(action, f"'{arg_string}' is not {kind}") from None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
