@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import resource
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
@@ -46,3 +49,26 @@ def each(names: str | Sequence[str], values: Iterable[Any]) -> Callable[[Any], A
         return run
 
     return looped
+
+
+def within_cpu_seconds(limit: int, work: Callable[[], None]) -> None:
+    """Do something in a copy of this process that may compute no longer than that: what would take
+    hours ends and fails.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    assert not os.WIFSIGNALED(status), (
+        f"ended after {limit} CPU seconds: signal {os.WTERMSIG(status)}"
+    )
+    assert status == 0, "failed as printed on standard error"

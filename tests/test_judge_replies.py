@@ -5,7 +5,6 @@ everything else is not a verdict, and says why.
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from assay.errors import InputError
 from assay.judging.endpoints import DIALECTS, Reply
 from assay.judging.questions import PairQuestion, RubricQuestion
 from assay.judging.replies import Read, read_verdict
-from examples import each
+from examples import each, within_cpu_seconds
 from judges import criterion
 
 RUBRIC = RubricQuestion(criterion(), "t", "It says so.\nIt is so.")
@@ -121,10 +120,11 @@ def test_the_fence_that_models_put_around_json_is_no_fault(text: str) -> None:
 
 
 def test_a_reply_of_newlines_without_end_is_read_at_once() -> None:
-    began = time.process_time()
-    for text in ("```\n" + "\n" * 500_000 + "x", "```json" + " " * 500_000, "```" * 200_000):
-        assert read(text).outcome == "unparsable"
-    assert time.process_time() - began < 5  # a thousand of them took seconds
+    def read_each() -> None:  # a thousand of them took seconds
+        for text in ("```\n" + "\n" * 500_000 + "x", "```json" + " " * 500_000, "```" * 200_000):
+            assert read(text).outcome == "unparsable"
+
+    within_cpu_seconds(5, read_each)
 
 
 @each("quote", ["says so", "so.\nIt", "so. | It is", "It says so. It is so."])
