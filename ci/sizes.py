@@ -1,50 +1,98 @@
-"""Prints the size of the product: statements, modules, and class names with two meanings.
+"""Prints how big the product is and where its structure is thin. It fails nothing.
 
-Run by `make check`. A statement is one of Python's syntax tree, so that layout does not count.
+Run by `make check`. A statement is one of Python's syntax tree, so layout does not count. A small
+module with one importer is usually a part of that importer; a deferred import hides a dependency; a
+write to `options` passes a value where a return value would be clearer.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
 SOURCE = Path(__file__).parent.parent / "src" / "assay"
+SMALL = 150
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def main() -> int:
-    """Print the figures; `--list` also names the long modules and the reused class names."""
-    statements = 0
-    untyped = 0
-    lengths: dict[str, int] = {}
-    classes: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(SOURCE.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        name = path.relative_to(SOURCE).as_posix()
-        lengths[name] = text.count("\n")
-        untyped += text.count("dict[str, Any]")
-        for node in ast.walk(ast.parse(text)):
-            statements += isinstance(node, ast.stmt)
-            if isinstance(node, ast.ClassDef):
-                classes[node.name].append(name)
-    reused = {name: places for name, places in classes.items() if len(places) > 1}
-    longest = max(lengths, key=lambda name: lengths[name])
-    long = sorted((lines, name) for name, lines in lengths.items() if lines > 400)
+def main() -> None:
+    """Print the figures; `--list` also names the small modules and their importers."""
+    trees = {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(SOURCE.rglob("*.py"))
+        if "examples" not in path.relative_to(SOURCE).parts
+    }
+    modules = {_module(path): path for path in trees}
+    statements = {
+        path: sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
+        for path, tree in trees.items()
+    }
+    importers: dict[Path, set[Path]] = defaultdict(set)
+    for path, tree in trees.items():
+        for name in _imported(tree):
+            if name in modules and modules[name] != path:
+                importers[modules[name]].add(path)
+    small = [
+        path
+        for path in trees
+        if len(importers[path]) == 1 and statements[path] < SMALL and path.stem != "__init__"
+    ]
+    deferred = sum(map(_deferred_imports, trees.values()))
+    writes = sum(map(_writes_to_options, trees.values()))
+    total = sum(statements.values())
     print(
-        f"{statements:,} statements in {len(lengths)} modules;"
-        f" median {median(lengths.values()):.0f} lines, longest {longest} with"
-        f" {lengths[longest]}, {len(long)} over 400;"
-        f" {len(reused)} reused class names; {untyped} times dict[str, Any]"
+        f"{total:,} statements in {len(trees)} modules, {total / len(trees):.0f} a module;"
+        f" {len(small)} of fewer than {SMALL} statements have one importer;"
+        f" {deferred} deferred imports; {writes} writes to options"
     )
+    folders: Counter[str] = Counter()
+    for path, count in statements.items():
+        folders[path.relative_to(SOURCE).parts[0]] += count
+    print(", ".join(f"{name} {count:,}" for name, count in folders.most_common()))
     if "--list" in sys.argv:
-        for lines, name in reversed(long):
-            print(f"{lines:5} {name}")
-        for name, places in sorted(reused.items()):
-            print(f"{name}: {', '.join(places)}")
-    return 0
+        for path in sorted(small, key=statements.__getitem__):
+            (importer,) = importers[path]
+            print(f"{statements[path]:5} {_module(path)}, imported by {_module(importer)}")
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Every dotted name that a module imports; the names in `from x import y` may be modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _deferred_imports(tree: ast.Module) -> int:
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, FUNCTIONS)
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    return len(inside)
+
+
+def _writes_to_options(tree: ast.Module) -> int:
+    return sum(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "options"
+        for node in ast.walk(tree)
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
