@@ -128,7 +128,7 @@ def run_batch(
         outputs, rejects = work.files()
         tally = count_output(engine, outputs, rejects)
         if partitions:
-            _check_whole_runs(engine, outputs, task.key)
+            _check_whole_runs(engine, outputs)
         if not tally.runs:
             raise NotEnoughEvidence(
                 "FIL-005",
@@ -137,14 +137,14 @@ def run_batch(
                 fix="An empty input never passes.",
             )
         rows = grading.rows + _rows_of(engine, kept)
+        plan = task.plan
         record = BatchRecord(
-            family=task.family,
-            profile=task.profile,
-            policy=task.policy,
-            scoring_system=task.scoring_system,
-            grading_system=task.grading_system,
-            plan=task.plan,
-            digests=dict(task.digests),
+            profile=plan.profile,
+            policy=plan.policy,
+            scoring_system=plan.scoring_system,
+            grading_system=plan.grading_system,
+            plan=plan.digest,
+            digests=dict(plan.digests),
             engine=BatchEngineUsed(name=engine.name, version=engine.version),  # type: ignore[arg-type]
             sql=old.sql if old is not None and not fresh else digest(sorted(grading.sql)),
             columns=dict(task.names),
@@ -204,7 +204,7 @@ class _Grading:
         view = graded_view(self._task, engine, view)
         columns = engine.columns(view)
         if self._options.sample is not None:
-            run = self._task.names.get(self._task.key, self._task.key)
+            run = self._task.names.get("run", "run")
             drawn = sampled(view, run, self._options.sample)
             view = engine.define(in_dialect(drawn, engine.dialect))
         self.sql.add(in_dialect(self._task.queries(VIEW, columns).grades, engine.dialect))
@@ -283,15 +283,15 @@ def _earlier(
     differences = [
         f"{what} ({before} before, {now} now)"
         for what, before, now in (
-            ("the profile", old.profile, task.profile),
-            ("the policy", old.policy, task.policy),
+            ("the profile", old.profile, task.plan.profile),
+            ("the policy", old.policy, task.plan.policy),
             ("the columns", old.columns, dict(task.names)),
             ("the kept columns", old.keep, list(task.keep)),
             ("the sample", old.sample, None),
         )
         if before != now
     ]
-    if not differences and old.plan != task.plan:
+    if not differences and old.plan != task.plan.digest:
         differences = ["the rules of its profile or policy"]
     if differences:
         raise UsageError(
@@ -344,13 +344,13 @@ def _keep(part: _BatchPart, old: BatchRecord, target: BatchTarget, work: Workpla
     return True
 
 
-def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> None:
+def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str]) -> None:
     """Refuse runs whose rows are in several partitions: each would be graded without the rest."""
-    split = find_split_runs(engine, outputs, key)
+    split = find_split_runs(engine, outputs)
     if split:
         raise InputError(
             "BAT-024",
-            f"the {key} '{split[0]}' has rows in several partitions, so none has all of it.",
+            f"the run '{split[0]}' has rows in several partitions, so none has all of it.",
             fix="Keep all its rows in one partition, or grade the folder as a whole into one"
             " file: -o grades.parquet.",
         )

@@ -32,15 +32,14 @@ def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of, tidy_up
-    from assay.cli.batch_plan import drop_unfit_rules, required
+    from assay.cli.batch_plan import required
     from assay.cli.batch_summary import batch_document, batch_summary
-    from assay.pipeline.batch_tasks import batch_task
+    from assay.pipeline.batching import batch_task
     from assay.release.pass_rate import check_pass_rate
 
     bar = pass_bar(options)
     if options.verify or options.run_ids:
         return _verify(options)
-    drop_unfit_rules(options)
     names, keep = _pairs(options.map), [name for text in options.keep for name in _split(text)]
     task = batch_task(
         opt.shelf_of(options),
@@ -48,8 +47,6 @@ def run(options: Options) -> int:
         profile=required(options, options.profile or _earlier_profile(options)),
         policy=options.policy,
         rubric=options.rubric,
-        exams=options.exam,
-        baseline=options.baseline,
         names=names,
         keep=keep,
     )
@@ -79,7 +76,7 @@ def run(options: Options) -> int:
     tally = result.tally
     checked = None if bar is None else check_pass_rate(tally.passed, tally.runs, bar)
     earlier = None if task.earlier is None else task.earlier.target.path
-    lines = batch_summary(result, target, checked, noun=task.noun, earlier=earlier)
+    lines = batch_summary(result, target, checked, earlier=earlier)
     document = batch_document(result, target, checked)
     return opt.give(options, document, map(printable, lines), _exit_code(result, checked))
 
@@ -87,11 +84,13 @@ def run(options: Options) -> int:
 def _earlier_profile(options: Options) -> str | None:
     """The profile that an output of a batch names, where the input is one."""
     from assay.cli.batch_plan import from_record
-    from assay.pipeline.batch_tasks import earlier_batch
+    from assay.pipeline.batching import earlier_batch
 
     made = next(filter(None, map(earlier_batch, options.inputs)), None)
-    profile = None if made is None else made.record.profile
-    if made is not None and profile is not None and not options.profile:
+    if made is None:
+        return None
+    profile = made.record.profile
+    if not options.profile:
         output = () if options.output is None else ("-o", options.output)
         with from_record(options, profile, made.target.path, ("batch", *options.inputs, *output)):
             opt.shelf_of(options).profile(profile)
@@ -242,31 +241,17 @@ COMMANDS = {
                 "--profile",
                 metavar="P",
                 help=(
-                    "profile by name, letter A-D, name@version or YAML file; needed where rows are"
-                    " scores, unless IN is the output of a batch, which names its own"
+                    "profile by name, letter A-D, name@version or YAML file; needed unless IN is"
+                    " the output of a batch, which names its own"
                 ),
             ),
             arg(
                 "--policy",
                 metavar="Q",
                 default="workflow",
-                help=(
-                    "policy by name, name@version or YAML file (default: workflow); its"
-                    " family determines what the rows are: scores, answers about tools"
-                    " (flowmcp), marks (exam)"
-                ),
+                help="policy by name, name@version or YAML file (default: workflow)",
             ),
             "--rubric",
-            repeated(
-                "--exam",
-                "EXAM",
-                "a file of the exam that was marked, capstone or regression set; may be repeated",
-            ),
-            arg(
-                "--baseline",
-                metavar="B",
-                help="for marks of an exam: the graded regression set of the baseline (a file)",
-            ),
             "--library",
             repeated(
                 "--map",
@@ -291,7 +276,7 @@ COMMANDS = {
             flag(
                 "--verify",
                 "grade nothing: check -o against its record and IN, and recompute rows in Python;"
-                " exit 1 if anything differs; for scores only, not tools or exams",
+                " exit 1 if anything differs",
             ),
             repeated(
                 "--run",

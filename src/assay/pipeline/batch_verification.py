@@ -31,8 +31,7 @@ from assay.errors import AssayError, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_tasks import earlier_batch, grading_task
-from assay.pipeline.batching import scoring_plan
+from assay.pipeline.batching import earlier_batch, grading_task, scoring_plan
 from assay.records.batch import BatchFile, BatchRecord, read_batch_record
 from assay.scoring.profile import ScoringPlan
 
@@ -65,7 +64,7 @@ def verify_batch(
     in Python: those of the named runs, or of a fixed sample.
     """
     record = _record(target, inputs)
-    plan = scoring_plan(shelf, profile=profile or record.profile or "", rubric=rubric)
+    plan = scoring_plan(shelf, profile=profile or record.profile, rubric=rubric)
     rules = make_rules(shelf.policy(policy or record.policy))
     with tempfile.TemporaryDirectory() as scratch:
         sources = stage_tables(find_sources(inputs), scratch)
@@ -102,14 +101,6 @@ def _record(target: BatchTarget, inputs: Sequence[str]) -> BatchRecord:
             fix=f"The batch wrote it to {target.record}. Without it, grade the evidence again.",
         )
     record = read_batch_record(read_json(target.record))
-    if record.family != "workflow":
-        raise UsageError(
-            "CLI-001",
-            f"--verify makes rows of scorecards again, and this batch is of the family"
-            f" {record.family}.",
-            where=target.path,
-            fix="Grade the evidence again and compare the outputs.",
-        )
     for name in inputs:
         if earlier_batch(name) is not None:
             raise UsageError(
@@ -210,7 +201,7 @@ def _runs(
     whose = "the input" if record.sample is None else "the sample"
     faults = [f"'{run}' isn't a run of {whose}" for run in runs_without(engine, stored, given)]
     faults += [f"the run '{run}' has no row" for run in runs_without(engine, given, stored)]
-    faults += [f"the run '{run}' has several rows" for run in find_split_runs(engine, files, "run")]
+    faults += [f"the run '{run}' has several rows" for run in find_split_runs(engine, files)]
     return BatchCheck("runs", tuple(faults), note)
 
 
