@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import psycopg
 import pyarrow.feather
 import pytest
 
@@ -28,9 +27,6 @@ from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.records.batch import read_batch_record
 from examples import CAMPAIGN
-from postgres import postgres_url
-
-__all__ = ["postgres_url"]
 
 PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "short-answers@1.yaml")
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
@@ -68,14 +64,12 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
     write(tmp_path / "z.tsv.gz", rows(), r"csv, DELIMITER '\t'")
     assert (tmp_path / "z.csv.gz").read_bytes()[:2] == b"\x1f\x8b"
     pyarrow.feather.write_feather(duckdb.sql(rows()).to_arrow_table(), tmp_path / "s.arrow")
-    with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
-        lake.execute(f"CREATE TABLE scores AS {rows()}")
     made = {}
     files = ["s.parquet", "s.arrow", "z.tsv.gz", "z.ndjson.gz"]
     if CAMPAIGN:
         files += ["s.csv", "s.jsonl", "z.csv.gz", "z.jsonl.gz"]
-    for name in (*files, "lake.duckdb#scores"):
-        out = f"{name.replace('#', '-')}.graded.parquet"
+    for name in files:
+        out = f"{name}.graded.parquet"
         done = assay("batch", name, "-o", out, "--profile", PROFILE)
         assert done.code == 1, (name, done.err)
         assert "✗ 4 of 5 runs passed (80.0%)" in done.out
@@ -366,38 +360,6 @@ def test_the_next_batch_mends_what_a_killed_one_left(assay: Any, tmp_path: Path)
     assert sorted(os.listdir(tmp_path)) == ["out", "s.parquet"]
 
 
-def test_a_table_of_postgresql_keeps_its_digits_and_its_password(
-    assay: Any, tmp_path: Path, postgres_url: str
-) -> None:
-    long = "run text, criterion text, raw numeric, gate text, verdict boolean"
-    with psycopg.connect(postgres_url, autocommit=True) as database:
-        database.execute("CREATE SCHEMA eval")
-        database.execute(f"CREATE TABLE eval.scores ({long})")
-        database.execute(
-            "INSERT INTO eval.scores VALUES ('a', 'lexical_support', 0.8000000000, NULL, NULL),"
-            " ('a', NULL, NULL, %s, true), ('b', 'lexical_support', 0.80000000000000001, NULL,"
-            " NULL), ('c', 'lexical_support', 'NaN', NULL, NULL)",
-            [PLAN.gates[0]],
-        )
-    done = assay(
-        "batch", f"{postgres_url}#eval.scores", "-o", "g.parquet", "--profile", PROFILE, "--json"
-    )
-    assert done.code == 3, done.err
-    norms = duckdb.sql(f"SELECT run, norm_lexical_support FROM '{tmp_path}/g.parquet' ORDER BY 1")
-    assert norms.fetchall() == [("a", 0.8), ("b", None), ("c", None)]
-    assert "table" in done.json()["record"]["inputs"][0]["undigested"]
-    absent = assay("batch", f"{postgres_url}#absent", "-o", "h.parquet", "--profile", PROFILE)
-    assert absent.code == 3
-    assert '"absent" does not exist' in absent.err
-    for url in ("//me:secret@[x/d#t", "//me:se@secret@h/d#t", "//me:x/secret@h/d#t"):
-        refused = assay("batch", f"postgresql:{url}", "-o", "h.csv", "--profile", PROFILE)
-        assert refused.code in (2, 3)
-        assert "secret" not in refused.err + refused.out
-    for out in ("lake.duckdb", "g.csv.gz", "g.arrow"):
-        refused = assay("batch", f"{postgres_url}#t", "-o", out, "--profile", PROFILE)
-        assert refused.code == 2, out
-
-
 def test_a_sample_is_always_the_same_runs(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "s.parquet", rows("range(100) t(i)"))
     write(tmp_path / "t.parquet", f"SELECT * FROM ({rows('range(100) t(i)')}) ORDER BY run DESC")
@@ -426,13 +388,11 @@ def test_the_queries_run_as_they_are_printed(
     assert sorted(os.listdir(tmp_path)) == ["s.parquet"]
     write(tmp_path / "s.csv", rows(), "csv")
     write(tmp_path / "s.jsonl", rows(), "json")
-    with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
-        lake.execute(f"CREATE TABLE scores AS {rows()}")
     done = assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE)
     assert done.code == 1, done.err
     explain = ("--profile", PROFILE, "--explain-sql")
     # the first three differ by the function that reads them
-    names = ("s.parquet", "s.jsonl", "s.csv", "lake.duckdb#scores", "old")
+    names = ("s.parquet", "s.jsonl", "s.csv", "old")
     for name in names if CAMPAIGN else names[3:]:
         printed = assay("batch", name, *explain)
         assert printed.code == 0, printed.err
@@ -460,8 +420,6 @@ def test_names_that_an_engine_reads_as_patterns_are_refused(tmp_path: Path) -> N
     for reads in (lambda path: find_sources([path]), target_of):
         with pytest.raises(AssayError, match="is not UTF-8"):
             reads(os.fsdecode(odd))
-    (shown,) = find_sources(["postgresql://me:secret@host/db?password=x#scores"])
-    assert "secret" not in shown.name + str(shown.name)
 
 
 def test_a_batch_needs_the_gates_that_the_project_declares(assay: Any, tmp_path: Path) -> None:

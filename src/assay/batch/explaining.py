@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from assay.batch.earlier import earlier_grades
 from assay.batch.engine import BatchEngine
-from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import identifier, in_dialect, pretty
 from assay.batch.sources import find_sources
 from assay.batch.task import VIEW, BatchTask, graded_view
@@ -29,14 +27,11 @@ class ExplainedBatch(NamedTuple):
 def explain_batch(task: BatchTask, engine: BatchEngine, names: Sequence[str]) -> ExplainedBatch:
     """The statements of a batch over the inputs that were named. Nothing is graded."""
     sources = find_sources(names) if task.earlier is None else earlier_grades(task.earlier)[0]
-    with TemporaryDirectory() as scratch:
-        staged = stage_tables(sources, scratch)
-        attached = engine.attach(staged)
-        view = graded_view(task, engine, attached)
-        queries = task.queries(VIEW, engine.columns(view))
-        evidence = task.evidence(_SOURCE, engine.columns(attached))
-        # a table of PostgreSQL was copied to a file that is gone when this ends
-        reading = engine.reading_sql(staged) if staged == sources else []
+    attached = engine.attach(sources)
+    view = graded_view(task, engine, attached)
+    queries = task.queries(VIEW, engine.columns(view))
+    evidence = task.evidence(_SOURCE, engine.columns(attached))
+    reading = engine.reading_sql(sources)
     if reading:
         *before, select = reading
         made = evidence or f"SELECT * FROM {identifier(_SOURCE)}"

@@ -26,7 +26,6 @@ from assay.batch.digests import DigestedFile, check_unchanged, digest_files
 from assay.batch.earlier import earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
-from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import identifier, in_dialect
 from assay.batch.sources import (
     LOGGED,
@@ -36,12 +35,12 @@ from assay.batch.sources import (
     find_sources,
     is_uri,
 )
-from assay.batch.target_checks import check_target
 from assay.batch.targets import (
     GRADES,
     REJECTS,
     BatchTarget,
     Workplace,
+    check_target,
     files_of,
     open_workplace,
 )
@@ -58,7 +57,7 @@ from assay.records.batch import (
     read_batch_record,
 )
 
-_TABLE = "a table of a database, which has no file to digest"
+_TABLE = "a table, which has no file to digest"
 _ELSEWHERE = "a file that only Spark reaches"
 
 
@@ -112,12 +111,10 @@ def run_batch(
     if options.sample or not target.is_folder:
         partitions = []
     old = _earlier(task, target, partitions) if partitions and not options.overwrite else None
-    inputs = [_input_name(source, file) for source in sources for file in source.files]
-    inputs += [source.name for source in sources if source.kind == "postgresql"]
+    inputs = [source.folder or file for source in sources for file in source.files]
     check_target(target, inputs, overwrite=options.overwrite or old is not None)
     with open_workplace(target) as work:
-        staged = stage_tables(sources, work.scratch)
-        parts = _parts(staged, partitions)
+        parts = _parts(sources, partitions)
         kept = [part for part in parts if old is not None and _keep(part, old, target, work)]
         fresh = [part for part in parts if part not in kept]
         grading = _Grading(task, engine, work, options, sum(part.size for part in fresh))
@@ -163,8 +160,6 @@ def run_batch(
             ),
         )
         write_file(work.record, json.format(json.encode(record), indent=2) + b"\n")
-        if target.table:
-            engine.close()  # DuckDB doesn't write to a file that it reads
         work.publish(overwrite=options.overwrite)
     return BatchResult(
         record,
@@ -235,11 +230,6 @@ class _Grading:
             return None
         done, total = self._done, self._total
         return lambda share: report(done + int(share * part.size), total)
-
-
-def _input_name(source: BatchSource, file: str) -> str:
-    """The paths that an output must not overwrite: the folder, file or table that is read."""
-    return source.folder or (f"{file}#{source.table}" if source.table else file)
 
 
 def _rows_of(engine: BatchEngine, parts: Sequence[_BatchPart]) -> int:
@@ -365,9 +355,7 @@ def _inputs(sources: Sequence[BatchSource], parts: Sequence[_BatchPart]) -> list
         for part in parts
         for file in part.files
     ]
-    copies = {file for source in sources for file in source.files}
-    files = [file for file in files if file.name in copies]
-    kinds = ("postgresql", "table", *LOGGED)
+    kinds = ("table", *LOGGED)
     return files + [
         BatchFile(name=source.name, undigested=_TABLE if source.kind in kinds else _ELSEWHERE)
         for source in sources
@@ -384,8 +372,6 @@ def _by_code(tally: OutputTally) -> dict[str, int]:
 
 
 def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:
-    if work.target.table:
-        return [BatchFile(name=work.final_name(path), undigested=_TABLE) for path in paths]
     return [
         BatchFile(
             name=work.final_name(file.path),

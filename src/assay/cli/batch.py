@@ -120,8 +120,7 @@ def _output(options: Options) -> str:
         raise UsageError(
             "CLI-001",
             "-o is missing.",
-            fix="Name a file, such as -o grades.parquet, a folder, such as -o graded, or a table,"
-            " such as -o lake.duckdb#grades.",
+            fix="Name a file, such as -o grades.parquet, or a folder, such as -o graded.",
         )
     output = str(options.output)
     extension = os.path.splitext(output)[1].lower()
@@ -130,8 +129,8 @@ def _output(options: Options) -> str:
         raise UsageError(
             "CLI-001",
             f"can't write {output!r}: {extension} is not supported.",
-            fix="It writes .parquet, .csv, .jsonl, a folder of Parquet files without an extension,"
-            " or a table, such as lake.duckdb#grades.",
+            fix="It writes .parquet, .csv, .jsonl, or a folder of Parquet files without an"
+            " extension.",
         )
     return output
 
@@ -149,15 +148,7 @@ def _verify(options: Options) -> int:
                 f"--{name.replace('_', '-')} can't be combined with --verify.",
                 fix="The record of the batch shows how it was graded.",
             )
-    target = target_of(_output(options))
-    if target.table:
-        raise UsageError(
-            "BAT-020",
-            "a table has no digest in the record, so it can't be verified.",
-            where=target.path,
-            fix="Write -o grades.parquet where an output must be verified.",
-        )
-    return run_verification(options, _engine(options), target)
+    return run_verification(options, _engine(options), target_of(_output(options)))
 
 
 def _explain(options: Options, task: BatchTask) -> int:
@@ -212,7 +203,7 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
 COMMANDS = {
     "batch": Command(
         run,
-        "Grade millions of rows where they are: scores and verdicts in files or tables, one row of"
+        "Grade millions of rows where they are: scores and verdicts in files, one row of"
         " output for each run. Exit 0 only if all runs passed, or as many as --min-pass-rate asks"
         " for; exit 3 if rows were rejected.",
         "assay batch scores.parquet -o grades.parquet --profile rag",
@@ -222,20 +213,15 @@ COMMANDS = {
                 nargs="+",
                 metavar="IN",
                 help=(
-                    ".parquet, .csv, .jsonl (or .csv.gz, .jsonl.gz), .arrow, a folder of them,"
-                    " FILE.duckdb#TABLE,"
-                    " postgresql://HOST/DATABASE#TABLE, or the output of an earlier batch, which is"
-                    " graded again from its norms"
+                    ".parquet, .csv, .jsonl (or .csv.gz, .jsonl.gz), .arrow, a folder of them, or"
+                    " the output of an earlier batch, which is graded again from its norms"
                 ),
             ),
             arg(
                 "-o",
                 "--output",
                 metavar="OUT",
-                help=(
-                    "a file (.parquet .csv .jsonl), a folder of Parquet files, or a table:"
-                    " FILE.duckdb#TABLE or postgresql://HOST/DATABASE#TABLE"
-                ),
+                help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
             ),
             arg(
                 "--profile",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -14,7 +13,6 @@ from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
 from assay.batch.layout import GRADE_COLUMNS
 from assay.batch.plan import make_batch_plan
-from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import in_dialect
 from assay.batch.sources import find_sources
 from assay.batch.targets import BatchTarget
@@ -66,29 +64,28 @@ def verify_batch(
     record = _record(target, inputs)
     plan = scoring_plan(shelf, profile=profile or record.profile, rubric=rubric)
     rules = make_rules(shelf.policy(policy or record.policy))
-    with tempfile.TemporaryDirectory() as scratch:
-        sources = stage_tables(find_sources(inputs), scratch)
-        paths = [file for source in sources for file in source.files if os.path.isfile(file)]
-        checks = [
-            _outputs(record, target),
-            _inputs(record, [path for path in paths if not path.startswith(scratch)]),
-            _plan(record, plan, rules),
-        ]
-        task = grading_task(make_batch_plan(plan, rules), record.columns, record.keep)
-        evidence = graded_view(task, engine, engine.attach(sources))
-        try:
-            folder = os.path.dirname(target.record)
-            files, rejects = (
-                [os.path.join(folder, file.name) for file in listed]
-                for listed in (record.outputs, record.rejects)
-            )
-            grades = engine.attach(files)
-            checks.append(_counts(engine, record, files, rejects))
-            checks.append(_runs(engine, record, evidence, grades, files))
-            if not checks[2].faults:
-                checks.append(_rows(engine, record, evidence, grades, runs, plan, rules))
-        except (AssayError, OSError) as error:
-            checks.append(BatchCheck("rows", (f"the output can't be read: {error}",), ""))
+    sources = find_sources(inputs)
+    paths = [file for source in sources for file in source.files if os.path.isfile(file)]
+    checks = [
+        _outputs(record, target),
+        _inputs(record, paths),
+        _plan(record, plan, rules),
+    ]
+    task = grading_task(make_batch_plan(plan, rules), record.columns, record.keep)
+    evidence = graded_view(task, engine, engine.attach(sources))
+    try:
+        folder = os.path.dirname(target.record)
+        files, rejects = (
+            [os.path.join(folder, file.name) for file in listed]
+            for listed in (record.outputs, record.rejects)
+        )
+        grades = engine.attach(files)
+        checks.append(_counts(engine, record, files, rejects))
+        checks.append(_runs(engine, record, evidence, grades, files))
+        if not checks[2].faults:
+            checks.append(_rows(engine, record, evidence, grades, runs, plan, rules))
+    except (AssayError, OSError) as error:
+        checks.append(BatchCheck("rows", (f"the output can't be read: {error}",), ""))
     return checks
 
 

@@ -66,8 +66,8 @@ CODES: dict[str, ErrorCode] = {
         "Say what it means with `--map`, or rename it where the rows are made.",
     ),
     "BAT-020": ErrorCode(
-        "A batch cannot read this file, folder or table.",
-        "Give Parquet, CSV or JSON Lines, or a table that the engine can reach.",
+        "A batch cannot read this file or folder.",
+        "Give Parquet, CSV or JSON Lines, or a Delta or Iceberg table that the engine can read.",
     ),
     "BAT-021": ErrorCode(
         "The output of a batch exists, or was not written by a batch.",
