@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from assay.batch.sources import check_encoding, is_uri, kind_of
 from assay.errors import UsageError
+from assay.files.atomic import sync_folder_of, sync_tree
 from assay.records.batch import BATCH_RECORD, BatchRecord
 
 FORMS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
@@ -113,10 +114,7 @@ class Workplace(NamedTuple):
 
     def publish(self, *, overwrite: bool) -> None:
         """Give everything its final name."""
-        for place, _, files in os.walk(self.folder):
-            for name in files:
-                _sync(os.path.join(place, name))
-            _sync(place)
+        sync_tree(self.folder)
         try:
             if self.target.is_folder:
                 self._publish_folder()
@@ -128,7 +126,7 @@ class Workplace(NamedTuple):
             if error.errno == errno.ENOTEMPTY:
                 raise _already_exists(self.target.path) from None
             raise
-        _sync(_place_of(self.target)[0])
+        sync_folder_of(self.target.path)
 
     def _publish_folder(self) -> None:
         old = _set_aside(self.target)
@@ -301,15 +299,6 @@ def open_workplace(target: BatchTarget) -> Iterator[Workplace]:
         yield Workplace(folder, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sync(path: str) -> None:
-    """Sync a file or a folder to disk, before its name is."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def target_of(path: str) -> BatchTarget:
