@@ -21,6 +21,7 @@ import pytest
 from assay import library as assay_library
 from assay.batch.sources import find_sources
 from assay.batch.targets import open_workplace, target_of, tidy_up
+from assay.cli.process import INTERRUPTED
 from assay.errors import AssayError
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
@@ -333,6 +334,22 @@ def test_a_batch_that_is_killed_leaves_nothing_under_its_name(tmp_path: Path) ->
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert not list(tmp_path.glob("g.*"))
+
+
+def test_a_batch_that_is_interrupted_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    """DuckDB makes a plain RuntimeError of Ctrl-C."""
+    write(tmp_path / "s.parquet", rows("range(300000) t(i)"))
+    command = [sys.executable, "-m", "assay", "batch", "s.parquet", "-o", "g.parquet"]
+    with subprocess.Popen(
+        [*command, "--profile", PROFILE], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not list(tmp_path.glob(".g.parquet.*.part/grades.*")):
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == INTERRUPTED, said
+    assert said == "\nassay: interrupted; nothing was written.\n", "nor is anything leaked"
+    assert os.listdir(tmp_path) == ["s.parquet"]
 
 
 def test_the_next_batch_mends_what_a_killed_one_left(assay: Any, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from assay.batch.line_keys import MAX_COLUMNS, line_keys, long_numbers
 from assay.batch.quoting import in_dialect, text
 from assay.batch.sources import LOGGED, BatchSource, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
+from assay.batch.spark_session import condition_of
 from assay.errors import InputError, UsageError
 from assay.grouping import grouped
 
@@ -68,7 +69,7 @@ def _check_plain(session: Any, uri: str) -> None:
             try:
                 _ = session.read.text(place).schema  # asks where the files are
             except Exception as error:
-                if "PATH_NOT_FOUND" in str(error) or folder != named:
+                if condition_of(error) == "PATH_NOT_FOUND" or folder != named:
                     continue
                 raise
             raise InputError(
