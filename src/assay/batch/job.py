@@ -1,4 +1,5 @@
-"""One batch from sources to a published output: grade, count, write the record, and publish last.
+"""One batch from sources to a published output: grade, count, write the record, and publish last;
+or only its SQL.
 
 A folder with `key=value` subfolders, graded into a folder, is graded partition by partition. When
 it is graded again, only partitions whose files are new or changed, by digest, are graded; the
@@ -26,7 +27,7 @@ from assay.batch.digests import DigestedFile, check_unchanged, digest_files
 from assay.batch.earlier import earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
-from assay.batch.quoting import identifier, in_dialect
+from assay.batch.quoting import identifier, in_dialect, pretty
 from assay.batch.sources import (
     LOGGED,
     BatchSource,
@@ -59,6 +60,8 @@ from assay.records.batch import (
 
 _TABLE = "a table, which has no file to digest"
 _ELSEWHERE = "a file that only Spark reaches"
+_SOURCE = "batch_source"
+"""What was read, before text becomes numbers and norms become scores."""
 
 
 class BatchOptions(NamedTuple):
@@ -168,6 +171,38 @@ def run_batch(
         tuple(part.partition for part in kept if part.partition is not None),
         tuple(grading.unused),
     )
+
+
+class ExplainedBatch(NamedTuple):
+    """The statements of a batch, in the dialect of its engine."""
+
+    reading: tuple[str, ...]
+    """Statements that define the view `batch_input`; none if SQL alone can't read the input."""
+    grades: str
+    rejects: str
+
+
+def explain_batch(task: BatchTask, engine: BatchEngine, names: Sequence[str]) -> ExplainedBatch:
+    """The statements of a batch over the inputs that were named. Nothing is graded."""
+    sources = find_sources(names) if task.earlier is None else earlier_grades(task.earlier)[0]
+    attached = engine.attach(sources)
+    view = graded_view(task, engine, attached)
+    queries = task.queries(VIEW, engine.columns(view))
+    evidence = task.evidence(_SOURCE, engine.columns(attached))
+    reading = engine.reading_sql(sources)
+    if reading:
+        *before, select = reading
+        made = evidence or f"SELECT * FROM {identifier(_SOURCE)}"
+        reading = [
+            *before,
+            f"CREATE OR REPLACE TEMP VIEW {identifier(_SOURCE)} AS {select}",
+            f"CREATE OR REPLACE TEMP VIEW {identifier(VIEW)} AS {in_dialect(made, engine.dialect)}",
+        ]
+    grades, rejects = (
+        pretty(in_dialect(sql, engine.dialect), engine.dialect)
+        for sql in (queries.grades, queries.rejects)
+    )
+    return ExplainedBatch(tuple(reading), grades, rejects)
 
 
 class _Grading:

@@ -152,7 +152,7 @@ def _verify(options: Options) -> int:
 
 
 def _explain(options: Options, task: BatchTask) -> int:
-    from assay.batch.explaining import explain_batch
+    from assay.batch.job import explain_batch
 
     if options.sample is not None:
         raise UsageError(
