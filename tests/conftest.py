@@ -28,8 +28,6 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
 from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.duckdb_views import attached_databases
-from assay.batch.quoting import identifier
 from assay.library import tables
 from assay.store import databases, migrating
 from assay.tools.reading import files, folders
@@ -279,8 +277,6 @@ def _batches_share_one_duckdb() -> Iterator[None]:
     def close_engine(engine: DuckDBEngine) -> None:
         if engine in connected:
             connected.remove(engine)
-            for name, _ in attached_databases(engine.connection):
-                engine.connection.execute(f"DETACH {identifier(name)}")
         was_closed(engine)
 
     with pytest.MonkeyPatch.context() as patch:

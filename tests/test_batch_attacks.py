@@ -127,11 +127,11 @@ def test_nan_in_parquet_is_not_the_value_to_keep_on_a_callers_connection(tmp_pat
         assert shown == {"one": "passed", "two": "invalid_evidence"}
 
 
-def test_two_runs_that_a_table_takes_for_equal_stay_two(assay: Any, tmp_path: Path) -> None:
+def test_two_runs_that_a_table_takes_for_equal_stay_two() -> None:
     """A column of DuckDB may say that 'a' and 'A' are equal. Each has half of the evidence."""
     names = ("run", "criterion", "raw", "gate", "verdict")
     rows = [row | {"run": "aA"[place % 2]} for place, row in enumerate(evidence("a"))]
-    with duckdb.connect(str(tmp_path / "lake.duckdb")) as connection:
+    with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE scores (run VARCHAR COLLATE NOCASE, criterion VARCHAR, raw DOUBLE,"
             " gate VARCHAR, verdict BOOLEAN)"
@@ -146,8 +146,6 @@ def test_two_runs_that_a_table_takes_for_equal_stay_two(assay: Any, tmp_path: Pa
         connection.execute("SET default_collation = 'nocase'")
         with pytest.raises(UsageError, match="nocase"):
             grade_table(connection.table("scores"), **here)
-    done = assay("batch", "lake.duckdb#scores", "-o", "g.parquet", "--profile", PROFILE, "--json")
-    assert (done.code, done.json()["record"]["counts"]["runs"]) == (1, 2)
 
 
 def test_a_table_that_an_engine_does_not_know_is_refused(tmp_path: Path) -> None:

@@ -15,22 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import psycopg
 import pyarrow.feather
 import pytest
 
 from assay import library as assay_library
 from assay.batch.sources import find_sources
 from assay.batch.targets import open_workplace, target_of, tidy_up
+from assay.cli.process import INTERRUPTED
 from assay.errors import AssayError
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.records.batch import read_batch_record
 from examples import CAMPAIGN
-from postgres import postgres_url
-
-__all__ = ["postgres_url"]
 
 PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "short-answers@1.yaml")
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
@@ -68,14 +65,12 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
     write(tmp_path / "z.tsv.gz", rows(), r"csv, DELIMITER '\t'")
     assert (tmp_path / "z.csv.gz").read_bytes()[:2] == b"\x1f\x8b"
     pyarrow.feather.write_feather(duckdb.sql(rows()).to_arrow_table(), tmp_path / "s.arrow")
-    with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
-        lake.execute(f"CREATE TABLE scores AS {rows()}")
     made = {}
     files = ["s.parquet", "s.arrow", "z.tsv.gz", "z.ndjson.gz"]
     if CAMPAIGN:
         files += ["s.csv", "s.jsonl", "z.csv.gz", "z.jsonl.gz"]
-    for name in (*files, "lake.duckdb#scores"):
-        out = f"{name.replace('#', '-')}.graded.parquet"
+    for name in files:
+        out = f"{name}.graded.parquet"
         done = assay("batch", name, "-o", out, "--profile", PROFILE)
         assert done.code == 1, (name, done.err)
         assert "✗ 4 of 5 runs passed (80.0%)" in done.out
@@ -341,6 +336,22 @@ def test_a_batch_that_is_killed_leaves_nothing_under_its_name(tmp_path: Path) ->
     assert not list(tmp_path.glob("g.*"))
 
 
+def test_a_batch_that_is_interrupted_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    """DuckDB makes a plain RuntimeError of Ctrl-C."""
+    write(tmp_path / "s.parquet", rows("range(300000) t(i)"))
+    command = [sys.executable, "-m", "assay", "batch", "s.parquet", "-o", "g.parquet"]
+    with subprocess.Popen(
+        [*command, "--profile", PROFILE], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not list(tmp_path.glob(".g.parquet.*.part/grades.*")):
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == INTERRUPTED, said
+    assert said == "\nassay: interrupted; nothing was written.\n", "nor is anything leaked"
+    assert os.listdir(tmp_path) == ["s.parquet"]
+
+
 def test_the_next_batch_mends_what_a_killed_one_left(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "s.parquet", rows())
     run = ("batch", "s.parquet", "-o", "out", "--profile", PROFILE)
@@ -364,38 +375,6 @@ def test_the_next_batch_mends_what_a_killed_one_left(assay: Any, tmp_path: Path)
     (tmp_path / ".out.old").mkdir()  # after both
     assert not tidy_up(target_of(str(tmp_path / "out")))
     assert sorted(os.listdir(tmp_path)) == ["out", "s.parquet"]
-
-
-def test_a_table_of_postgresql_keeps_its_digits_and_its_password(
-    assay: Any, tmp_path: Path, postgres_url: str
-) -> None:
-    long = "run text, criterion text, raw numeric, gate text, verdict boolean"
-    with psycopg.connect(postgres_url, autocommit=True) as database:
-        database.execute("CREATE SCHEMA eval")
-        database.execute(f"CREATE TABLE eval.scores ({long})")
-        database.execute(
-            "INSERT INTO eval.scores VALUES ('a', 'lexical_support', 0.8000000000, NULL, NULL),"
-            " ('a', NULL, NULL, %s, true), ('b', 'lexical_support', 0.80000000000000001, NULL,"
-            " NULL), ('c', 'lexical_support', 'NaN', NULL, NULL)",
-            [PLAN.gates[0]],
-        )
-    done = assay(
-        "batch", f"{postgres_url}#eval.scores", "-o", "g.parquet", "--profile", PROFILE, "--json"
-    )
-    assert done.code == 3, done.err
-    norms = duckdb.sql(f"SELECT run, norm_lexical_support FROM '{tmp_path}/g.parquet' ORDER BY 1")
-    assert norms.fetchall() == [("a", 0.8), ("b", None), ("c", None)]
-    assert "table" in done.json()["record"]["inputs"][0]["undigested"]
-    absent = assay("batch", f"{postgres_url}#absent", "-o", "h.parquet", "--profile", PROFILE)
-    assert absent.code == 3
-    assert '"absent" does not exist' in absent.err
-    for url in ("//me:secret@[x/d#t", "//me:se@secret@h/d#t", "//me:x/secret@h/d#t"):
-        refused = assay("batch", f"postgresql:{url}", "-o", "h.csv", "--profile", PROFILE)
-        assert refused.code in (2, 3)
-        assert "secret" not in refused.err + refused.out
-    for out in ("lake.duckdb", "g.csv.gz", "g.arrow"):
-        refused = assay("batch", f"{postgres_url}#t", "-o", out, "--profile", PROFILE)
-        assert refused.code == 2, out
 
 
 def test_a_sample_is_always_the_same_runs(assay: Any, tmp_path: Path) -> None:
@@ -426,13 +405,11 @@ def test_the_queries_run_as_they_are_printed(
     assert sorted(os.listdir(tmp_path)) == ["s.parquet"]
     write(tmp_path / "s.csv", rows(), "csv")
     write(tmp_path / "s.jsonl", rows(), "json")
-    with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
-        lake.execute(f"CREATE TABLE scores AS {rows()}")
     done = assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE)
     assert done.code == 1, done.err
     explain = ("--profile", PROFILE, "--explain-sql")
     # the first three differ by the function that reads them
-    names = ("s.parquet", "s.jsonl", "s.csv", "lake.duckdb#scores", "old")
+    names = ("s.parquet", "s.jsonl", "s.csv", "old")
     for name in names if CAMPAIGN else names[3:]:
         printed = assay("batch", name, *explain)
         assert printed.code == 0, printed.err
@@ -460,87 +437,6 @@ def test_names_that_an_engine_reads_as_patterns_are_refused(tmp_path: Path) -> N
     for reads in (lambda path: find_sources([path]), target_of):
         with pytest.raises(AssayError, match="is not UTF-8"):
             reads(os.fsdecode(odd))
-    (shown,) = find_sources(["postgresql://me:secret@host/db?password=x#scores"])
-    assert "secret" not in shown.name + str(shown.name)
-
-
-def test_the_family_of_the_policy_says_what_the_rows_are(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "answers.csv").write_text(
-        "subject,question,score,weight,tier,veto,team\n"
-        "now,Q-tos-match,5,1,autonomous,,a\nold,Q-tos-match,5,1,autonomous,malicious-module,a\n"
-        "odd,Q-tos-match,good,1,autonomous,,b\n"
-    )
-    done = assay(
-        "batch", "answers.csv", "-o", "tools", "--policy", "flowmcp@1", "--keep", "team", "--json"
-    )
-    assert done.code == 3, done.err
-    record, failed = done.json()["record"], done.json()["failed"]["reasons"]
-    assert (record["family"], record["profile"], record["policy"]) == ("flowmcp", None, "flowmcp@1")
-    assert failed == {"veto": 1, "invalid_evidence": 1}
-    assert done.json()["rejected"][0]["examples"] == ["odd Q-tos-match = good"]
-    written = tmp_path / "tools/grades/part-0.parquet"
-    found = duckdb.sql(f"SELECT subject, team, grade FROM '{written}' ORDER BY 1")
-    assert found.fetchall() == [("now", "a", "B"), ("odd", "b", None), ("old", "a", "REJECTED")]
-    for wrong in (("--profile", PROFILE), ("--exam", "x.yaml"), ("--map", "run=subject")):
-        refused = assay("batch", "answers.csv", "-o", "t", "--policy", "flowmcp@1", *wrong)
-        assert refused.code in (2, 3), (wrong, refused.err)
-    assert "no norms" in assay("batch", "tools", "-o", "t", "--policy", "flowmcp@1").err
-    sampled = assay(
-        "batch", "answers.csv", "-o", "s.jsonl", "--policy", "flowmcp@1", "--sample", "1", "--json"
-    )
-    assert sampled.json()["record"]["counts"]["runs"] == 1
-    row = {"subject": "now", "question": "Q-tos-match", "weight": 1, "tier": "autonomous"}
-    (tmp_path / "q.jsonl").write_text(json.dumps(row | {"score": "5", "note": "x"}) + "\n")
-    texts = assay("batch", "q.jsonl", "-o", "q.csv", "--policy", "flowmcp@1", "--json").json()
-    assert texts["rejected"][0]["examples"] == ['now Q-tos-match = "5"'], "as `assay tools` does"
-    assert texts["unused"] == ["note"]
-
-
-def test_marks_are_held_against_the_exam_and_its_baseline(assay: Any, tmp_path: Path) -> None:
-    item = "{id: i-1, prompt: p, expected_contains: [ate], gloss_contains: [comió]}"
-    for which in ("capstone", "regression"):
-        head = f"exam: {which}\nversion: 1\nrubric: tutor@1\nset: {which}\n"
-        (tmp_path / f"{which}.yaml").write_text(f"{head}items:\n  - {item}\n", encoding="utf-8")
-    said = {"correction": "She ate.", "gloss": "Ella comió.", "explanation": "Irregular."}
-    answer = json.dumps({"item": "i-1", "response": said, "latency_ms": 5})
-    (tmp_path / "a.jsonl").write_text(answer + "\n", encoding="utf-8")
-    axes = ("correctness", "spanish_gloss", "schema", "conciseness")
-    marks = [
-        (run, which, "i-1", axis, 0 if (run, which) == ("bad", "regression") else 1)
-        for run in ("good", "bad")
-        for which in ("capstone", "regression")
-        for axis in axes
-    ]
-    lines = [",".join(map(str, row)) for row in [("run", "set", "item", "axis", "mark"), *marks]]
-    (tmp_path / "marks.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    graded = assay("exam", "grade", "regression.yaml", "--answers", "a.jsonl", "-o", "base.json")
-    assert (tmp_path / "base.json").exists(), graded.err
-    run = ("batch", "marks.csv", "--policy", "exam@2", "--exam", "capstone.yaml")
-    both = (*run, "--exam", "regression.yaml", "--baseline", "base.json", "--json")
-    done = assay(*both, "-o", "v.csv")
-    assert done.code == 1, (done.err, done.out)
-    assert done.json()["record"]["family"] == "exam"
-    assert done.json()["record"]["counts"]["grades"] == {}
-    assert done.json()["failed"]["reasons"] == {"regression_drop": 1}
-    base = json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))
-    older = base | {"scoringSystem": "scoringSystem/0.9.0"}
-    (tmp_path / "older.json").write_text(json.dumps(older))
-    other = assay(*both[:-2], "older.json", "-o", "o.csv")
-    assert (other.code, "was made under scoringSystem/0.9.0" in other.err) == (3, True), other.err
-    alone = assay(*run, "-o", "alone.parquet")
-    assert alone.code == 3, "marks of a set that the batch has no exam for"
-    assert "2 of 2 sittings passed" in alone.out
-    assert "EXM-013  8" in alone.out
-    row = {"run": "one", "item": "i-1", "note": "x", **dict.fromkeys(axes, 1)}
-    (tmp_path / "one.jsonl").write_text(json.dumps(row | {"schema": "1"}) + "\n")
-    one = ("batch", "one.jsonl", "-o", "one.csv", *run[2:])
-    texts = assay(*one, "--json").json()
-    assert texts["rejected"][0]["examples"] == ['one capstone i-1 schema = "1"']
-    assert texts["unused"] == ["note"]
-    refused = assay(*one, "--verify")
-    assert refused.code == 2
-    assert "of the family exam" in refused.err
-    assert assay(*run, "--exam", "regression.yaml", "-o", "x.parquet").code == 3
 
 
 def test_a_batch_needs_the_gates_that_the_project_declares(assay: Any, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_tasks import grading_task
+from assay.pipeline.batching import grading_task
 from assay.scoring.profile import load_profile, make_plan
 from examples import each, repeats, share
 

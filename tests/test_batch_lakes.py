@@ -13,8 +13,23 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from test_batch_tables import GATES, PROFILE
-
+PROFILE = """
+profile: answers
+version: 1
+title: Answers
+family: answers
+gates: []
+criteria:
+  - {id: right, label: Right, weight: 0.7, layer: 1, formula: binary}
+  - {id: rated, label: Rated, weight: 0.3, layer: 1, formula: likert_1_5}
+"""
+GATES = (
+    "required_outputs_present",
+    "overall_status_success",
+    "schema_contract_valid",
+    "no_critical_step_failures",
+    "dataset_workflow_compatible",
+)
 ROWS = {
     "run": ["a", "b", "gone"],
     "right": [1.0, 1.0, 0.0],

@@ -31,7 +31,7 @@ RECORD = BatchRecord(
     sql=DIGEST,
     inputs=[
         BatchFile(name="scores.parquet", size=10, digest=DIGEST),
-        BatchFile(name="postgresql://db/lake#scores", undigested="a table of a database"),
+        BatchFile(name="lake/scores", undigested="a table, which has no file to digest"),
     ],
     outputs=[BatchFile(name="grades.parquet", size=20, digest=DIGEST)],
     counts=BatchCounts(

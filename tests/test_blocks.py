@@ -31,7 +31,6 @@ has its own tests, and one needs dbt.
 RUN = [page for page in blocks.pages() if "```" in (ROOT / page).read_text("utf-8")]
 COSTLY = {
     "docs/how-to/batch.md",
-    "docs/how-to/batch-tools-and-exams.md",
     "docs/how-to/calibrate-a-judge.md",
     "docs/how-to/evaluations.md",
     "docs/how-to/gate-in-ci.md",

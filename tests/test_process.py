@@ -381,23 +381,3 @@ def test_a_signal_ends_a_command_that_waits(
             wait_until(lambda: below(process.pid) or process.poll() is not None)
         assert process.poll() is None, process.communicate()
         assert "interrupted" in ended(process, number)
-
-
-def test_an_interrupted_query_of_duckdb_is_no_internal_error(tmp_path: Path) -> None:
-    code = """
-import atexit, sys, types
-from assay.__main__ import main
-
-def run(options):
-    atexit.register(print, "leaked")
-    raise RuntimeError("Query interrupted")
-
-verb = types.SimpleNamespace(parse=lambda verb, argv: None, runs=[], run=run)
-sys.modules["assay.cli.batch"] = types.SimpleNamespace(COMMANDS={"batch": verb})
-sys.argv = ["assay", "batch"]
-sys.exit(main())
-"""
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (INTERRUPTED, "")
-    assert done.stderr == "\nassay: interrupted; nothing was written.\n"

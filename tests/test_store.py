@@ -33,6 +33,7 @@ from assay.pipeline.grading import Grader
 from assay.store import migrating, raw_rows, serving
 from assay.store import tables as t
 from assay.store import verify as verifying
+from assay.store.database_errors import worded
 from assay.store.databases import open_database
 from assay.store.drafts import KINDS, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger, open_ledger
@@ -372,11 +373,12 @@ def test_the_database_itself_refuses_to_change_or_delete(ledger: Ledger) -> None
     ledger.put_many(graded(run(tags=["a"])))
     for statement in UPDATES:
         with (
-            pytest.raises(DBAPIError, match="append-only"),
+            pytest.raises(DBAPIError, match="append-only") as refused,
             ledger.database.writing() as connection,
             connection.begin(),
         ):
             connection.execute(text(statement))
+        assert worded(refused.value, "here", 0).code == "STO-006"
     assert verify(ledger).clean
 
 

@@ -12,8 +12,7 @@ from assay.batch.spark_session import SparkSource
 from assay.batch.task import graded_view
 from assay.errors import UsageError
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_tasks import plan_task
-from assay.pipeline.batching import plan_family
+from assay.pipeline.batching import grading_task, plan_batch
 from assay.pipeline.grading import DEFAULT_POLICY
 
 ENGINES = ("duckdb", "spark")
@@ -22,7 +21,7 @@ ENGINES = ("duckdb", "spark")
 def grade_table(
     source: Any,
     *,
-    profile: str | None = None,
+    profile: str,
     policy: str = DEFAULT_POLICY,
     rubric: str | None = None,
     library: str | None = None,
@@ -32,8 +31,6 @@ def grade_table(
     columns: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
     rejects: bool = False,
-    exams: Sequence[str] = (),
-    baseline: str | None = None,
 ) -> Any:
     """Grade the rows of a table: one row for each run, as a relation of the engine.
 
@@ -45,10 +42,6 @@ def grade_table(
     the grades; a run with such rows has `faults` above 0. The relation is lazy: nothing runs until
     it is read.
 
-    The policy's family decides what a row is: a policy such as `flowmcp@1` reads answers about
-    tools and takes no profile; `exam@2` reads marks and takes the files of the exam in `exams`,
-    and with a regression set the graded exam of the `baseline`.
-
     >>> import assay, duckdb
     >>> scores = duckdb.sql("SELECT 'r-1' AS run, 'correctness' AS criterion, 4 AS raw")
     >>> grades = assay.grade_table(scores, profile="dag-review@2", connection=duckdb)
@@ -59,14 +52,8 @@ def grade_table(
         raise UsageError(
             "BAT-009", f"no engine is named {engine!r}.", fix="Use 'duckdb' or 'spark'."
         )
-    plan = plan_family(
-        Shelf(*filter(None, [library])),
-        policy=policy,
-        profile=profile,
-        rubric=rubric,
-        exams=exams,
-        baseline=baseline,
-    )
+    shelf = Shelf(*filter(None, [library]))
+    plan = plan_batch(shelf, profile=profile, policy=policy, rubric=rubric)
     runner = SparkEngine(SparkSource(session)) if engine == "spark" else DuckDBEngine(connection)
     if isinstance(source, str):
         view = runner.attach([source])
@@ -74,7 +61,7 @@ def grade_table(
         view = runner.attach(list(source))
     else:
         view = runner.attach_relation(source)
-    task = plan_task(plan, columns or {}, keep)
+    task = grading_task(plan, columns or {}, keep)
     view = graded_view(task, runner, view)
     queries = task.queries(view, runner.columns(view))
     return runner.relation(

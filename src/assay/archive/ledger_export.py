@@ -1,89 +1,147 @@
-"""Every grade of a ledger as Parquet, partitioned by project, profile and day, for `assay batch`
-and any other engine.
+"""Every grade of a ledger as Parquet rows that `assay batch` reads: one for each criterion and one
+for each gate, in a new folder, partitioned by project, profile and day.
 
-    lake/_export.json
-    lake/project=default/profile=rag@1/day=2026-11-16/part-000000000001.parquet
+    lake/project=default/profile=rag%401/day=2026-11-16/data_0.parquet
 
-An export continues where the last one ended and only adds files. Files wait in `.staging` until all
-of them are complete. Then `_export.json` lists them as pending, they are renamed, and
-`_export.json` records how far the export came: if it is killed in between, the next export first
-removes the pending files. Memory is bounded: one page of records at a time, with rows waiting on
-disk.
+Only ids, numbers and verdicts leave the ledger: no question, no answer, no reason. No number is
+rounded: a grade with a number that no double represents exactly is left out and counted. Rows wait
+on disk next to the folder, which takes its name only when it is complete.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from decimal import Decimal
 from itertools import chain, islice
-from typing import NamedTuple
-from urllib.parse import quote
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from assay.archive.export_rows import (
-    COLUMNS,
-    FORGOTTEN,
-    GONE,
-    ROWS,
-    ExportedGrade,
-    exported,
-)
 from assay.errors import InputError, UsageError
-from assay.files.atomic import put_in_place, write_file
-from assay.files.json_files import parse_json
-from assay.records.typed import convert
+from assay.files.atomic import make_folder, sync_folder_of, sync_tree
+from assay.records.evidence import Source
+from assay.release.sides import judge_text
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.listing import evidence_of
 from assay.views.parquet import encode_row, load_duckdb, write_parquet
 
-SCHEMA = "assay.ledger-export/1"
-MANIFEST, STAGING = "_export.json", ".staging"
-NO_PROFILE = "__HIVE_DEFAULT_PARTITION__"
-"""How Hive, DuckDB and Spark name a partition without a value."""
 PAGE = 100
-ROWS_IN_FILE = 1_000_000
-OPEN_PARTITIONS = 64
+PARTITIONS = ("project", "profile", "day")
+
+CELL = {
+    "criterion": "VARCHAR",
+    "raw": "DOUBLE",
+    "n": "BIGINT",
+    "wins": "BIGINT",
+    "losses": "BIGINT",
+    "ties": "BIGINT",
+    "passed": "BIGINT",
+    "total": "BIGINT",
+    "gate": "VARCHAR",
+    "verdict": "BOOLEAN",
+}
+"""The columns of a criterion or a gate, as `assay batch` names them."""
+HEAD = {
+    "run_id": "VARCHAR",
+    "sample": "VARCHAR",
+    "attempt": "BIGINT",
+    "group": "VARCHAR",
+    "workflow": "VARCHAR",
+    "version": "VARCHAR",
+    "dataset": "VARCHAR",
+    "dataset_version": "VARCHAR",
+    "rubric": "VARCHAR",
+    "judge": "VARCHAR",
+    "policy": "VARCHAR",
+    "stored_grade": "VARCHAR",
+    "stored_passed": "BOOLEAN",
+    "stored_score": "DECIMAL(5,2)",
+    "record": "VARCHAR",
+    "project": "VARCHAR",
+    "profile": "VARCHAR",
+    "day": "DATE",
+}
+"""The columns that every row of a grade repeats."""
+COLUMNS = {
+    "run": "VARCHAR",
+    "cells": f"STRUCT({', '.join(f'{name} {kind}' for name, kind in CELL.items())})[]",
+    **HEAD,
+}
+"""A grade as one line, before it is spread over its rows."""
+ROWS = ", ".join(("run", "unnest(cells, max_depth := 2)", *(f'"{name}"' for name in HEAD)))
+"""The SQL that spreads it over its rows."""
+
+FORGOTTEN, GONE, UNREADABLE, INEXACT = (
+    "forgotten in the ledger",
+    "without content, and no tombstone records who removed it; run `assay ledger verify`",
+    "not a grade that this version reads",
+    "a raw score that no double or 64-bit integer has exactly",
+)
+"""Why a grade is left out."""
+_COUNTS = (frozenset(("wins", "losses", "ties")), frozenset(("passed", "total")))
+_LARGEST = 2**63 - 1
+_VERDICTS = {"pass": True, "fail": False, "undetermined": None}
 
 
-class ProjectExport(Struct):
-    """How far a project is exported."""
-
-    seq: int = 0
-    """The last record that was examined."""
-    grades: int = 0
-    rows: int = 0
-    left_out: dict[str, int] = {}
-    """How many grades have no rows, by the reason."""
-    forgotten: int = 0
-    """How many grades were forgotten in the ledger after they were exported."""
-    last: str | None = None
-    """The digest of the last grade that was exported."""
-    last_seq: int = 0
-    files: dict[str, int] = {}
-    """Every file of it, with its rows."""
+class _VersionedId(Struct):
+    id: str
+    version: str
+    sample_id: str | None = None
 
 
-class ExportManifest(Struct):
-    """The contents of `_export.json`."""
-
-    schema: str = SCHEMA
-    projects: dict[str, ProjectExport] = {}
-    pending: list[str] = []
-    """Files of an export that has not ended."""
+class _StoredGate(Struct):
+    status: str
 
 
-class ExportResult(NamedTuple):
-    """The result of an export."""
+class _Criterion(Struct):
+    name: str
+    raw_score: Any
+    n: int
+    source: Source | None = None
 
-    manifest: ExportManifest
+
+class _GradeNumbers(Struct):
+    """The fields of a grade that are exported."""
+
+    run_id: str
+    grade: str
+    passed: bool
+    weighted_score: Decimal
+    hard_gates: dict[str, _StoredGate]
+    criteria: list[_Criterion]
+    policy: str
+    profile: str | None = None
+    rubric: str | None = None
+    workflow: _VersionedId | None = None
+    dataset: _VersionedId | None = None
+    sample_id: str | None = None
+    group: str | None = None
+
+
+class _NumberedRun(Struct):
+    attempt: int | None = None
+
+
+_numbered = msgspec.json.Decoder(_NumberedRun).decode
+_read = msgspec.json.Decoder(_GradeNumbers, float_hook=Decimal).decode
+
+
+class _LeftOut(Exception):
+    """The reason why a grade has no rows."""
+
+
+class ProjectExport(NamedTuple):
+    """What was exported of a project."""
+
     grades: int
     rows: int
-    files: int
+    left_out: dict[str, int]
+    """How many grades have no rows, by the reason."""
 
 
 def export_ledger(
@@ -91,81 +149,72 @@ def export_ledger(
     folder: str,
     projects: list[str],
     progress: Callable[[int], None] = lambda _: None,
-) -> ExportResult:
-    """Add every new grade of these projects to a folder of Parquet files."""
+) -> dict[str, ProjectExport]:
+    """Write every grade of these projects to a new folder of Parquet files."""
     load_duckdb()
-    with _locked(folder):
-        manifest = _manifest(folder)
-        _remove(folder, manifest.pending)
-        staging = os.path.join(folder, STAGING)
-        shutil.rmtree(staging, ignore_errors=True)
-        os.mkdir(staging)
-        try:
-            reached: dict[str, ProjectExport] = {}
-            for project in projects:
-                state = manifest.projects.get(project, ProjectExport())
-                _check(ledger, folder, project, state)
-                reached[project] = _export_project(ledger, project, state, staging, progress)
-            return _finish(folder, manifest, reached)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
+        raise UsageError("FIL-008", "already exists.", where=folder, fix="Export to a new folder.")
+    parent, name = os.path.split(os.path.abspath(folder))
+    make_folder(parent)
+    try:
+        with TemporaryDirectory(prefix=f".{name}.", suffix=".part", dir=parent) as scratch:
+            lines, made = (os.path.join(scratch, part) for part in ("rows.jsonl", "made"))
+            with open(lines, "wb") as stream:
+                exports = {
+                    project: _export_project(ledger, project, stream.write, progress)
+                    for project in projects
+                }
+            os.mkdir(made)
+            write_parquet(lines, COLUMNS, made, projection=ROWS, partitions=PARTITIONS)
+            sync_tree(made)
+            os.rename(made, folder)
+            sync_folder_of(folder)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=folder) from None
+    return exports
 
 
 def _export_project(
     ledger: Ledger,
     project: str,
-    before: ProjectExport,
-    staging: str,
+    write: Callable[[bytes], object],
     progress: Callable[[int], None],
 ) -> ProjectExport:
-    """The new grades of one project, as files in the staging folder."""
+    """Write one line for each grade that a project has now."""
     head, _ = ledger.head(project=project)
-    state = msgspec.structs.replace(
-        before,
-        seq=head,
-        left_out=dict(before.left_out),
-        forgotten=before.forgotten + _forgotten_since(ledger, project, before),
-        files=dict(before.files),
-    )
-    writer = _Writer(staging, project)
+    grades = rows = 0
+    left_out: dict[str, int] = {}
     forgotten: set[str] = set()
-    try:
-        for item, runs in _graded(ledger, project, after=before.seq, to=head):
-            rows = exported(item, runs)
-            if rows == FORGOTTEN and item.digest not in forgotten:
-                forgotten.update(_tombstones(ledger, project))
-                rows = FORGOTTEN if item.digest in forgotten else GONE
-            if isinstance(rows, str):
-                state.left_out[rows] = state.left_out.get(rows, 0) + 1
-            else:
-                writer.add(item.seq, rows)
-                state.grades += 1
-                state.rows += rows.rows
-                state.last, state.last_seq = item.digest, item.seq
-            progress(1)
-        writer.flush()
-    finally:
-        writer.close()
-    state.files.update(writer.files)
-    return state
+    for item, runs in _graded(ledger, project, to=head):
+        line = _line(item, runs)
+        if line == FORGOTTEN and item.digest not in forgotten:
+            stones = _items(ledger, "tombstone", project, to=head)
+            forgotten = {stone.tree()["digest"] for stone in stones}
+            line = FORGOTTEN if item.digest in forgotten else GONE
+        if isinstance(line, str):
+            left_out[line] = left_out.get(line, 0) + 1
+        else:
+            write(encode_row(line))
+            grades += 1
+            rows += len(line["cells"])
+        progress(1)
+    return ProjectExport(grades, rows, left_out)
 
 
-def _items(ledger: Ledger, kind: str, project: str, *, after: int, to: int) -> Iterator[Item]:
-    cursor: int | None = after
+def _items(ledger: Ledger, kind: str, project: str, *, to: int) -> Iterator[Item]:
+    cursor: int | None = 0
     while cursor is not None:
         page = ledger.find(kind, project=project, after=cursor, limit=PAGE)
         for item in page.items:
-            if item.seq > to:  # stored while the export runs: the next export takes it
+            if item.seq > to:  # stored while the export runs
                 return
             yield item
         cursor = page.next_cursor
 
 
-def _graded(
-    ledger: Ledger, project: str, *, after: int, to: int
-) -> Iterator[tuple[Item, list[Item]]]:
+def _graded(ledger: Ledger, project: str, *, to: int) -> Iterator[tuple[Item, list[Item]]]:
     """Each grade with its run; with several if they share their scorecard."""
-    grades = _items(ledger, "grade", project, after=after, to=to)
+    grades = _items(ledger, "grade", project, to=to)
     while items := [*islice(grades, PAGE)]:
         named = evidence_of(ledger.database, project, [item.digest for item in items])
         found = ledger.get_many({*chain.from_iterable(named.values())}, project=project)
@@ -174,198 +223,98 @@ def _graded(
             yield item, [item for item in evidence if item.kind == "run" and item.body is not None]
 
 
-def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int:
-    """How many grades have been forgotten since an earlier export wrote them."""
-    count = 0
-    for digest in _tombstones(ledger, project, after=before.seq):
-        record = ledger.get(digest, project=project)
-        count += record is not None and record.kind == "grade" and record.seq <= before.seq
-    return count
-
-
-def _tombstones(ledger: Ledger, project: str, *, after: int = 0) -> Iterator[str]:
-    """The digests of the records that were forgotten, by the tombstones in the chain."""
-    head, _ = ledger.head(project=project)
-    for stone in _items(ledger, "tombstone", project, after=after, to=head):
-        yield stone.tree()["digest"]
-
-
-class _Waiting:
-    """The lines of one file that is not written yet."""
-
-    def __init__(self, name: str, path: str) -> None:
-        self.name = name
-        self.lines = open(path, "wb")  # noqa: SIM115  `_Writer` closes it
-        self.rows = 0
-
-
-class _Writer:
-    """Files of one project, each with grades of one profile and one day."""
-
-    def __init__(self, staging: str, project: str) -> None:
-        self.files: dict[str, int] = {}
-        self._staging = staging
-        self._project = project
-        self._waiting: dict[tuple[str | None, str], _Waiting] = {}
-
-    def add(self, seq: int, grade: ExportedGrade) -> None:
-        """Add a grade to the file of its partition."""
-        key = (grade.profile, grade.day)
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            if len(self._waiting) == OPEN_PARTITIONS:
-                self.flush()
-            waiting = self._waiting[key] = self._begin(seq, *key)
-        waiting.lines.write(encode_row(grade.line))
-        waiting.rows += grade.rows
-        if waiting.rows >= ROWS_IN_FILE:
-            self._write(self._waiting.pop(key))
-
-    def _begin(self, seq: int, profile: str | None, day: str) -> _Waiting:
-        label = NO_PROFILE if profile is None else quote(profile, safe="@ ")
-        name = f"project={self._project}/profile={label}/day={day}/part-{seq:012d}.parquet"
-        return _Waiting(name, os.path.join(self._staging, f"{seq:012d}.jsonl"))
-
-    def flush(self) -> None:
-        """Write every waiting file."""
-        while self._waiting:
-            self._write(self._waiting.pop(next(iter(self._waiting))))
-
-    def _write(self, waiting: _Waiting) -> None:
-        waiting.lines.close()
-        path = _staged(self._staging, waiting.name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_parquet(waiting.lines.name, COLUMNS, path, projection=ROWS)
-        os.unlink(waiting.lines.name)
-        self.files[waiting.name] = waiting.rows
-
-    def close(self) -> None:
-        """Close the files that were not written."""
-        for waiting in self._waiting.values():
-            waiting.lines.close()
-
-
-# --- the folder
-
-
-def _staged(staging: str, name: str) -> str:
-    """Where a file waits, under a name that no reader of `**/*.parquet` takes."""
-    return os.path.join(staging, f"{name}.part")
-
-
-def _finish(
-    folder: str, manifest: ExportManifest, reached: dict[str, ProjectExport]
-) -> ExportResult:
-    """Give the new files their names, and note how far the export came."""
-    known = {name for state in manifest.projects.values() for name in state.files}
-    new = {
-        name: rows
-        for state in reached.values()
-        for name, rows in state.files.items()
-        if name not in known
+def _line(item: Item, runs: Iterable[Item]) -> dict[str, Any] | str:
+    """A stored grade on one line of `COLUMNS`; or the reason why it is left out. A record that
+    doesn't match its digest is refused. `runs`, if they are stored, have the number of the attempt.
+    """
+    if item.body is None:
+        return FORGOTTEN
+    body = item.checked()
+    try:
+        grade = _read(body)
+        attempts = {_numbered(run.checked()).attempt for run in runs}
+        cells = [
+            *map(_criterion, grade.criteria),
+            *(
+                {"gate": name, "verdict": _VERDICTS[gate.status]}
+                for name, gate in grade.hard_gates.items()
+            ),
+        ]
+    except _LeftOut as error:
+        return str(error)
+    except (msgspec.MsgspecError, KeyError, ArithmeticError):
+        return UNREADABLE
+    workflow, dataset = grade.workflow, grade.dataset
+    return {
+        # the same run may be graded twice, and two projects may share an id: each grade is a run
+        "run": f"{item.project}:{item.seq}",
+        "cells": cells,
+        "run_id": grade.run_id,
+        "sample": (
+            f"{dataset.id}/{dataset.sample_id}" if dataset else grade.sample_id or grade.run_id
+        ),
+        "attempt": attempts.pop() if len(attempts) == 1 else None,
+        "group": grade.group,
+        "workflow": workflow and workflow.id,
+        "version": workflow and workflow.version,
+        "dataset": dataset and dataset.id,
+        "dataset_version": dataset and dataset.version,
+        "rubric": grade.rubric,
+        "judge": _judges(grade.criteria),
+        "policy": grade.policy,
+        "stored_grade": grade.grade,
+        "stored_passed": grade.passed,
+        "stored_score": grade.weighted_score,
+        "record": item.digest,
+        "project": item.project,
+        "profile": grade.profile,
+        "day": _day(item),
     }
-    grades = sum(
-        state.grades - manifest.projects.get(name, ProjectExport()).grades
-        for name, state in reached.items()
-    )
-    if new:
-        _note(folder, msgspec.structs.replace(manifest, pending=sorted(new)))
-    for name in new:
-        put_in_place(_staged(os.path.join(folder, STAGING), name), os.path.join(folder, name))
-    ended = ExportManifest(projects={**manifest.projects, **reached})
-    _note(folder, ended)
-    return ExportResult(ended, grades, sum(new.values()), len(new))
 
 
-def _note(folder: str, manifest: ExportManifest) -> None:
-    write_file(os.path.join(folder, MANIFEST), msgspec.json.format(msgspec.json.encode(manifest)))
+def _judges(criteria: Iterable[_Criterion]) -> str | None:
+    """The judges that gave scores; None if none did."""
+    scored = (item for item in criteria if item.raw_score is not None)
+    return " and ".join(sorted({judge_text(item.source) for item in scored} - {""})) or None
 
 
-def _manifest(folder: str) -> ExportManifest:
-    """The manifest of earlier exports; an empty one for a new folder."""
-    path = os.path.join(folder, MANIFEST)
+def _criterion(item: _Criterion) -> dict[str, Any]:
+    raw = item.raw_score
+    cell = {"criterion": item.name, "n": _whole(item.n)}
+    if isinstance(raw, dict) and raw.keys() in _COUNTS:
+        return {**cell, **{name: _whole(count) for name, count in raw.items()}}
+    return {**cell, "raw": None if raw is None else _double(raw)}
+
+
+def _double(raw: Any) -> float:
+    """A raw score as the double whose shortest form it is."""
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
+        raise _LeftOut(UNREADABLE)
     try:
-        with open(path, "rb") as stream:
-            return convert(parse_json(stream.read()), ExportManifest)
-    except FileNotFoundError:
-        if {*os.listdir(folder)} <= {STAGING}:
-            return ExportManifest()
-        raise UsageError(
-            "FIL-008",
-            "this folder has files that no `assay ledger export` wrote.",
-            where=folder,
-            fix="Export to a new folder.",
-        ) from None
-    except (ValueError, msgspec.ValidationError) as error:
+        double = float(raw)
+    except OverflowError:
+        raise _LeftOut(INEXACT) from None
+    if Decimal(repr(double)) != raw:
+        raise _LeftOut(INEXACT)
+    return double
+
+
+def _whole(count: Any) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | Decimal) or count != int(count):
+        raise _LeftOut(UNREADABLE)
+    if not 0 <= count <= _LARGEST:
+        raise _LeftOut(INEXACT)
+    return int(count)
+
+
+def _day(item: Item) -> str:
+    """The day, in UTC, on which a record was stored."""
+    try:
+        return datetime.fromisoformat(item.created_at).date().isoformat()
+    except (TypeError, ValueError):
         raise InputError(
-            "FIL-002", f"can't be read: {error}.", where=path, fix=_start_over(folder)
+            "STO-007",
+            "the time at which this record was stored can't be read.",
+            where=item.digest,
+            fix="`assay ledger verify` lists what was changed.",
         ) from None
-
-
-def _start_over(folder: str) -> str:
-    return f"Delete {folder} and export again, or export to a new folder."
-
-
-def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> None:
-    """Refuse to continue an export of another ledger, or one that lacks files or columns."""
-    if state.last is not None:
-        last = ledger.get(state.last, project=project)
-        if last is None or last.seq != state.last_seq:
-            raise UsageError(
-                "STO-019",
-                f"the project '{project}' in this folder was exported from another ledger.",
-                where=folder,
-                fix="Export to a new folder.",
-            )
-    lost = [name for name in state.files if not os.path.exists(os.path.join(folder, name))]
-    if lost:
-        raise InputError(
-            "STO-019",
-            f"{len(lost)} exported file{'s are' if len(lost) > 1 else ' is'} gone, such as"
-            f" {lost[0]}.",
-            where=folder,
-            fix=_start_over(folder),
-        )
-
-
-def _remove(folder: str, names: list[str]) -> None:
-    """Remove what an export that was killed left behind."""
-    for name in names:
-        if _is_own(name):
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, name))
-
-
-def _is_own(name: str) -> bool:
-    """Whether a file is where an export writes: a manifest may come from anywhere."""
-    parts = name.split("/")
-    return len(parts) == 4 and all(
-        part.startswith(start)
-        for part, start in zip(parts, ("project=", "profile=", "day=", "part-"), strict=True)
-    )
-
-
-@contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """Lock a folder during an export: two at once would write the same grades twice."""
-    import fcntl  # not available on every system
-
-    try:
-        os.makedirs(folder, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=folder) from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise UsageError(
-            "FIL-008",
-            "another export is writing to this folder.",
-            where=folder,
-            fix="Wait until it finishes.",
-        ) from None
-    except OSError as error:
-        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=folder) from None
-    finally:
-        os.close(handle)

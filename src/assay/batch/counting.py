@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assay.batch.engine import BatchEngine, ask
-from assay.batch.evidence import own_names
 from assay.batch.quoting import identifier
 from assay.batch.run_query import LIST_TYPES
 from assay.errors import InputError
@@ -20,9 +19,6 @@ MOST_LISTS = 1000
 """The number of different lists that are read; rarer ones don't change which gates fail most."""
 EXAMPLES = 3
 _LISTS = ("failed_gates", "failed_floors", "missing")
-_VALUES = ("raw", "score", "mark")
-"""The column of rejected rows with what was written, in any family."""
-_NOT_SHOWN = ("code", "reason", "weight", *_VALUES)
 
 
 class RejectCount(NamedTuple):
@@ -56,15 +52,13 @@ class OutputTally(NamedTuple):
 def count_output(
     engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[str]
 ) -> OutputTally:
-    """Count what was written. Exams have no letters, and only scorecards have gates and floors."""
+    """Count what was written."""
     attached = engine.attach(list(outputs))
     view, names = identifier(attached), dict(engine.columns(attached))
-    letter = "grade" if "grade" in names else "NULL"
-    listed = _LISTS if "failed_gates" in names else ()
-    lists = {name: _named(engine, view, name, names[name]) for name in listed if name in names}
+    lists = {name: _named(engine, view, name, names[name]) for name in _LISTS if name in names}
     groups = ask(
         engine,
-        f"SELECT CAST({letter} AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN),"
+        "SELECT CAST(grade AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN),"
         f" COUNT(*), CAST(SUM(CAST(faults AS BIGINT)) AS BIGINT) FROM {view} GROUP BY 1, 2, 3",
     )
     grades, reasons = Counter[str](), Counter[str]()
@@ -99,11 +93,11 @@ def count_faults(engine: BatchEngine, outputs: Sequence[str]) -> int:
     return int(faults or 0)
 
 
-def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> list[str]:
-    """Some runs that an output has more than once; `key` is the column with their ids."""
-    view, run = identifier(engine.attach(list(outputs))), identifier(key)
+def find_split_runs(engine: BatchEngine, outputs: Sequence[str]) -> list[str]:
+    """Some runs that an output has more than once."""
+    view = identifier(engine.attach(list(outputs)))
     query = (
-        f"SELECT CAST({run} AS VARCHAR) FROM {view} WHERE NOT {run} IS NULL GROUP BY 1"
+        f"SELECT CAST(run AS VARCHAR) FROM {view} WHERE NOT run IS NULL GROUP BY 1"
         f" HAVING COUNT(*) > 1 ORDER BY 1 LIMIT {EXAMPLES}"
     )
     return [row[0] for row in ask(engine, query)]
@@ -135,11 +129,7 @@ def _by_count(counted: Counter[str]) -> dict[str, int]:
 def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount, ...]:
     if not rejects:
         return ()
-    attached = engine.attach(list(rejects))
-    view, names = identifier(attached), own_names(engine.columns(attached))
-    key, *places = (name for name in names if name not in _NOT_SHOWN)
-    value = next(name for name in names if name in _VALUES)
-    shown = ", ".join(map(identifier, (key, *places, value)))
+    view, shown = identifier(engine.attach(list(rejects))), "run, criterion, gate, raw"
     counts = ask(
         engine,
         f"SELECT code, reason, COUNT(*) AS n FROM {view} GROUP BY code, reason"
@@ -153,7 +143,7 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
         " ORDER BY code, reason, place",
     )
     for code, reason, run, *subject, written in listed:
-        parts = [f"(no {key})" if run is None else str(run)[:80]]
+        parts = ["(no run)" if run is None else str(run)[:80]]
         parts += [str(value)[:80] for value in subject if value is not None]
         parts += [] if written is None else [f"= {str(written)[:40]}"]
         examples.setdefault((code, reason), []).append(" ".join(parts))

@@ -9,7 +9,7 @@ from itertools import count
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from assay.batch.duckdb_views import attached_databases, uncollated_sql, values_sql, views_sql
+from assay.batch.duckdb_views import uncollated_sql, values_sql, views_sql
 from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource
@@ -83,14 +83,7 @@ class DuckDBEngine:
             return []
         select = views_sql(self.connection, sources)
         loaded = {source.kind for source in sources} & {"delta", "iceberg"}
-        return [
-            *(f"LOAD {kind}" for kind in sorted(loaded)),
-            *(
-                f"ATTACH {text(path)} AS {identifier(name)} (READ_ONLY)"
-                for name, path in attached_databases(self.connection)
-            ),
-            select,
-        ]
+        return [*(f"LOAD {kind}" for kind in sorted(loaded)), select]
 
     def define(self, sql: str) -> str:
         """A query as a view."""

@@ -97,8 +97,6 @@ def _selects(connection: Any, source: BatchSource) -> list[str]:
         return [_with_partitions(connection, source, _jsonl(connection, source))]
     if source.kind == "arrow":
         return [f"SELECT * FROM {identifier(_registered(connection, source))}"]
-    if source.kind == "duckdb":
-        return [uncollated_sql(connection, f"SELECT * FROM {_attached(connection, source)}")]
     if source.kind in _EXTENSIONS:
         return [_extension_scan(connection, source)]
     raise UsageError(
@@ -248,38 +246,6 @@ def _names(files: Iterable[str]) -> str:
 
 
 # --- tables
-
-
-def attached_databases(connection: Any) -> list[tuple[str, str]]:
-    """The names and files of the databases that sources are read from."""
-    sql = "SELECT database_name, path FROM duckdb_databases() WHERE NOT path IS NULL"
-    return list(connection.execute(sql).fetchall())
-
-
-def _attached(connection: Any, source: BatchSource) -> str:
-    """A table of a DuckDB file, read only."""
-    attached = attached_databases(connection)
-    path = os.path.realpath(source.files[0])
-    alias = next((name for name, where in attached if where == path), None)
-    if alias is None:
-        alias = f"assay_{len(attached)}"
-        connection.execute(f"ATTACH {text(path)} AS {identifier(alias)} (READ_ONLY)")
-    tables = connection.execute(
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?"
-        " UNION ALL SELECT schema_name, view_name FROM duckdb_views()"
-        " WHERE database_name = ? AND NOT internal",
-        [alias, alias],
-    ).fetchall()
-    for schema, table in tables:
-        if source.table in (table, f"{schema}.{table}"):
-            return ".".join(map(identifier, (alias, schema, table)))
-    names = ", ".join(sorted(table for _, table in tables)) or "no table"
-    raise InputError(
-        "BAT-020",
-        f"there is no table '{source.table}' in it.",
-        where=source.files[0],
-        fix=f"Found: {names}.",
-    )
 
 
 def _registered(connection: Any, source: BatchSource) -> str:

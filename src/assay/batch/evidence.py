@@ -56,22 +56,6 @@ def typed_text(
     return f"SELECT {', '.join(expressions)} FROM {identifier(view)}"
 
 
-def quoted_text(
-    view: str, columns: Sequence[SourceColumn], *, numbers: Collection[str]
-) -> str | None:
-    """A query in DuckDB's dialect in which JSON strings keep their quotation marks where numbers
-    belong; None if nothing was read from JSON.
-    """
-    names = own_names(columns)
-    if len(names) == len(columns):
-        return None
-    made = [
-        f"{_written(name, columns)} AS {identifier(name)}" if name in numbers else identifier(name)
-        for name in names
-    ]
-    return f"SELECT {', '.join(made)} FROM {identifier(view)}"
-
-
 def own_names(columns: Sequence[SourceColumn]) -> list[str]:
     """The columns of a source, without what a reader noted about them."""
     return [column.name for column in columns if not column.name.startswith(IN_QUOTES)]

@@ -1,4 +1,5 @@
-"""One batch from sources to a published output: grade, count, write the record, and publish last.
+"""One batch from sources to a published output: grade, count, write the record, and publish last;
+or only its SQL.
 
 A folder with `key=value` subfolders, graded into a folder, is graded partition by partition. When
 it is graded again, only partitions whose files are new or changed, by digest, are graded; the
@@ -26,8 +27,7 @@ from assay.batch.digests import DigestedFile, check_unchanged, digest_files
 from assay.batch.earlier import earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
-from assay.batch.postgresql_tables import stage_tables
-from assay.batch.quoting import identifier, in_dialect
+from assay.batch.quoting import identifier, in_dialect, pretty
 from assay.batch.sources import (
     LOGGED,
     BatchSource,
@@ -36,12 +36,12 @@ from assay.batch.sources import (
     find_sources,
     is_uri,
 )
-from assay.batch.target_checks import check_target
 from assay.batch.targets import (
     GRADES,
     REJECTS,
     BatchTarget,
     Workplace,
+    check_target,
     files_of,
     open_workplace,
 )
@@ -58,8 +58,10 @@ from assay.records.batch import (
     read_batch_record,
 )
 
-_TABLE = "a table of a database, which has no file to digest"
+_TABLE = "a table, which has no file to digest"
 _ELSEWHERE = "a file that only Spark reaches"
+_SOURCE = "batch_source"
+"""What was read, before text becomes numbers and norms become scores."""
 
 
 class BatchOptions(NamedTuple):
@@ -112,12 +114,10 @@ def run_batch(
     if options.sample or not target.is_folder:
         partitions = []
     old = _earlier(task, target, partitions) if partitions and not options.overwrite else None
-    inputs = [_input_name(source, file) for source in sources for file in source.files]
-    inputs += [source.name for source in sources if source.kind == "postgresql"]
+    inputs = [source.folder or file for source in sources for file in source.files]
     check_target(target, inputs, overwrite=options.overwrite or old is not None)
     with open_workplace(target) as work:
-        staged = stage_tables(sources, work.scratch)
-        parts = _parts(staged, partitions)
+        parts = _parts(sources, partitions)
         kept = [part for part in parts if old is not None and _keep(part, old, target, work)]
         fresh = [part for part in parts if part not in kept]
         grading = _Grading(task, engine, work, options, sum(part.size for part in fresh))
@@ -128,7 +128,7 @@ def run_batch(
         outputs, rejects = work.files()
         tally = count_output(engine, outputs, rejects)
         if partitions:
-            _check_whole_runs(engine, outputs, task.key)
+            _check_whole_runs(engine, outputs)
         if not tally.runs:
             raise NotEnoughEvidence(
                 "FIL-005",
@@ -137,14 +137,14 @@ def run_batch(
                 fix="An empty input never passes.",
             )
         rows = grading.rows + _rows_of(engine, kept)
+        plan = task.plan
         record = BatchRecord(
-            family=task.family,
-            profile=task.profile,
-            policy=task.policy,
-            scoring_system=task.scoring_system,
-            grading_system=task.grading_system,
-            plan=task.plan,
-            digests=dict(task.digests),
+            profile=plan.profile,
+            policy=plan.policy,
+            scoring_system=plan.scoring_system,
+            grading_system=plan.grading_system,
+            plan=plan.digest,
+            digests=dict(plan.digests),
             engine=BatchEngineUsed(name=engine.name, version=engine.version),  # type: ignore[arg-type]
             sql=old.sql if old is not None and not fresh else digest(sorted(grading.sql)),
             columns=dict(task.names),
@@ -163,8 +163,6 @@ def run_batch(
             ),
         )
         write_file(work.record, json.format(json.encode(record), indent=2) + b"\n")
-        if target.table:
-            engine.close()  # DuckDB doesn't write to a file that it reads
         work.publish(overwrite=options.overwrite)
     return BatchResult(
         record,
@@ -173,6 +171,38 @@ def run_batch(
         tuple(part.partition for part in kept if part.partition is not None),
         tuple(grading.unused),
     )
+
+
+class ExplainedBatch(NamedTuple):
+    """The statements of a batch, in the dialect of its engine."""
+
+    reading: tuple[str, ...]
+    """Statements that define the view `batch_input`; none if SQL alone can't read the input."""
+    grades: str
+    rejects: str
+
+
+def explain_batch(task: BatchTask, engine: BatchEngine, names: Sequence[str]) -> ExplainedBatch:
+    """The statements of a batch over the inputs that were named. Nothing is graded."""
+    sources = find_sources(names) if task.earlier is None else earlier_grades(task.earlier)[0]
+    attached = engine.attach(sources)
+    view = graded_view(task, engine, attached)
+    queries = task.queries(VIEW, engine.columns(view))
+    evidence = task.evidence(_SOURCE, engine.columns(attached))
+    reading = engine.reading_sql(sources)
+    if reading:
+        *before, select = reading
+        made = evidence or f"SELECT * FROM {identifier(_SOURCE)}"
+        reading = [
+            *before,
+            f"CREATE OR REPLACE TEMP VIEW {identifier(_SOURCE)} AS {select}",
+            f"CREATE OR REPLACE TEMP VIEW {identifier(VIEW)} AS {in_dialect(made, engine.dialect)}",
+        ]
+    grades, rejects = (
+        pretty(in_dialect(sql, engine.dialect), engine.dialect)
+        for sql in (queries.grades, queries.rejects)
+    )
+    return ExplainedBatch(tuple(reading), grades, rejects)
 
 
 class _Grading:
@@ -204,7 +234,7 @@ class _Grading:
         view = graded_view(self._task, engine, view)
         columns = engine.columns(view)
         if self._options.sample is not None:
-            run = self._task.names.get(self._task.key, self._task.key)
+            run = self._task.names.get("run", "run")
             drawn = sampled(view, run, self._options.sample)
             view = engine.define(in_dialect(drawn, engine.dialect))
         self.sql.add(in_dialect(self._task.queries(VIEW, columns).grades, engine.dialect))
@@ -235,11 +265,6 @@ class _Grading:
             return None
         done, total = self._done, self._total
         return lambda share: report(done + int(share * part.size), total)
-
-
-def _input_name(source: BatchSource, file: str) -> str:
-    """The paths that an output must not overwrite: the folder, file or table that is read."""
-    return source.folder or (f"{file}#{source.table}" if source.table else file)
 
 
 def _rows_of(engine: BatchEngine, parts: Sequence[_BatchPart]) -> int:
@@ -283,15 +308,15 @@ def _earlier(
     differences = [
         f"{what} ({before} before, {now} now)"
         for what, before, now in (
-            ("the profile", old.profile, task.profile),
-            ("the policy", old.policy, task.policy),
+            ("the profile", old.profile, task.plan.profile),
+            ("the policy", old.policy, task.plan.policy),
             ("the columns", old.columns, dict(task.names)),
             ("the kept columns", old.keep, list(task.keep)),
             ("the sample", old.sample, None),
         )
         if before != now
     ]
-    if not differences and old.plan != task.plan:
+    if not differences and old.plan != task.plan.digest:
         differences = ["the rules of its profile or policy"]
     if differences:
         raise UsageError(
@@ -344,13 +369,13 @@ def _keep(part: _BatchPart, old: BatchRecord, target: BatchTarget, work: Workpla
     return True
 
 
-def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> None:
+def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str]) -> None:
     """Refuse runs whose rows are in several partitions: each would be graded without the rest."""
-    split = find_split_runs(engine, outputs, key)
+    split = find_split_runs(engine, outputs)
     if split:
         raise InputError(
             "BAT-024",
-            f"the {key} '{split[0]}' has rows in several partitions, so none has all of it.",
+            f"the run '{split[0]}' has rows in several partitions, so none has all of it.",
             fix="Keep all its rows in one partition, or grade the folder as a whole into one"
             " file: -o grades.parquet.",
         )
@@ -365,9 +390,7 @@ def _inputs(sources: Sequence[BatchSource], parts: Sequence[_BatchPart]) -> list
         for part in parts
         for file in part.files
     ]
-    copies = {file for source in sources for file in source.files}
-    files = [file for file in files if file.name in copies]
-    kinds = ("postgresql", "table", *LOGGED)
+    kinds = ("table", *LOGGED)
     return files + [
         BatchFile(name=source.name, undigested=_TABLE if source.kind in kinds else _ELSEWHERE)
         for source in sources
@@ -384,8 +407,6 @@ def _by_code(tally: OutputTally) -> dict[str, int]:
 
 
 def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:
-    if work.target.table:
-        return [BatchFile(name=work.final_name(path), undigested=_TABLE) for path in paths]
     return [
         BatchFile(
             name=work.final_name(file.path),

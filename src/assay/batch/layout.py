@@ -57,7 +57,7 @@ WRITTEN = "assay_written:"
 IN_QUOTES = "assay_in_quotes:"
 """Begins the name of a column that says whether a text was a JSON string."""
 
-_EXPECTED = {"any": "a plain value", "name": "text or whole numbers", "number": "a number"}
+_EXPECTED = {"name": "text or whole numbers", "number": "a number"}
 
 
 class Cell(NamedTuple):
@@ -115,12 +115,7 @@ def find_layout(
     Raises `InputError` where a column that is needed is missing, or has another type.
     """
     _check_names(plan)
-    finder = ColumnFinder(
-        columns,
-        names or {},
-        hint=" A criterion or gate that has a column is read by its name: rename the column.",
-        taken=grade_columns(plan),
-    )
+    finder = _ColumnFinder(columns, names or {}, taken=grade_columns(plan))
     for name, meanings in _meanings(plan).items():
         if len(meanings) > 1 and finder.has_unmapped(name):
             raise _ambiguous(name, meanings)
@@ -168,8 +163,8 @@ def find_layout(
     )
 
 
-def mapped_columns(roles: Iterable[str], names: Mapping[str, str]) -> dict[str, str]:
-    """What a source calls the columns of some roles. A column that is mapped to one role is not
+def mapped_columns(names: Mapping[str, str]) -> dict[str, str]:
+    """What a source calls the column of each role. A column that is mapped to one role is not
     read as another: a total could count as the number that passed.
     """
     roles_by_name = {name: role for role, name in names.items()}
@@ -181,7 +176,7 @@ def mapped_columns(roles: Iterable[str], names: Mapping[str, str]) -> dict[str, 
                 fix="Map each column to one name.",
             )
     return {
-        role: names.get(role, role) for role in roles if role in names or role not in roles_by_name
+        role: names.get(role, role) for role in ROLES if role in names or role not in roles_by_name
     }
 
 
@@ -229,7 +224,7 @@ def _ambiguous(name: str, meanings: Sequence[str]) -> InputError:
     )
 
 
-class ColumnFinder:
+class _ColumnFinder:
     """Finds columns by name and notes which were used."""
 
     def __init__(
@@ -237,9 +232,7 @@ class ColumnFinder:
         columns: Sequence[SourceColumn],
         names: Mapping[str, str],
         *,
-        roles: Sequence[str] = ROLES,
-        hint: str = "",
-        taken: Iterable[str] = (),
+        taken: Iterable[str],
     ) -> None:
         there = {column.name for column in columns}
         self._cells = {
@@ -250,16 +243,17 @@ class ColumnFinder:
             if not column.name.startswith(WRITTEN)
         }
         self._names = names
-        self._roles = mapped_columns(roles, names)
+        self._roles = mapped_columns(names)
         self._taken = {name.lower() for name in taken}
         self._used: set[str] = set()
         self.shown = ", ".join(self._cells) or "no columns"
         for role, name in names.items():
-            if role not in roles:
+            if role not in ROLES:
                 raise InputError(
                     "BAT-003",
-                    f"'{role}' is not a column that a batch reads.{near_miss(role, roles)}",
-                    fix=f"It reads: {', '.join(roles)}.{hint}",
+                    f"'{role}' is not a column that a batch reads.{near_miss(role, ROLES)}",
+                    fix=f"It reads: {', '.join(ROLES)}. A criterion or gate that has a column is"
+                    " read by its name: rename the column.",
                 )
             if name not in self._cells:
                 raise self.missing(role)
@@ -268,19 +262,19 @@ class ColumnFinder:
         """Whether there is a column of this name that is mapped to no role."""
         return name in self._cells and name not in self._names.values()
 
-    def column(self, name: str, kind: str = "any") -> Cell | None:
+    def column(self, name: str, kind: str) -> Cell | None:
         """A column by its own name."""
         cell = self._cells.get(name)
         if cell is None or name in self._names.values():
             return None
         return self._checked(cell, kind)
 
-    def role(self, role: str, kind: str = "any") -> Cell | None:
+    def role(self, role: str, kind: str) -> Cell | None:
         """The column of a role, under whatever name."""
         cell = self._cells.get(self._roles.get(role, ""))
         return None if cell is None else self._checked(cell, kind)
 
-    def needed(self, role: str, kind: str = "any") -> Cell:
+    def needed(self, role: str, kind: str) -> Cell:
         """The column of a role that every source has."""
         column = self.role(role, kind)
         if column is None:
@@ -320,7 +314,7 @@ class ColumnFinder:
                 fix=f"Found: {self.shown}.",
             )
         if cell.kind == "nested":
-            raise wrong_type(cell, "a plain value")
+            raise _wrong_type(cell, "a plain value")
         if name.lower() in self._taken:
             raise InputError(
                 "BAT-003",
@@ -357,11 +351,11 @@ class ColumnFinder:
             or (kind == "name" and cell.kind == "float")  # NaN, -0.0 and 0.1 + 0.2 name nothing
         )
         if wrong:
-            raise wrong_type(cell, _EXPECTED.get(kind, kind))
+            raise _wrong_type(cell, _EXPECTED.get(kind, kind))
         return cell
 
 
-def wrong_type(cell: Cell, expected: str) -> InputError:
+def _wrong_type(cell: Cell, expected: str) -> InputError:
     """The error for a column that has another type than it must have."""
     return InputError(
         "BAT-004",

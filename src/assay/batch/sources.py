@@ -1,8 +1,7 @@
-"""What a batch reads: files, folders of files and tables, named as on a command line.
+"""What a batch reads: files and folders of files, named as on a command line.
 
     scores.parquet  gates.csv  more.jsonl  scores.arrow      a file; .gz for CSV and JSON Lines
     scores/                                                  every file below a folder
-    lake.duckdb#scores    postgresql://host/db#scores        a table of a database
     lake/scores                                              a Delta or Iceberg table, by its log
     lake/scores/metadata/00002-f69b.metadata.json            one version of an Iceberg table
     s3a://lake/scores    table:lake.scores                   what Spark reads, and no other engine
@@ -22,7 +21,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from assay.errors import InputError, UsageError, count
 
@@ -41,7 +39,6 @@ KINDS = {
     ".ipc": "arrow",
 }
 """Which kind a file is, by the end of its name."""
-DATABASES = (".duckdb", ".ddb")
 LOGGED = ("delta", "iceberg", "hudi")
 """The formats of folders whose log says which of their files and rows count."""
 TABLE = "table:"
@@ -50,29 +47,23 @@ MAX_FILES = 100_000
 _MAX_HEAD = 1024 * 1024
 _METADATA = ".metadata.json"
 _PATTERN = "*?["
-_UNCLEAR = "postgresql://..."
-POSTGRESQL = ("postgresql://", "postgres://")
 
 
 class BatchSource(NamedTuple):
     """One input of a batch."""
 
     name: str
-    """As it was given; the URL of a database without its password."""
+    """As it was given."""
     kind: str
-    """`parquet`, `csv`, `jsonl`, `arrow`, `duckdb`, `postgresql`, `delta`, `iceberg`, `hudi` or
-    `table`.
-    """
+    """`parquet`, `csv`, `jsonl`, `arrow`, `delta`, `iceberg`, `hudi` or `table`."""
     files: tuple[str, ...] = ()
     """The files to read, in order of their names; of a table with a log, its folder, or a version's
     metadata.
     """
     table: str = ""
-    """The table within a database."""
+    """The table of Spark's catalog."""
     folder: str = ""
     """The folder that was given, where one was."""
-    url: str = ""
-    """How to connect, with the password."""
 
 
 class CsvHead(NamedTuple):
@@ -99,7 +90,7 @@ def find_sources(names: Iterable[str]) -> list[BatchSource]:
     seen: set[str] = set()
     for source in sources:
         for file in source.files:
-            real = os.path.realpath(file) + source.table
+            real = os.path.realpath(file)
             if real in seen:
                 raise UsageError(
                     "CLI-001",
@@ -130,36 +121,25 @@ def find_partitions(sources: list[BatchSource]) -> list[Partition]:
 
 
 def _resolved(name: str) -> Iterator[BatchSource]:
-    path, mark, table = name.rpartition("#")
-    if name.startswith(POSTGRESQL):
-        yield postgresql_table(name)
-    elif name.startswith(TABLE):
+    if name.startswith(TABLE):
         yield BatchSource(name, "table", table=name.removeprefix(TABLE))
     elif is_uri(name):
         yield BatchSource(name, kind_of(name) or "parquet", (name,))
-    elif mark and path.endswith(DATABASES):
-        _check_exists(path, name)
-        if not table:
-            raise _no_table(name, f"{path}#scores")
-        yield BatchSource(name, "duckdb", (_checked(path),), table=table)
-    elif name.endswith(DATABASES):
-        raise _no_table(name, f"{name}#scores")
     elif name.endswith(_METADATA) and _table_kind(table_folder := _table_of(name)) == "iceberg":
-        _check_exists(name, name)
+        _check_exists(name)
         yield BatchSource(name, "iceberg", (_checked(name),), folder=table_folder)
     elif os.path.isdir(name):
         _check_outside_tables(name)
         yield from _folder(name)
     else:
-        _check_exists(name, name)
+        _check_exists(name)
         _check_outside_tables(name)
         kind = kind_of(name)
         if kind is None:
             raise UsageError(
                 "BAT-020",
                 f"can't read '{name}' as a batch.",
-                fix=f"A batch reads {_LISTED}, or a table as FILE.duckdb#TABLE or"
-                " postgresql://HOST/DATABASE#TABLE.",
+                fix=f"A batch reads {_LISTED}.",
             )
         if kind == "csv":
             csv_head(name)
@@ -293,45 +273,9 @@ def _raise(error: OSError) -> None:
     ) from None
 
 
-def postgresql_table(name: str) -> BatchSource:
-    """The table that a URL names. Raises `UsageError` if it can't be told from the password."""
-    url, _, table = name.rpartition("#")
-    if not url or not table:
-        raise _no_table(shown_url(url or name), "postgresql://HOST/DATABASE#TABLE")
-    if shown_url(url) == _UNCLEAR:
-        raise UsageError(
-            "BAT-020",
-            "the URL of the database is malformed.",
-            fix="Write postgresql://USER@HOST/DATABASE#TABLE. In a password, write @ as %40, / as"
-            " %2F and : as %3A, or put it into the variable PGPASSWORD.",
-        )
-    return BatchSource(f"{shown_url(url)}#{table}", "postgresql", table=table, url=url)
-
-
-def shown_url(url: str) -> str:
-    """A URL without its password, which may also be among its settings."""
-    try:
-        parts = urlsplit(url)
-        is_clear = "@" not in parts.path and parts.netloc.count("@") < 2
-        is_clear = is_clear and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_clear = False
-    if not is_clear:  # a password with a character that should be escaped may be anywhere in it
-        return _UNCLEAR
-    login = "" if parts.username is None else f"{parts.username}@"
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{login}{host}{parts.path}"
-
-
-def _no_table(name: str, example: str) -> UsageError:
-    return UsageError(
-        "BAT-020", f"'{name}' is a database and names no table.", fix=f"Write {example}."
-    )
-
-
-def _check_exists(path: str, name: str) -> None:
+def _check_exists(path: str) -> None:
     if not os.path.exists(path):
-        raise InputError("FIL-001", "no such file or folder.", where=name)
+        raise InputError("FIL-001", "no such file or folder.", where=path)
 
 
 def check_encoding(path: str) -> None:

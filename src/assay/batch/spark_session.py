@@ -206,15 +206,15 @@ def _of_spark(error: Exception) -> bool:
 
 
 def _fault(doing: str, where: str, error: Exception) -> AssayError:
-    reason = _reason(error)
+    reason, condition = _reason(error), condition_of(error)
     if doing == "start":
         return UsageError("BAT-030", f"Spark can't be reached: {reason}", where=where)
-    if doing == "read" or reason.startswith(_BAD_INPUT):
+    if doing == "read" or condition in _BAD_INPUT:
         return InputError(
             "BAT-032",
             f"Spark can't read it: {reason}",
             where="" if doing == "run" else where,
-            fix=next((fix for code, fix in _FIXES.items() if code in reason), ""),
+            fix=_FIXES.get(condition, ""),
         )
     return AssayError(  # neither the input nor the command is wrong
         "BAT-033",
@@ -225,14 +225,25 @@ def _fault(doing: str, where: str, error: Exception) -> AssayError:
 
 
 _FIXES = {
-    "[DATA_SOURCE_NOT_FOUND": "Start Spark with the connector of that format and pass the session,"
+    "DATA_SOURCE_NOT_FOUND": "Start Spark with the connector of that format and pass the session,"
     " or export the table to Parquet and grade that.",
-    "[CANNOT_MERGE_SCHEMAS": "Give each column the same type in all files of the folder, or use"
+    "CANNOT_MERGE_SCHEMAS": "Give each column the same type in all files of the folder, or use"
     " --engine duckdb.",
 }
-_BAD_INPUT = ("[FAILED_READ_FILE", "[MALFORMED_RECORD_IN_PARSING")
+_BAD_INPUT = ("FAILED_READ_FILE", "MALFORMED_RECORD_IN_PARSING")
 _ENDED = "its Java process ended."
 _LIMIT = 400
+
+
+def condition_of(error: Exception) -> str:
+    """Spark's name for what went wrong, without its subclass, such as PATH_NOT_FOUND; empty if it
+    has none.
+    """
+    named: Any = getattr(error, "java_exception", error)
+    try:
+        return str(named.getCondition() or "").partition(".")[0]
+    except Exception:  # not an error of Spark, or Java is gone
+        return ""
 
 
 def _reason(error: Exception) -> str:

@@ -3,15 +3,11 @@ when all of them are complete.
 
     -o grades.parquet    grades.parquet, grades.rejects.parquet and grades.batch.json
     -o graded            graded/grades/, graded/rejects/ and graded/batch.json
-    -o lake.duckdb#g     the tables g and g_rejects, and lake.g.batch.json
-
-`-o postgresql://host/lake#g` writes the same tables, and lake.g.batch.json in the working folder.
 
 Rejects exist only if there are any. A folder takes its name in one step, with everything in it. One
 that replaces another first sets it aside as `.graded.old`; the next batch that finds only that one
 gives it its name back. Files take theirs one after the other, the record last, and the old record
-goes first: an output without a record is one that was interrupted. Tables appear in one
-transaction; see `table_output` and `postgresql_tables`.
+goes first: an output without a record is one that was interrupted.
 """
 
 from __future__ import annotations
@@ -26,61 +22,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from assay.batch.postgresql_tables import load_postgresql
-from assay.batch.sources import DATABASES, POSTGRESQL, check_encoding, postgresql_table
-from assay.batch.table_output import load_tables
+from assay.batch.sources import check_encoding, is_uri, kind_of
 from assay.errors import UsageError
+from assay.files.atomic import sync_folder_of, sync_tree
 from assay.records.batch import BATCH_RECORD, BatchRecord
 
 FORMS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
 """What a file can be written as, by its extension; a folder has Parquet files."""
 RECORD_IN_FOLDER = "batch.json"
 GRADES, REJECTS = "grades", "rejects"
-_SCRATCH = ".scratch"
 
 
 class BatchTarget(NamedTuple):
-    """An output of a batch: one file, a folder, or a table of a DuckDB file or of PostgreSQL."""
+    """An output of a batch: one file, or a folder."""
 
     path: str
-    """As it was given; the URL of a database without its password."""
+    """As it was given."""
     form: str
     """`parquet`, `csv` or `jsonl`."""
     is_folder: bool
-    table: str = ""
-    """The table that is written; empty for files."""
-    url: str = ""
-    """How to connect to PostgreSQL, with the password."""
-
-    @property
-    def database(self) -> str:
-        """The DuckDB file of a table; of PostgreSQL, the name of the database in the working
-        folder.
-        """
-        database = self.path.rpartition("#")[0]
-        if not self.url:
-            return database
-        return re.sub("[^A-Za-z0-9_-]", "-", database.split("/", 3)[-1]) or "postgresql"
-
-    @property
-    def place(self) -> str:
-        """The path next to which a batch works."""
-        return f"{self.database}#{self.table}" if self.url else self.path
 
     @property
     def record(self) -> str:
         """Where its record is."""
-        if self.table:
-            return f"{os.path.splitext(self.database)[0]}.{self.table}{BATCH_RECORD}"
         if self.is_folder:
             return os.path.join(self.path, RECORD_IN_FOLDER)
         return os.path.splitext(self.path)[0] + BATCH_RECORD
 
     @property
     def rejects(self) -> str:
-        """Where its rejected rows are: a file, a folder, or a table."""
-        if self.table:
-            return f"{self.path}_{REJECTS}"
+        """Where its rejected rows are: a file or a folder."""
         if self.is_folder:
             return os.path.join(self.path, REJECTS)
         stem, extension = os.path.splitext(self.path)
@@ -88,12 +59,12 @@ class BatchTarget(NamedTuple):
 
     @property
     def grades(self) -> str:
-        """Where its grades are: a file, a folder, or a table."""
+        """Where its grades are: a file or a folder."""
         return os.path.join(self.path, GRADES) if self.is_folder else self.path
 
     def unrecorded(self, record: BatchRecord) -> list[str]:
         """The files of its grades that a record doesn't name: they aren't what was recorded."""
-        files = [] if self.table else [self.grades]
+        files = [self.grades]
         if self.is_folder:
             parts = os.path.join(glob.escape(self.grades), "**", "*.parquet")
             files = sorted(glob.glob(parts, recursive=True))
@@ -112,13 +83,6 @@ class Workplace(NamedTuple):
     def record(self) -> str:
         """The file for the record."""
         return os.path.join(self.folder, RECORD_IN_FOLDER)
-
-    @property
-    def scratch(self) -> str:
-        """A folder for what the engine spills, and for copies of tables."""
-        path = os.path.join(self.folder, _SCRATCH)
-        os.makedirs(path, exist_ok=True)
-        return path
 
     def place(self, kind: str, partition: str = "") -> str:
         """Where the GRADES or the REJECTS of a partition go: a file, or a folder that isn't there
@@ -139,7 +103,7 @@ class Workplace(NamedTuple):
         if self.target.is_folder:
             return os.path.relpath(path, self.folder)
         final = self.target.grades if path == self.place(GRADES) else self.target.rejects
-        return final if self.target.url else os.path.basename(final)
+        return os.path.basename(final)
 
     def partition_of(self, path: str) -> str | None:
         """The partition that a written file belongs to; None if there are none."""
@@ -150,25 +114,19 @@ class Workplace(NamedTuple):
 
     def publish(self, *, overwrite: bool) -> None:
         """Give everything its final name."""
-        shutil.rmtree(os.path.join(self.folder, _SCRATCH), ignore_errors=True)
-        for place, _, files in os.walk(self.folder):
-            for name in files:
-                _sync(os.path.join(place, name))
-            _sync(place)
+        sync_tree(self.folder)
         try:
             if self.target.is_folder:
                 self._publish_folder()
-            elif self.target.table:
-                self._publish_tables(overwrite=overwrite)
             else:
                 self._publish_files(overwrite=overwrite)
         except FileExistsError:
-            raise already_exists(self.target.path) from None
+            raise _already_exists(self.target.path) from None
         except OSError as error:
             if error.errno == errno.ENOTEMPTY:
-                raise already_exists(self.target.path) from None
+                raise _already_exists(self.target.path) from None
             raise
-        _sync(_place_of(self.target)[0])
+        sync_folder_of(self.target.path)
 
     def _publish_folder(self) -> None:
         old = _set_aside(self.target)
@@ -184,26 +142,6 @@ class Workplace(NamedTuple):
             raise
         if replaced:
             shutil.rmtree(old, ignore_errors=True)
-
-    def _publish_tables(self, *, overwrite: bool) -> None:
-        target = self.target
-        files = {
-            target.table: self.place(GRADES),
-            f"{target.table}_{REJECTS}": self.place(REJECTS),
-        }
-        if os.path.exists(target.record) and overwrite:
-            os.unlink(target.record)
-        if target.url:
-            load_postgresql(
-                target.url, files, where=target.path, overwrite=overwrite, scratch=self.scratch
-            )
-        elif os.path.lexists(target.database):
-            load_tables(target.database, files, overwrite=overwrite)
-        else:  # a new database has its name only when it is whole
-            made = os.path.join(self.folder, "new.duckdb")
-            load_tables(made, files, overwrite=overwrite)
-            os.link(made, target.database)
-        os.link(self.record, target.record)
 
     def _publish_files(self, *, overwrite: bool) -> None:
         moves = [
@@ -222,6 +160,69 @@ class Workplace(NamedTuple):
                 os.replace(temporary, final)
             else:
                 os.link(temporary, final)  # unlike a rename, never over a file that is there
+
+
+def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> None:
+    """Refuse an output that exists, unless it may be overwritten, and one that is also read."""
+    if not target.path or os.path.basename(target.path) in ("", ".", ".."):
+        raise UsageError("CLI-001", f"-o '{target.path}' names no file or folder.")
+    if target.is_folder and kind_of(target.path) is not None:
+        raise UsageError(
+            "BAT-020",
+            "can't be written: a batch reads such files and doesn't write them.",
+            where=target.path,
+            fix=f"It writes {', '.join(FORMS)}, or a folder.",
+        )
+    if is_uri(target.path):
+        raise UsageError(
+            "CLI-001",
+            f"-o '{target.path}' is a URI, and a batch publishes only on this machine.",
+            fix="Name a local path. From Python, `assay.grade_table` gives a DataFrame to write"
+            " anywhere.",
+        )
+    own = os.path.realpath(target.path)
+    for name in inputs:
+        read = os.path.realpath(name)
+        if own == read or _is_below(own, read) or (target.is_folder and _is_below(read, own)):
+            raise UsageError(
+                "CLI-001",
+                f"the output '{target.path}' and the input '{name}' overlap.",
+                fix="Write to a place outside the input.",
+            )
+    present = [p for p in (target.path, target.rejects, target.record) if os.path.lexists(p)]
+    if not present:
+        return
+    is_output = os.path.isdir(target.path) and (os.path.exists(target.record) or _is_empty(target))
+    if target.is_folder and not is_output:
+        raise UsageError(
+            "BAT-021",
+            "already exists and isn't the output of a batch, so it is never overwritten.",
+            where=target.path,
+            fix="Write to another folder.",
+        )
+    for path in present if not target.is_folder else ():
+        if os.path.isdir(path):
+            raise UsageError("FIL-008", "is a directory.", where=path)
+    if not overwrite and not (target.is_folder and present == [target.path] and _is_empty(target)):
+        raise _already_exists(present[0])
+
+
+def _is_empty(target: BatchTarget) -> bool:
+    return not os.listdir(target.path)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _already_exists(path: str) -> UsageError:
+    """The error for an output that exists."""
+    return UsageError(
+        "BAT-021",
+        "already exists.",
+        where=path,
+        fix="Choose another -o, or replace it with --overwrite.",
+    )
 
 
 def tidy_up(target: BatchTarget) -> list[str]:
@@ -257,9 +258,9 @@ def hidden_folder(target: BatchTarget) -> str:
 
 
 def _place_of(target: BatchTarget) -> tuple[str, str]:
-    """The folder of an output, and its name there; a `#` in it would read as a table's."""
-    parent, name = os.path.split(os.path.abspath(target.place))
-    return parent, name.replace("#", "-")
+    """The folder of an output, and its name there."""
+    parent, name = os.path.split(os.path.abspath(target.path))
+    return parent, name
 
 
 def _host() -> str:
@@ -300,34 +301,9 @@ def open_workplace(target: BatchTarget) -> Iterator[Workplace]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def already_exists(path: str) -> UsageError:
-    """The error for an output that exists."""
-    return UsageError(
-        "BAT-021",
-        "already exists.",
-        where=path,
-        fix="Choose another -o, or replace it with --overwrite.",
-    )
-
-
-def _sync(path: str) -> None:
-    """Sync a file or a folder to disk, before its name is."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def target_of(path: str) -> BatchTarget:
-    """The target that an output names: a table, a file by its extension, else a folder."""
+    """The target that an output names: a file by its extension, else a folder."""
     check_encoding(path)
-    if path.startswith(POSTGRESQL):
-        source = postgresql_table(path)
-        return BatchTarget(source.name, "parquet", False, source.table, source.url)
-    database, _, table = path.rpartition("#")
-    if database.lower().endswith(DATABASES) and table:
-        return BatchTarget(path, "parquet", False, table)
     extension = os.path.splitext(path)[1].lower()
     form = FORMS.get(extension)
     return BatchTarget(path, form or "parquet", form is None)

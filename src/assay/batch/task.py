@@ -1,4 +1,4 @@
-"""What a batch computes, for a policy of any family, and the view that it reads."""
+"""What a batch computes, and the view that it reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from assay.batch.earlier import Earlier
 from assay.batch.engine import BatchEngine, SourceColumn
+from assay.batch.plan import BatchPlan
 from assay.batch.quoting import in_dialect
 
 VIEW = "batch_input"
@@ -25,29 +26,18 @@ class Queries(NamedTuple):
 
 
 class BatchTask(NamedTuple):
-    """What to compute, for a policy of any family."""
+    """What to compute."""
 
-    family: str
-    profile: str | None
-    policy: str
-    scoring_system: str
-    grading_system: str
-    plan: str
-    """The digest of the plan."""
-    digests: Mapping[str, str]
+    plan: BatchPlan
     queries: Callable[[str, Sequence[SourceColumn]], Queries]
     """The queries over a view with these columns."""
-    names: Mapping[str, str] = {}
-    keep: tuple[str, ...] = ()
-    evidence: Callable[[str, Sequence[SourceColumn]], str | None] = lambda view, columns: None
+    evidence: Callable[[str, Sequence[SourceColumn]], str | None]
     """A query in DuckDB's dialect that is graded in the place of a view; None for the view itself.
     """
+    names: Mapping[str, str] = {}
+    keep: tuple[str, ...] = ()
     earlier: Earlier | None = None
     """The output that is graded again from its norms."""
-    key: str = "run"
-    """The column of the ids, unless `names` calls it something else."""
-    noun: str = "runs"
-    """What the graded things are called."""
 
 
 def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:

@@ -32,15 +32,14 @@ def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of, tidy_up
-    from assay.cli.batch_plan import drop_unfit_rules, required
+    from assay.cli.batch_plan import required
     from assay.cli.batch_summary import batch_document, batch_summary
-    from assay.pipeline.batch_tasks import batch_task
+    from assay.pipeline.batching import batch_task
     from assay.release.pass_rate import check_pass_rate
 
     bar = pass_bar(options)
     if options.verify or options.run_ids:
         return _verify(options)
-    drop_unfit_rules(options)
     names, keep = _pairs(options.map), [name for text in options.keep for name in _split(text)]
     task = batch_task(
         opt.shelf_of(options),
@@ -48,8 +47,6 @@ def run(options: Options) -> int:
         profile=required(options, options.profile or _earlier_profile(options)),
         policy=options.policy,
         rubric=options.rubric,
-        exams=options.exam,
-        baseline=options.baseline,
         names=names,
         keep=keep,
     )
@@ -79,7 +76,7 @@ def run(options: Options) -> int:
     tally = result.tally
     checked = None if bar is None else check_pass_rate(tally.passed, tally.runs, bar)
     earlier = None if task.earlier is None else task.earlier.target.path
-    lines = batch_summary(result, target, checked, noun=task.noun, earlier=earlier)
+    lines = batch_summary(result, target, checked, earlier=earlier)
     document = batch_document(result, target, checked)
     return opt.give(options, document, map(printable, lines), _exit_code(result, checked))
 
@@ -87,11 +84,13 @@ def run(options: Options) -> int:
 def _earlier_profile(options: Options) -> str | None:
     """The profile that an output of a batch names, where the input is one."""
     from assay.cli.batch_plan import from_record
-    from assay.pipeline.batch_tasks import earlier_batch
+    from assay.pipeline.batching import earlier_batch
 
     made = next(filter(None, map(earlier_batch, options.inputs)), None)
-    profile = None if made is None else made.record.profile
-    if made is not None and profile is not None and not options.profile:
+    if made is None:
+        return None
+    profile = made.record.profile
+    if not options.profile:
         output = () if options.output is None else ("-o", options.output)
         with from_record(options, profile, made.target.path, ("batch", *options.inputs, *output)):
             opt.shelf_of(options).profile(profile)
@@ -121,8 +120,7 @@ def _output(options: Options) -> str:
         raise UsageError(
             "CLI-001",
             "-o is missing.",
-            fix="Name a file, such as -o grades.parquet, a folder, such as -o graded, or a table,"
-            " such as -o lake.duckdb#grades.",
+            fix="Name a file, such as -o grades.parquet, or a folder, such as -o graded.",
         )
     output = str(options.output)
     extension = os.path.splitext(output)[1].lower()
@@ -131,8 +129,8 @@ def _output(options: Options) -> str:
         raise UsageError(
             "CLI-001",
             f"can't write {output!r}: {extension} is not supported.",
-            fix="It writes .parquet, .csv, .jsonl, a folder of Parquet files without an extension,"
-            " or a table, such as lake.duckdb#grades.",
+            fix="It writes .parquet, .csv, .jsonl, or a folder of Parquet files without an"
+            " extension.",
         )
     return output
 
@@ -150,19 +148,11 @@ def _verify(options: Options) -> int:
                 f"--{name.replace('_', '-')} can't be combined with --verify.",
                 fix="The record of the batch shows how it was graded.",
             )
-    target = target_of(_output(options))
-    if target.table:
-        raise UsageError(
-            "BAT-020",
-            "a table has no digest in the record, so it can't be verified.",
-            where=target.path,
-            fix="Write -o grades.parquet where an output must be verified.",
-        )
-    return run_verification(options, _engine(options), target)
+    return run_verification(options, _engine(options), target_of(_output(options)))
 
 
 def _explain(options: Options, task: BatchTask) -> int:
-    from assay.batch.explaining import explain_batch
+    from assay.batch.job import explain_batch
 
     if options.sample is not None:
         raise UsageError(
@@ -213,7 +203,7 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
 COMMANDS = {
     "batch": Command(
         run,
-        "Grade millions of rows where they are: scores and verdicts in files or tables, one row of"
+        "Grade millions of rows where they are: scores and verdicts in files, one row of"
         " output for each run. Exit 0 only if all runs passed, or as many as --min-pass-rate asks"
         " for; exit 3 if rows were rejected.",
         "assay batch scores.parquet -o grades.parquet --profile rag",
@@ -223,50 +213,31 @@ COMMANDS = {
                 nargs="+",
                 metavar="IN",
                 help=(
-                    ".parquet, .csv, .jsonl (or .csv.gz, .jsonl.gz), .arrow, a folder of them,"
-                    " FILE.duckdb#TABLE,"
-                    " postgresql://HOST/DATABASE#TABLE, or the output of an earlier batch, which is"
-                    " graded again from its norms"
+                    ".parquet, .csv, .jsonl (or .csv.gz, .jsonl.gz), .arrow, a folder of them, or"
+                    " the output of an earlier batch, which is graded again from its norms"
                 ),
             ),
             arg(
                 "-o",
                 "--output",
                 metavar="OUT",
-                help=(
-                    "a file (.parquet .csv .jsonl), a folder of Parquet files, or a table:"
-                    " FILE.duckdb#TABLE or postgresql://HOST/DATABASE#TABLE"
-                ),
+                help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
             ),
             arg(
                 "--profile",
                 metavar="P",
                 help=(
-                    "profile by name, letter A-D, name@version or YAML file; needed where rows are"
-                    " scores, unless IN is the output of a batch, which names its own"
+                    "profile by name, letter A-D, name@version or YAML file; needed unless IN is"
+                    " the output of a batch, which names its own"
                 ),
             ),
             arg(
                 "--policy",
                 metavar="Q",
                 default="workflow",
-                help=(
-                    "policy by name, name@version or YAML file (default: workflow); its"
-                    " family determines what the rows are: scores, answers about tools"
-                    " (flowmcp), marks (exam)"
-                ),
+                help="policy by name, name@version or YAML file (default: workflow)",
             ),
             "--rubric",
-            repeated(
-                "--exam",
-                "EXAM",
-                "a file of the exam that was marked, capstone or regression set; may be repeated",
-            ),
-            arg(
-                "--baseline",
-                metavar="B",
-                help="for marks of an exam: the graded regression set of the baseline (a file)",
-            ),
             "--library",
             repeated(
                 "--map",
@@ -291,7 +262,7 @@ COMMANDS = {
             flag(
                 "--verify",
                 "grade nothing: check -o against its record and IN, and recompute rows in Python;"
-                " exit 1 if anything differs; for scores only, not tools or exams",
+                " exit 1 if anything differs",
             ),
             repeated(
                 "--run",

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.cli import options as opt
-from assay.cli.configured import COMMAND_LINE, DEFAULT
+from assay.cli.configured import DEFAULT
 from assay.cli.grade import asked_profile
 from assay.cli.hints import command
 from assay.cli.parsing import Options
 from assay.errors import AssayError, InputError
-from assay.grading.policy import Policy, Rules, make_rules
+from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_gate import BatchSide
 from assay.pipeline.batching import scoring_plan
@@ -36,22 +36,11 @@ def asks_to_store(options: Options) -> bool:
     return options.store is not None and (not sources or sources["store"] == "command line")
 
 
-def drop_unfit_rules(options: Options) -> None:
-    """Leave out the profile and rubric of `assay.yaml` if the rows aren't scores."""
-    if isinstance(opt.shelf_of(options).load("policies", options.policy), Policy):
-        return
-    for name in ("profile", "rubric"):
-        if options.sources.get(name, COMMAND_LINE) != COMMAND_LINE:
-            setattr(options, name, None)
-
-
 def required(options: Options, profile: str | None) -> str | None:
     """A profile with what the scorers and gates of `assay.yaml` add to it: a batch needs them as
     columns or rows.
     """
-    if profile is None:
-        return None
-    return asked_profile(options, profile)
+    return None if profile is None else asked_profile(options, profile)
 
 
 def chosen_policy(options: Options, option: str = "policy") -> str | None:
@@ -78,8 +67,6 @@ def graded_by(options: Options, side: BatchSide, *, policy: str) -> BatchRules:
 
 def _scoring(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
     named = options.profile or side.record.profile
-    if named is None:
-        raise InputError("BAT-060", "its record names no profile.", where=side.path)
     against = [word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)]
     words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
     with from_record(options, named, side.path, words):

@@ -19,10 +19,7 @@ from assay.pipeline.batch_verification import BatchCheck
 from assay.release.pass_rate import BarResult
 from assay.views.text import fact_lines
 
-"""Gates, floors and partitions that the summary names."""
-
 MOST_UNUSED = 12
-
 """Columns that the summary names."""
 
 _REPEATED = (TWICE.reason, WIDE_TWICE.reason)
@@ -66,18 +63,14 @@ def batch_summary(
     target: BatchTarget,
     checked: BarResult | None,
     *,
-    noun: str,
     earlier: str | None = None,
 ) -> Iterable[str]:
-    """The same for people; `noun` is what has a grade each, and `earlier` the output that was
-    graded again.
-    """
+    """The same for people; `earlier` is the output that was graded again."""
     record, tally = result.record, result.tally
     holds = tally.passed == tally.runs if checked is None else checked.holds
     mark = "✓" if holds and not tally.rejects else "✗"
-    graded = count(tally.runs, noun.removesuffix("s"))
-    reads = [name for name in result.unused if name.lower() in DECIDED]
-    decided = reads if record.family == "workflow" else []
+    graded = count(tally.runs, "run")
+    decided = [name for name in result.unused if name.lower() in DECIDED]
     rejected = sum(reject.n for reject in tally.rejects)
     failed = {
         "failed": tally.reasons,
@@ -94,7 +87,7 @@ def batch_summary(
             "sample",
             ""
             if record.sample is None
-            else f"{record.sample:,} {noun} were drawn; the others weren't graded",
+            else f"{record.sample:,} runs were drawn; the others weren't graded",
         ),
         ("from", "" if earlier is None else f"the norms in {earlier}, not the evidence"),
         ("rows", f"{record.counts.rows:,}"),
@@ -118,7 +111,7 @@ def batch_summary(
         ),
         (
             "rejected",
-            f"{count(rejected, 'entry', 'entries')}; {noun} not graded: {tally.invalid:,}"
+            f"{count(rejected, 'entry', 'entries')}; runs not graded: {tally.invalid:,}"
             if tally.rejects
             else "",
         ),
@@ -136,7 +129,7 @@ def batch_summary(
         yield "Fix or remove the rejected rows, then run this again with --overwrite."
     if len(record.inputs) > 1 and any(reject.reason in _REPEATED for reject in tally.rejects):
         yield (
-            f"If the {len(record.inputs):,} inputs are versions of the same {noun}, grade each into"
+            f"If the {len(record.inputs):,} inputs are versions of the same runs, grade each into"
             " its own output; `assay gate` compares two of them."
         )
     failing = [name for name, count in tally.gates.items() if count == tally.runs - tally.invalid]
@@ -152,10 +145,9 @@ def _listed(names: list[str]) -> str:
 
 
 def _versions(record: Any) -> str:
-    profile = "" if record.profile is None else f"profile {record.profile} · "
     return (
-        f"{profile}policy {record.policy} · {record.scoring_system} · {record.grading_system}"
-        f" · {record.engine.name} {record.engine.version}"
+        f"profile {record.profile} · policy {record.policy} · {record.scoring_system}"
+        f" · {record.grading_system} · {record.engine.name} {record.engine.version}"
     )
 
 

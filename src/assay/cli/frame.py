@@ -378,7 +378,7 @@ def with_runs(spec: Command, options: Options) -> AbstractContextManager[None]:
 
 def _is_plain(text: str) -> bool:
     """Whether a text is a file that every command reads as it is."""
-    return is_path(text) and "://" not in text and ".duckdb#" not in text and looks_own(text)
+    return is_path(text) and "://" not in text and looks_own(text)
 
 
 def _texts(value: str | list[str] | None) -> list[str]:

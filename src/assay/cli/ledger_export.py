@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
+from collections import Counter
 from typing import Any
 from urllib.parse import unquote
 
-from assay.archive.export_rows import FORGOTTEN
-from assay.archive.ledger_export import NO_PROFILE, ExportResult, export_ledger
+from assay.archive.ledger_export import FORGOTTEN, export_ledger
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.cli.ledger import open_for
@@ -33,65 +34,44 @@ def _export(options: Options) -> int:
                 fix="`assay grade FILE --store` and `assay run` store grades.",
             )
         progress = Progress(total, "export", unit="grades")
-        done = export_ledger(ledger, options.output, projects, progress.add)
+        exports = export_ledger(ledger, options.output, projects, progress.add)
         progress.end()
-    document = _document(done, options.output, projects)
+    grades = sum(done.grades for done in exports.values())
+    left_out: Counter[str] = Counter()
+    for done in exports.values():
+        left_out.update(done.left_out)
     # records that were removed from outside leave no reason behind, only the ledger's own count
-    missing = total - document["total"]["grades"] - sum(document["left_out"].values())
+    missing = total - grades - left_out.total()
     if missing > 0:
-        document["left_out"][MISSING] = missing
+        left_out[MISSING] = missing
+    document = {
+        "folder": options.output,
+        "grades": grades,
+        "rows": sum(done.rows for done in exports.values()),
+        "projects": {
+            name: {"grades": done.grades, "rows": done.rows} for name, done in exports.items()
+        },
+        "profiles": sorted(  # the folder of a profile is one batch
+            os.path.relpath(place, options.output)
+            for place in glob.glob(
+                os.path.join(glob.escape(options.output), "project=*", "profile=*")
+            )
+            if not place.endswith("__HIVE_DEFAULT_PARTITION__")  # grades without a profile
+        ),
+        "left_out": dict(left_out),
+    }
     # what somebody had forgotten before the export is meant to be absent
-    whole = not ({*document["left_out"]} - {FORGOTTEN}) and not document["forgotten_since"]
+    whole = not ({*left_out} - {FORGOTTEN})
     return opt.give(options, document, _lines(document, options.output), ExitCode.of(whole))
 
 
-def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str, Any]:
-    states = {name: done.manifest.projects[name] for name in projects}
-    left_out: dict[str, int] = {}
-    for state in states.values():
-        for reason, number in state.left_out.items():
-            left_out[reason] = left_out.get(reason, 0) + number
-    return {
-        "schema": done.manifest.schema,
-        "folder": folder,
-        "added": {"grades": done.grades, "rows": done.rows, "files": done.files},
-        "total": {
-            "grades": sum(state.grades for state in states.values()),
-            "rows": sum(state.rows for state in states.values()),
-            "files": sum(len(state.files) for state in states.values()),
-        },
-        "projects": {
-            name: {"seq": state.seq, "grades": state.grades, "rows": state.rows}
-            for name, state in states.items()
-        },
-        "profiles": sorted(
-            {
-                os.path.dirname(os.path.dirname(name))  # the folder of a profile is one batch
-                for state in states.values()
-                for name in state.files
-                if f"profile={NO_PROFILE}/" not in name
-            }
-        ),
-        "left_out": left_out,
-        "forgotten_since": sum(state.forgotten for state in states.values()),
-    }
-
-
 def _lines(document: dict[str, Any], folder: str) -> list[str]:
-    added, total = document["added"], document["total"]
-    head = f"{folder}: {count(added['grades'], 'grade')} added, {total['grades']:,} in all"
-    rows = f"{count(added['rows'], 'row')} in {count(added['files'], 'new file')}"
-    lines = [
-        opt.paint(printable(head), "green", "bold"),
-        f"{rows}; {count(total['rows'], 'row')} in {count(total['files'], 'file')} in all",
+    done = f"{folder}: {count(document['grades'], 'grade')} in {count(document['rows'], 'row')}"
+    lines = [opt.paint(printable(done), "green", "bold")]
+    lines += [
+        opt.paint(printable(f"{number:,} left out: {reason}"), "red")
+        for reason, number in document["left_out"].items()
     ]
-    warnings = [f"{number:,} left out: {reason}" for reason, number in document["left_out"].items()]
-    if forgotten := document["forgotten_since"]:
-        warnings.append(
-            f"{count(forgotten, 'exported grade')} forgotten in the ledger since."
-            f" Delete {folder} and export again."
-        )
-    lines += [opt.paint(printable(warning), "red") for warning in warnings]
     return lines + _hints(document["profiles"], folder)
 
 
@@ -117,9 +97,8 @@ COMMANDS = {
     "ledger export": Command(
         _export,
         "Write every stored grade as Parquet: a row for each criterion and each gate, partitioned"
-        " by project, profile and day, in the form that `assay batch` reads. A later export to the"
-        " same folder adds only what is new. Exit 0 if all grades are in the folder, 1 if some had"
-        " to be left out, 4 if there are none.",
+        " by project, profile and day, in the form that `assay batch` reads. Exit 0 if all grades"
+        " are in the folder, 1 if some had to be left out, 4 if there are none.",
         "assay ledger export -o lake",
         (
             arg(
@@ -127,7 +106,7 @@ COMMANDS = {
                 "--output",
                 metavar="DIR",
                 required=True,
-                help="the folder to write to: a new one, or that of an earlier export",
+                help="the new folder to write to",
             ),
             "--db",
             arg(

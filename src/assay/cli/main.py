@@ -61,7 +61,9 @@ def run(argv: list[str]) -> int:
         _complain(AssayError("FIL-004", "the input is nested too deeply."), as_json=as_json)
         return ExitCode.MALFORMED
     except Exception as error:
-        if str(error) == "Query interrupted":  # what DuckDB raises for Ctrl-C
+        from assay.cli.process import was_interrupted
+
+        if was_interrupted():
             return _interrupted(verb)
         if debug:
             raise

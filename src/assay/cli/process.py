@@ -29,6 +29,8 @@ PIPE = 141
 """The exit code that a shell reports for a program ended by SIGPIPE."""
 GRACE_S = 1.2
 """Seconds for the work to clean up after itself."""
+MOMENT_S = 0.2
+"""Seconds in which the thread that hears signals gets its turn."""
 _end = os._exit  # `assay run` replaces the one in `os`
 
 
@@ -128,6 +130,7 @@ def _watch(reading: int) -> None:
     owner = os.getpid()
     while signals := os.read(reading, 64):
         if {signal.SIGINT, signal.SIGTERM} & set(signals) and os.getpid() == owner and _is_ours():
+            _asked.set()
             time.sleep(GRACE_S)
             dropped = _drop_unfinished()
             if not _told.is_set():
@@ -154,7 +157,15 @@ def _is_ours() -> bool:
     return signal.getsignal(signal.SIGTERM) is _interrupt
 
 
+_asked = threading.Event()
 _told = threading.Event()
+
+
+def was_interrupted() -> bool:
+    """Whether a signal ended the work, whatever error a library made of it: DuckDB raises a plain
+    RuntimeError.
+    """
+    return _is_ours() and _asked.wait(MOMENT_S)
 
 
 def tell(left: str) -> None:

@@ -41,7 +41,6 @@ from assay.cli.imported_inputs import (
     use_made_profile,
 )
 from assay.cli.ledger_names import LedgerNames, Named, described
-from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, stream_documents
@@ -114,14 +113,6 @@ class _Resolver(LedgerNames):
 
     def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
         """The runs of names and files. Files of other tools are imported together."""
-        for text in texts:
-            if ".duckdb#" in text or text.startswith(("postgresql://", "postgres://")):
-                raise UsageError(
-                    "BAT-061",
-                    "is a table of a database, and this command reads files.",
-                    where=text.rpartition("@")[2],  # before it there may be a password
-                    fix="Write the grades to a file: `assay batch ... -o grades.parquet`.",
-                )
         foreign = [text for text in texts if is_importable(text, self._options)]
         made = [
             text if is_path(text) else self.input(text, baseline=baseline)

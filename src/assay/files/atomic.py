@@ -33,7 +33,7 @@ def atomic_create(path: str) -> Iterator[IO[bytes]]:
         yield stream
         _keep(stream)
         os.link(temporary, path)
-        _sync_folder(path)
+        sync_folder_of(path)
 
 
 def make_folder(path: str) -> None:
@@ -95,27 +95,25 @@ def _keep(stream: IO[bytes]) -> None:
     os.fsync(stream.fileno())
 
 
-def _sync_folder(path: str) -> None:
-    """Make the new name survive a power cut."""
-    handle = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+def sync_tree(folder: str) -> None:
+    """Make a folder and everything in it survive a power cut."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            _sync(os.path.join(place, name))
+        _sync(place)
+
+
+def sync_folder_of(path: str) -> None:
+    """Make a new name survive a power cut."""
+    _sync(os.path.dirname(os.path.abspath(path)))
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def put_in_place(temporary: str, path: str) -> None:
-    """Rename a complete file on the same disk, replacing any file of that name; content and name
-    then survive a power cut.
-    """
-    try:
-        with open(temporary, "rb") as stream:
-            os.fsync(stream.fileno())
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        os.replace(temporary, path)
-        _sync_folder(path)
-    except OSError as error:
-        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
 
 
 def write_file(path: str, data: bytes) -> None:

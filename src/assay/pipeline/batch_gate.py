@@ -88,12 +88,6 @@ def read_batch_side(path: str) -> BatchSide:
             fix="Give an output of `assay batch`, with its record next to it.",
         )
     record = read_batch_record(read_json(target.record))
-    if record.family != "workflow":
-        raise InputError(
-            "BAT-060",
-            f"was graded by {record.policy}, and a decision over batches is about workflows.",
-            where=path,
-        )
     if record.sample is not None:
         raise InputError(
             "BAT-060",

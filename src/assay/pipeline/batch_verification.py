@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -14,7 +13,6 @@ from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
 from assay.batch.layout import GRADE_COLUMNS
 from assay.batch.plan import make_batch_plan
-from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import in_dialect
 from assay.batch.sources import find_sources
 from assay.batch.targets import BatchTarget
@@ -31,8 +29,7 @@ from assay.errors import AssayError, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_tasks import earlier_batch, grading_task
-from assay.pipeline.batching import scoring_plan
+from assay.pipeline.batching import earlier_batch, grading_task, scoring_plan
 from assay.records.batch import BatchFile, BatchRecord, read_batch_record
 from assay.scoring.profile import ScoringPlan
 
@@ -65,31 +62,30 @@ def verify_batch(
     in Python: those of the named runs, or of a fixed sample.
     """
     record = _record(target, inputs)
-    plan = scoring_plan(shelf, profile=profile or record.profile or "", rubric=rubric)
+    plan = scoring_plan(shelf, profile=profile or record.profile, rubric=rubric)
     rules = make_rules(shelf.policy(policy or record.policy))
-    with tempfile.TemporaryDirectory() as scratch:
-        sources = stage_tables(find_sources(inputs), scratch)
-        paths = [file for source in sources for file in source.files if os.path.isfile(file)]
-        checks = [
-            _outputs(record, target),
-            _inputs(record, [path for path in paths if not path.startswith(scratch)]),
-            _plan(record, plan, rules),
-        ]
-        task = grading_task(make_batch_plan(plan, rules), record.columns, record.keep)
-        evidence = graded_view(task, engine, engine.attach(sources))
-        try:
-            folder = os.path.dirname(target.record)
-            files, rejects = (
-                [os.path.join(folder, file.name) for file in listed]
-                for listed in (record.outputs, record.rejects)
-            )
-            grades = engine.attach(files)
-            checks.append(_counts(engine, record, files, rejects))
-            checks.append(_runs(engine, record, evidence, grades, files))
-            if not checks[2].faults:
-                checks.append(_rows(engine, record, evidence, grades, runs, plan, rules))
-        except (AssayError, OSError) as error:
-            checks.append(BatchCheck("rows", (f"the output can't be read: {error}",), ""))
+    sources = find_sources(inputs)
+    paths = [file for source in sources for file in source.files if os.path.isfile(file)]
+    checks = [
+        _outputs(record, target),
+        _inputs(record, paths),
+        _plan(record, plan, rules),
+    ]
+    task = grading_task(make_batch_plan(plan, rules), record.columns, record.keep)
+    evidence = graded_view(task, engine, engine.attach(sources))
+    try:
+        folder = os.path.dirname(target.record)
+        files, rejects = (
+            [os.path.join(folder, file.name) for file in listed]
+            for listed in (record.outputs, record.rejects)
+        )
+        grades = engine.attach(files)
+        checks.append(_counts(engine, record, files, rejects))
+        checks.append(_runs(engine, record, evidence, grades, files))
+        if not checks[2].faults:
+            checks.append(_rows(engine, record, evidence, grades, runs, plan, rules))
+    except (AssayError, OSError) as error:
+        checks.append(BatchCheck("rows", (f"the output can't be read: {error}",), ""))
     return checks
 
 
@@ -102,14 +98,6 @@ def _record(target: BatchTarget, inputs: Sequence[str]) -> BatchRecord:
             fix=f"The batch wrote it to {target.record}. Without it, grade the evidence again.",
         )
     record = read_batch_record(read_json(target.record))
-    if record.family != "workflow":
-        raise UsageError(
-            "CLI-001",
-            f"--verify makes rows of scorecards again, and this batch is of the family"
-            f" {record.family}.",
-            where=target.path,
-            fix="Grade the evidence again and compare the outputs.",
-        )
     for name in inputs:
         if earlier_batch(name) is not None:
             raise UsageError(
@@ -210,7 +198,7 @@ def _runs(
     whose = "the input" if record.sample is None else "the sample"
     faults = [f"'{run}' isn't a run of {whose}" for run in runs_without(engine, stored, given)]
     faults += [f"the run '{run}' has no row" for run in runs_without(engine, given, stored)]
-    faults += [f"the run '{run}' has several rows" for run in find_split_runs(engine, files, "run")]
+    faults += [f"the run '{run}' has several rows" for run in find_split_runs(engine, files)]
     return BatchCheck("runs", tuple(faults), note)
 
 

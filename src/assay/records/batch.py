@@ -82,10 +82,8 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
 
     schema: Literal["assay.batch/1"] = BATCH_SCHEMA
     """The kind and version of this document."""
-    family: Text = "workflow"
-    """What was graded: workflows, tools or exams."""
-    profile: Text | None
-    """`name@version`; null for a family whose policy needs none."""
+    profile: Text
+    """The profile, as name@version."""
     policy: Text
     """The policy, as name@version."""
     scoring_system: Annotated[str, Meta(pattern=SCORING_PATTERN)] = field(name="scoringSystem")

@@ -16,6 +16,8 @@ from assay.errors import AssayError, InputError, UsageError
 _LOST = ("57P01", "57P02", "57P03")
 _BUSY = ("55P03", "40001", "40P01")
 _CROWDED = "53300"
+_RAISED = "P0001"
+"""The state of RAISE EXCEPTION."""
 _FULL = (sqlite3.SQLITE_FULL, "53100")
 _ROOM = 256 * 1024
 """A disk with fewer free bytes counts as full."""
@@ -47,6 +49,14 @@ def _state(error: Exception) -> Any:
     if isinstance(orig := getattr(error, "orig", None), sqlite3.Error):
         return getattr(orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
     return getattr(orig, "sqlstate", None)
+
+
+def _raised_by_trigger(error: Exception) -> bool:
+    """Whether a trigger refused: those of a ledger only guard what is stored."""
+    orig = getattr(error, "orig", None)
+    if isinstance(orig, sqlite3.Error):
+        return getattr(orig, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_TRIGGER
+    return getattr(orig, "sqlstate", None) == _RAISED
 
 
 def _cannot_connect(error: Exception) -> bool:
@@ -133,9 +143,9 @@ _UNREACHABLE = _Wording(
 _REFUSED = _Wording((), AssayError, "STO-015", "the database refused: {text}.")
 
 
-def _wording(error: Exception, text: str) -> _Wording:
+def _wording(error: Exception) -> _Wording:
     state = _BUSY_STATES[0] if isinstance(error, PoolTimeout) else _state(error)
-    if "append-only" in text:
+    if _raised_by_trigger(error):
         return _APPEND_ONLY
     for wording in _WORDINGS:
         if state in wording.states:
@@ -152,7 +162,7 @@ def _wording(error: Exception, text: str) -> _Wording:
 def worded(error: Exception, where: str, patience: float) -> AssayError:
     """What went wrong and what to do, for the user."""
     text = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
-    wording, state = _wording(error, text), _state(error)
+    wording, state = _wording(error), _state(error)
     disk_is_full = state in _FULL or (state == sqlite3.SQLITE_IOERR and _is_full(where))
     message = wording.message.format(text=text, patience=patience)
     return (NoRoom if disk_is_full else wording.kind)(

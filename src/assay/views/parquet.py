@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -96,10 +96,16 @@ def encode_row(row: Any) -> bytes:
 
 
 def write_parquet(
-    lines: str, columns: Mapping[str, str], path: str, *, projection: str = "*"
+    lines: str,
+    columns: Mapping[str, str],
+    path: str,
+    *,
+    projection: str = "*",
+    partitions: Sequence[str] = (),
 ) -> None:
     """Write a file of JSON lines as Parquet, in the same order. `columns` are those of the lines;
-    `projection` is what becomes of them, in SQL.
+    `projection` is what becomes of them, in SQL. With `partitions`, the path is a folder, with a
+    subfolder for each value of these columns.
     """
     duckdb = load_duckdb()
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
@@ -107,7 +113,12 @@ def write_parquet(
         connection.execute("set preserve_insertion_order = true")
         connection.read_json(
             lines, columns=columns, format="newline_delimited", maximum_object_size=MAX_LINE
-        ).project(projection).write_parquet(path, compression="zstd")
+        ).project(projection).write_parquet(
+            path,
+            compression="zstd",
+            partition_by=list(partitions) or None,
+            write_partition_columns=bool(partitions) or None,
+        )
     except duckdb.IOException as error:
         raise UsageError("FIL-008", f"cannot be written: {error}.", where=path) from None
     finally:

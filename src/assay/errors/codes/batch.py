@@ -66,8 +66,8 @@ CODES: dict[str, ErrorCode] = {
         "Say what it means with `--map`, or rename it where the rows are made.",
     ),
     "BAT-020": ErrorCode(
-        "A batch cannot read this file, folder or table.",
-        "Give Parquet, CSV or JSON Lines, or a table that the engine can reach.",
+        "A batch cannot read this file or folder.",
+        "Give Parquet, CSV or JSON Lines, or a Delta or Iceberg table that the engine can read.",
     ),
     "BAT-021": ErrorCode(
         "The output of a batch exists, or was not written by a batch.",
@@ -119,34 +119,10 @@ CODES: dict[str, ErrorCode] = {
     ),
     "BAT-060": ErrorCode(
         "A batch cannot take part in a decision.",
-        "Give an output of `assay batch` over workflows, with its record.",
+        "Give an output of `assay batch`, with its record.",
     ),
     "BAT-061": ErrorCode(
         "A decision over batches does not support what was requested.",
         "Give one batch on each side, without the options that the message names.",
-    ),
-    "BAT-070": ErrorCode(
-        "The cap of a tool's answers is not a letter of the policy.",
-        "Use a letter of the policy.",
-    ),
-    "BAT-071": ErrorCode(
-        "The weights of answers exceed what a batch computes exactly.",
-        "Use smaller weights, or weights with fewer decimals.",
-    ),
-    "BAT-072": ErrorCode(
-        "The timestamp of an answer is not a time with a zone.",
-        "Write it as 2026-11-15T10:00:00Z.",
-    ),
-    "BAT-073": ErrorCode(
-        "The newest answers to a question contradict each other.",
-        "Keep one answer for each question and time.",
-    ),
-    "BAT-074": ErrorCode(
-        "The answers about a subject have several tiers or caps.",
-        "Give each subject one tier and one cap.",
-    ),
-    "BAT-075": ErrorCode(
-        "A batch of exams lacks an exam or its baseline, or cannot use one.",
-        "Give the exam's files with `--exam`, and the baseline with `--baseline`.",
     ),
 }

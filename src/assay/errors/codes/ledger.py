@@ -83,10 +83,6 @@ CODES: dict[str, ErrorCode] = {
             " dataset."
         ),
     ),
-    "STO-019": ErrorCode(
-        "An export cannot be continued: it is another ledger's, or lacks files or columns.",
-        "Export into an empty folder.",
-    ),
     "SRV-400": ErrorCode(
         "A request cannot be read.",
         "Send valid JSON and the parameters that the API describes.",
