@@ -58,12 +58,6 @@ _JUDGE = {
         "make a judge's card: agreement, biases, price, and whether it may gate",
     ),
     "drift": ("judge_calibrate", "compare a judge's latest card with its earlier ones"),
-    "export": ("judge_files", "write the questions to a file, to be answered elsewhere or later"),
-    "ask": ("judge_files", "have a model answer a file of questions"),
-    "consume": (
-        "judge_files",
-        "turn answers from elsewhere into judgements",
-    ),
 }
 
 _MEASURE = {
