@@ -218,7 +218,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "summary": ("report", "summarise many runs: pass rate, score, gates and criteria"),
                 "comment": (
                     "report_comment",
-                    "post a Markdown file on a pull request, and update it in place",
+                    "write the body of a comment on a pull request",
                 ),
                 "export": (
                     "report_export",
