@@ -22,7 +22,6 @@ if __name__ == "__main__":
         "importing.py",
         "exams.py",
         "judge_calls.py",
-        "bootstrap.py",
         "decision.py",
         "runner.py",
         "first_grade.py",

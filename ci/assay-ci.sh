@@ -10,6 +10,8 @@
 #   ASSAY_CI_POLICY    policy, by name or file: the release policy of `assay gate`, the policy of `assay grade`
 #   ASSAY_CI_ARGS      further arguments, separated by blanks; quotes mean nothing here
 #   ASSAY_CI_COMMENT   name of the comment on the pull request that shows the result; empty: no comment
+#   ASSAY_CI_PULL      number of the pull request; `comment` writes there, with `gh` and the token in GH_TOKEN
+#   ASSAY_CI_COMMIT    the commit that the comment names
 #   ASSAY_CI_PACKAGE   what pip installs: a version, a path or a URL (default: the folder above this script)
 
 set -euf
@@ -159,19 +161,40 @@ run() {
     run_grade "$@"
 }
 
+# Posts the text in the file $1, or updates the comment that shows an earlier one. It is ours if it begins with our marker and the account of the
+# token wrote it: the author of any other comment could change the verdict that we write into it.
+post() {
+    body=$RUNNER_TEMP/assay-body.md
+    server=${GITHUB_SERVER_URL:-https://github.com}
+    repository=${GITHUB_REPOSITORY:-}
+    GH_HOST=${server#*://}
+    export GH_HOST
+    (
+        unset GH_TOKEN GH_ENTERPRISE_TOKEN
+        "$python" -m assay report comment "--key=$ASSAY_CI_COMMENT" "--commit=${ASSAY_CI_COMMIT:-}" -o "$body" -- "$1"
+    ) || return
+    ASSAY_CI_MARKER=$(head -n 1 "$body") || return
+    export ASSAY_CI_MARKER
+    # shellcheck disable=SC2016  # gh replaces $ENV
+    id=$(gh pr view "$ASSAY_CI_PULL" --repo "$repository" --json comments --jq \
+        '[.comments[] | select(.viewerDidAuthor and (.body | startswith($ENV.ASSAY_CI_MARKER)))] | last | .url // "" | sub(".*-"; "")') || return
+    if [ -n "$id" ]; then
+        gh api --method PATCH "repos/$repository/issues/comments/$id" --field "body=@$body" --jq .html_url
+    else
+        gh pr comment "$ASSAY_CI_PULL" --repo "$repository" --body-file "$body"
+    fi
+}
+
 comment() {
-    case ${GITHUB_EVENT_NAME:-} in
-        pull_request | pull_request_target) ;;
-        *)
-            echo "assay: no pull request started this job, so there is no comment."
-            return
-            ;;
-    esac
+    if [ -z "${ASSAY_CI_PULL:-}" ]; then
+        echo "assay: no pull request started this job, so there is no comment."
+        return
+    fi
     text=${RUNNER_TEMP:?}/assay-comment.md
     if [ ! -s "$text" ]; then
         note "no result"
     fi
-    if ! "$python" -m assay report comment "--key=${ASSAY_CI_COMMENT:-gate}" -- "$text"; then
+    if ! post "$text"; then
         echo "::warning title=Assay::The comment on the pull request was not written; the log of this step says why. The gate is not affected."
     fi
 }

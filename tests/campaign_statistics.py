@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.comparison import compare_unpaired
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
@@ -141,13 +140,7 @@ def means(
     sizes: Sequence[int] = SIZES,
     kinds: dict[str, Kind] = KINDS,
 ) -> list[Cell]:
-    """Intervals of a mean, by `estimate_mean`, its guaranteed form, or the bootstrap."""
-
-    def interval(values: list[float], range: Range, seed: int) -> Interval:
-        if method in ("auto", "guaranteed"):
-            return estimate_mean(values, range=range, guaranteed=method == "guaranteed").interval
-        return bootstrap_mean(values, seed=seed, method=method, resamples=1000)
-
+    """Intervals of a mean, by `estimate_mean` or its guaranteed form."""
     return [
         tallied(
             method,
@@ -155,9 +148,13 @@ def means(
             n,
             kind.mean,
             (
-                interval(kind.draw(draw, n).tolist(), kind.range, turn)
+                estimate_mean(
+                    kind.draw(draw, n).tolist(),
+                    range=kind.range,
+                    guaranteed=method == "guaranteed",
+                ).interval
                 for draw in [seeded("means", name, n)]
-                for turn in range(repeats)
+                for _ in range(repeats)
             ),
         )
         for name, kind in kinds.items()
@@ -619,10 +616,6 @@ def main(repeats: int = 2000) -> None:
             kinds={"noise, 2% lose 90": UNSEEN},
         ),
     )
-    printed(
-        "Mean, bootstrap percentile", means(repeats, method="percentile", sizes=(20, 30, 100, 300))
-    )
-    printed("Mean, bootstrap BCa", means(repeats, method="bca", sizes=(20, 30, 100, 300)))
     printed("Mean of groups, `estimate_clustered_mean`", clustered(repeats), sizes=False)
     rates = single_rates(repeats * 5)
     for method in ("wilson", "newcombe"):

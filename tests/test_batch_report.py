@@ -57,7 +57,6 @@ def test_what_a_batch_cannot_be_asked_is_refused_by_name(tmp_path: Path, assay: 
     file = batch(tmp_path / "one.parquet", "good")
     for words, message in (
         ((file, "--slice", "team"), "has no kept column 'team'"),
-        ((file, "--interval", "bca", "--seed", "1"), "--interval can't be used on a batch"),
         ((file, file), "takes one output"),
         ((file, "--store"), "--store can't be used on a batch"),
         ((cards(tmp_path / "c.jsonl", "good"), "--slice", "team"), "Runs have tag, group, family"),

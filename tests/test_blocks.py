@@ -126,7 +126,7 @@ def _options(name: str, module: str) -> frozenset[str]:
 
 
 def test_a_command_that_assay_lacks_is_noticed() -> None:
-    wrong = {"assay grad x": "grad", "assay judge ask2": "ask2", "assay grade x --or 1": "--or"}
+    wrong = {"assay grad x": "grad", "assay judge panel2": "panel2", "assay grade x --or 1": "--or"}
     assert {command: _unknown(command) for command in wrong} == wrong
 
 

@@ -1,5 +1,5 @@
-"""CI: the comment of the action, the hooks of pre-commit, and the example repository
-of the how-to, with a server in the place of GitHub's API.
+"""CI: the comment of the action, the hooks of pre-commit, and the example repository of the how-to,
+with a program in the place of `gh`.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from code_hosts import CodeHost
 from conftest import ROOT
-from github import TOKEN, FakeGitHub
 from test_ci_action import HOOKS, PAGE, cards, decided, environment, fake_gate, grade, step, work
 
 __all__ = ["work"]
@@ -24,23 +23,16 @@ COMMENT = "Comment on the pull request"
 
 
 @pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
+def gh(work: Path) -> CodeHost:
+    return CodeHost(work.parent / "bin", "gh")
 
 
-def job(work: Path, github: FakeGitHub, **more: str) -> dict[str, str]:
+def job(work: Path) -> dict[str, str]:
     """The variables of a job that a pull request started."""
-    event = work.parent / "event.json"
-    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": "ab" * 20}}}))
     return {
         "RUNNER_TEMP": str(work.parent),
-        "GITHUB_EVENT_NAME": "pull_request",
-        "GITHUB_EVENT_PATH": str(event),
         "GITHUB_REPOSITORY": "acme/bot",
-        "GITHUB_API_URL": github.url,
         "GITHUB_BASE_REF": "main",
-        **more,
     }
 
 
@@ -48,17 +40,14 @@ def job(work: Path, github: FakeGitHub, **more: str) -> dict[str, str]:
 
 
 def test_the_comment_shows_what_the_gate_said_and_no_older_verdict(
-    work: Path, github: FakeGitHub
+    work: Path, gh: CodeHost
 ) -> None:
-    env = job(work, github)
-    given: dict[str, Any] = {"comment": "gate", "token": TOKEN, **env}
+    given: dict[str, Any] = {"comment": "gate", **job(work)}
 
     def body() -> str:
         done = step(COMMENT, work, **given)
-        assert done.code == 0, done.err
-        assert TOKEN not in done.out + done.err
-        assert len(github.comments) == 1
-        return str(github.comments[0]["body"])
+        assert (done.code, "::warning" in done.out) == (0, False), done.err
+        return gh.calls[-1].body
 
     cards(work / "runs.jsonl", 0.9)
     assert grade(work, file="runs.jsonl", **given).outputs["outcome"] == "passed"
@@ -78,28 +67,6 @@ def test_the_comment_shows_what_the_gate_said_and_no_older_verdict(
     done = grade(work, file="runs.jsonl", **given | {"RUNNER_TEMP": "/nowhere"})
     assert (done.code, "can't be written" in done.err) == (3, True), "the gate's own exit code"
     assert "## Assay: no result" in body()
-
-
-def test_a_comment_that_cannot_be_written_warns_and_changes_no_outcome(
-    work: Path, github: FakeGitHub
-) -> None:
-    env = job(work, github)
-    cards(work / "runs.jsonl", 0.2)
-    assert grade(work, file="runs.jsonl", comment="gate", **env).code == 1
-    github.answer = {"POST": (403, {"message": "Resource not accessible by integration"})}
-    done = step(COMMENT, work, comment="gate", token=TOKEN, **env)
-    assert (done.code, "::warning title=Assay::" in done.out) == (0, True)
-    assert "pull-requests: write" in done.err
-    done = step(COMMENT, work, comment="gate", token="", **env)
-    assert (done.code, "no token in $GITHUB_TOKEN" in done.err) == (0, True)
-    done = step(COMMENT, work, comment="x; touch pwned", token=TOKEN, **env)
-    assert (done.code, "::warning" in done.out) == (0, True)
-    calls = len(github.calls)
-    done = step(COMMENT, work, comment="gate", token=TOKEN, **env | {"GITHUB_EVENT_NAME": "push"})
-    assert (done.code, "no pull request" in done.out) == (0, True)
-    assert len(github.calls) == calls
-    assert not github.comments
-    assert not list(work.parent.rglob("pwned*"))
 
 
 # --- the hooks
@@ -165,7 +132,7 @@ def shell(script: str, folder: Path, env: dict[str, str]) -> None:
 
 
 def test_the_example_repository_gates_its_pull_requests(
-    work: Path, tmp_path: Path, github: FakeGitHub
+    work: Path, tmp_path: Path, gh: CodeHost
 ) -> None:
     if shutil.which("git") is None:
         pytest.skip("git is not installed: apt-get install git")
@@ -175,7 +142,7 @@ def test_the_example_repository_gates_its_pull_requests(
     (tools / "pip").chmod(0o755)
     env = {
         **environment(main),
-        **job(main, github),
+        **job(main),
         "HOME": str(tmp_path),
         "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "init.defaultBranch", "GIT_CONFIG_VALUE_0": "main",
         **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
@@ -207,8 +174,8 @@ def test_the_example_repository_gates_its_pull_requests(
         done = step("Run the gate", clone, **inputs)
         assert done.outputs["outcome"] == outcome, done.out + done.err
         assert (done.code == 0) == (outcome == "promote")
-        assert step(COMMENT, clone, **inputs, token=TOKEN).code == 0
-        assert [one["body"].splitlines()[1] for one in github.comments] == [f"## Assay: {outcome}"]
+        assert step(COMMENT, clone, **inputs).code == 0
+        assert gh.calls[-1].body.splitlines()[1] == f"## Assay: {outcome}"
 
     raised = "sed -i '0,/version: 1/s//version: 3/' assay.yaml"
     worse = pull_request("worse", f"sed -i s/bot:answer/bot_v2:answer/ assay.yaml; {raised}")

@@ -99,7 +99,7 @@ def test_names_on_the_command_line_are_those_of_the_file(parse: Any) -> None:
         UsageError, match=r"there is no workflow 'bott' in assay.yaml. Did you mean 'bot'"
     ):
         parse(text, "run -- bott")
-    assert parse(text, "judge ask -- q.jsonl").judge == ["assay.yaml#judges.main"]
+    assert parse(text, "judge claims -- q.jsonl").judge == ["assay.yaml#judges.main"]
 
 
 def test_the_limit_on_a_judges_cost_reaches_every_verb_that_can_spend(

@@ -32,7 +32,7 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
     (tmp_path / "openpyxl.py").write_text("print('noise')\nraise OSError('libfoo.so: no')\n")
     (tmp_path / "rich.py").write_text("import no_such_module_anywhere\n")
     (tmp_path / "mcp.py").write_text("class ClientSession: ...\n")
-    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('no', name='numpy')\n")
+    (tmp_path / "zstandard.py").write_text("raise ModuleNotFoundError('no', name='zstandard')\n")
     (tmp_path / "vl_convert.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "duckdb.py").write_text("print('noise')\n")
     program = (
@@ -40,7 +40,7 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
         "from assay.cli.doctor import check_job\n"
         "print(json.dumps([check_job(name)._asdict() for name in sys.argv[1:]]))"
     )
-    wanted = ("excel", "terminal", "mcp", "stats", "charts", "parquet")
+    wanted = ("excel", "terminal", "mcp", "inspect", "charts", "parquet")
     done = subprocess.run(
         [sys.executable, "-c", program, *wanted], capture_output=True, text=True, check=True
     )
@@ -49,7 +49,7 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
     assert "can't be imported (libfoo.so: no)" in jobs["excel"]["found"]
     assert "no_such_module_anywhere" in jobs["terminal"]["found"]
     assert jobs["mcp"]["found"].endswith("is too old")
-    assert jobs["stats"]["found"] == "numpy is not installed"
+    assert jobs["inspect"]["found"] == "zstandard is not installed"
     assert all(f"[{job['extra']}]" in job["fix"] for job in jobs.values() if not job["ok"])
     assert jobs["parquet"]["fix"] == ""
     (info := tmp_path / "quickjs-1.19.4.dist-info").mkdir()

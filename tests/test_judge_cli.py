@@ -1142,7 +1142,7 @@ def test_an_endpoint_that_is_not_there_is_exit_4_with_a_remedy(here: Run, tmp_pa
     assert "run again" in done.err
 
 
-@pytest.mark.parametrize("action", ["rubric", "pairwise", "panel", "export", "ask", "consume"])
+@pytest.mark.parametrize("action", ["rubric", "pairwise", "panel"])
 def test_every_action_has_an_example_and_its_exit_codes(here: Run, action: str) -> None:
     done = here("judge", action, "--help")
     assert done.code == 0

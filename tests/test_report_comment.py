@@ -1,179 +1,262 @@
-"""`assay report comment`: one comment on a pull request, updated in place, against a server that
-behaves like GitHub's API.
+"""Comments on pull requests and merge requests: the body that `assay report comment` writes, and how
+the action and the GitLab job post it with `gh` and `glab`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from github import BOT, TOKEN, FakeGitHub
+from assay import __version__
+from code_hosts import CodeHost
+from test_ci_action import GITLAB, Done, environment, step, work
 
+__all__ = ["work"]
 MARKER = "<!-- assay:gate -->"
 SHA = "0123456789abcdef0123456789abcdef01234567"
+TOKEN = "secret-token-of-the-job"
+FOOTER = f"<sub>Assay {__version__} · commit {SHA[:10]}</sub>"
+
+
+# --- the body
 
 
 @pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as server:
-        yield server
-
-
-@pytest.fixture
-def comment(assay: Any, github: FakeGitHub, tmp_path: Path) -> Any:
-    """Post a text as a job of a pull request does."""
-    event = tmp_path / "event.json"
-    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": SHA}}}))
-    job = {
-        "GITHUB_EVENT_PATH": str(event),
-        "GITHUB_API_URL": github.url,
-        "GITHUB_REPOSITORY": "acme/bot",
-        "GITHUB_TOKEN": TOKEN,
-    }
-
-    def post(text: str, *options: str, **env: str) -> Any:
+def body(assay: Any, tmp_path: Path) -> Any:
+    def write(text: str, *options: str) -> Any:
         (tmp_path / "decision.md").write_text(text, encoding="utf-8")
-        done = assay("report", "comment", "decision.md", *options, env={**job, **env})
-        assert TOKEN not in done.out + done.err
-        return done
+        return assay("report", "comment", "decision.md", *options)
 
-    return post
+    return write
 
 
-def test_the_comment_is_created_once_and_then_updated_in_place(
-    comment: Any, github: FakeGitHub
-) -> None:
-    github.add("Looks good to me", {"login": "ada", "type": "User"})
-    done = comment("## Assay: reject\n")
-    assert (done.code, done.out) == (0, f"created {github.comments[1]['html_url']}\n"), done.err
-    posted = github.comments[1]["body"]
-    assert posted.startswith(f"{MARKER}\n## Assay: reject\n")
-    assert f"commit {SHA[:10]}</sub>" in posted
-    done = comment("## Assay: promote\n", "--json")
-    assert done.json() == {
-        "action": "updated",
-        "id": 101,
-        "url": github.comments[1]["html_url"],
-        "repository": "acme/bot",
-        "pull": 7,
+def test_the_body_has_its_marker_the_text_and_the_commit(body: Any, tmp_path: Path) -> None:
+    done = body("\n## Assay: reject\n\n", "--commit", SHA, "-o", "comment.md")
+    assert (done.code, done.out) == (0, ""), done.err
+    assert (tmp_path / "comment.md").read_text() == f"{MARKER}\n## Assay: reject\n\n{FOOTER}\n"
+    assert body("text", "--key", "nightly").out == (
+        f"<!-- assay:nightly -->\ntext\n\n<sub>Assay {__version__}</sub>\n"
+    )
+    assert body("text", "--commit", "", "--json").json() == {
+        "body": f"{MARKER}\ntext\n\n<sub>Assay {__version__}</sub>\n"
     }
-    assert "## Assay: promote" in github.comments[1]["body"]
-    assert len(github.comments) == 2
-    before = len(github.methods)
-    assert comment("## Assay: promote\n").out.startswith("unchanged ")
-    assert github.methods[before:] == ["GET", "GET"]
-    assert comment("## Nightly\n", "--key", "nightly").out.startswith("created ")
-    assert len(github.comments) == 3
 
 
-def test_a_comment_of_somebody_else_with_our_marker_is_never_ours(
-    comment: Any, github: FakeGitHub
+def test_a_text_that_is_too_long_is_cut_at_a_line(body: Any, tmp_path: Path) -> None:
+    rows = "".join(f"| `row {number}` |\n" for number in range(9000))
+    assert body(rows, "-o", "comment.md").code == 0
+    text = (tmp_path / "comment.md").read_text()
+    assert 60_000 < len(text) <= 65_536
+    assert "` |\n\n**Cut here: the whole text is too long for a comment.**" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "expected"),
+    [
+        ("  \n", (), 3, "is empty"),
+        ("text", ("--key", "a -->"), 2, "letters, digits"),
+        ("text", ("--key", ""), 2, "letters, digits"),
+        ("text", ("--commit", "HEAD"), 2, "write its SHA"),
+        ("text", ("-o", "comment.html"), 2, ".html"),
+    ],
+)
+def test_what_can_not_be_a_body_is_refused(
+    body: Any, text: str, options: tuple[str, ...], code: int, expected: str
 ) -> None:
-    """Its author could turn the verdict that we write into it."""
-    github.add(f"{MARKER}\n## Assay: promote", {"login": "mallory", "type": "User"})
-    assert comment("## Assay: reject").out.startswith("created ")
-    github.login = "release-bot"
-    github.add(f"{MARKER}\nx", {"login": "release-bot", "type": "User"})
-    assert comment("## Assay: hold").out.startswith("updated ")
-    assert [one["body"].split("\n")[1] for one in github.comments] == [
-        "## Assay: promote",
-        "## Assay: reject",
-        "## Assay: hold",
+    done = body(text, *options)
+    assert (done.code, expected in done.err) == (code, True), done.err
+
+
+# --- GitHub
+
+OWN = (
+    "[.comments[] | select(.viewerDidAuthor and (.body | startswith($ENV.ASSAY_CI_MARKER)))]"
+    ' | last | .url // "" | sub(".*-"; "")'
+)
+FIND = ["pr", "view", "7", "--repo", "acme/bot", "--json", "comments", "--jq", OWN]
+
+
+@pytest.fixture
+def gh(work: Path) -> CodeHost:
+    return CodeHost(work.parent / "bin", "gh")
+
+
+def post(work: Path, text: str = "## Assay: hold", **more: str) -> Done:
+    """The comment step of the action, after the gate has left its text."""
+    (work.parent / "assay-comment.md").write_text(text)
+    job = {
+        "RUNNER_TEMP": str(work.parent),
+        "GITHUB_REPOSITORY": "acme/bot",
+        "GITHUB_SERVER_URL": "https://github.com",
+        "HEAD": SHA,
+    }
+    given: dict[str, Any] = {"comment": "gate", "token": TOKEN, **job, **more}
+    done = step("Comment on the pull request", work, **given)
+    assert done.code == 0, "a comment never fails a build"
+    assert TOKEN not in done.out + done.err
+    assert not list(work.parent.rglob("pwned*"))
+    return done
+
+
+def test_the_first_comment_is_created_from_a_file(work: Path, gh: CodeHost) -> None:
+    gh.answer((("comment",), "https://github.com/acme/bot/pull/7#issuecomment-101", 0))
+    done = post(work, "## Assay: `touch pwned` $(touch pwned)")
+    find, create = gh.calls
+    file = str(work.parent / "assay-body.md")
+    assert find.words == FIND
+    assert create.words == ["pr", "comment", "7", "--repo", "acme/bot", "--body-file", file]
+    assert create.body == f"{MARKER}\n## Assay: `touch pwned` $(touch pwned)\n\n{FOOTER}\n"
+    assert (find.stdin, create.stdin) == ("", "")
+    assert create.env["GH_TOKEN"] == create.env["GH_ENTERPRISE_TOKEN"] == TOKEN
+    assert create.env["GH_HOST"] == "github.com"
+    assert "#issuecomment-101" in done.out
+
+
+def test_a_later_run_updates_the_comment(work: Path, gh: CodeHost) -> None:
+    gh.answer((("view",), "101", 0))
+    post(work)
+    find, update = gh.calls
+    file = str(work.parent / "assay-body.md")
+    assert find.words == FIND
+    assert update.words == [
+        *("api", "--method", "PATCH", "repos/acme/bot/issues/comments/101"),
+        *("--field", f"body=@{file}", "--jq", ".html_url"),
     ]
+    assert update.body == f"{MARKER}\n## Assay: hold\n\n{FOOTER}\n"
 
 
-def test_the_comment_is_found_on_any_page(comment: Any, github: FakeGitHub) -> None:
-    for number in range(250):
-        github.add(f"remark {number}", {"login": "ada", "type": "User"})
-    github.add(f"see {MARKER} above", BOT)
-    github.add(f"{MARKER}\nold", BOT)
-    assert comment("new").out.startswith("updated ")
-    assert len(github.comments) == 252
-    assert [path.rpartition("=")[2] for method, path in github.calls if "page" in path] == [
-        *("1", "2", "3")
-    ]
+def test_a_server_of_ones_own_gets_the_comment(work: Path, gh: CodeHost) -> None:
+    post(work, GITHUB_SERVER_URL="https://git.example.org")
+    assert [call.env["GH_HOST"] for call in gh.calls] == ["git.example.org"] * 2
 
 
-def test_a_refusal_says_what_to_do_and_is_not_a_success(comment: Any, github: FakeGitHub) -> None:
-    cases: list[tuple[str, int, Any, str]] = [
-        (
-            "POST",
-            403,
-            {"message": "Resource not accessible"},
-            "permissions: {pull-requests: write}",
-        ),
-        ("POST", 404, {"message": "Not Found"}, "from a fork"),
-        ("POST", 302, {}, "answered 302"),
-        ("POST", 500, b"<html>", "Try again."),
-        ("POST", 201, b"<html>", "answered 201"),
-        ("POST", 201, [], "unknown form"),
-        ("POST", 422, {"message": f"no {TOKEN}\x1b[2K"}, "answered 422: no ***"),
-        ("GET", 200, {"login": 5}, "unknown form"),
-        ("GET", 301, {}, "answered 301"),
-    ]
-    for method, status, tree, expected in cases:
-        github.answer = {method: (status, tree)}
-        done = comment("text")
-        assert done.code == 2, (method, status)
-        assert expected in done.err, done.err
-        assert "CLI-002" in done.err
-        assert "\x1b" not in done.err
-    github.answer = {}
-    assert not github.comments
-    assert not [path for _, path in github.calls if path.endswith("elsewhere")], "no redirect"
-    done = comment("text", GITHUB_TOKEN="wrong")
-    assert (done.code, "not valid, or has expired" in done.err) == (2, True)
-    done = comment("text", "--api", "http://127.0.0.1:1")
-    assert (done.code, "can't be reached" in done.err) == (2, True)
-
-
-def test_without_a_token_a_place_or_a_text_nothing_is_sent(
-    comment: Any, github: FakeGitHub, tmp_path: Path
+@pytest.mark.parametrize("failing", ["view", "comment"])
+def test_a_token_that_may_not_write_warns_and_changes_no_outcome(
+    work: Path, gh: CodeHost, failing: str
 ) -> None:
-    wrong: list[tuple[tuple[str, ...], dict[str, str], int, str]] = [
-        ((), {"GITHUB_TOKEN": ""}, 2, '`env: {GITHUB_TOKEN: "${{ github.token }}"}`'),
-        (("--token-env", "BOT_KEY"), {}, 2, "no token in $BOT_KEY"),
-        ((), {"GITHUB_TOKEN": "two words"}, 2, "Copy it again"),
-        ((), {"GITHUB_TOKEN": "line\nbreak: x"}, 2, "Copy it again"),
-        ((), {"GITHUB_EVENT_PATH": ""}, 2, "--pull NUMBER"),
-        ((), {"GITHUB_EVENT_PATH": "/nowhere"}, 2, "--pull NUMBER"),
-        (("--pull", "0"), {}, 2, "--pull"),
-        ((), {"GITHUB_REPOSITORY": ""}, 2, "--repo OWNER/NAME"),
-        (("--repo", "acme/bot/../../user"), {}, 2, "not a repository"),
-        (("--repo", "../.."), {}, 2, "not a repository"),
-        (("--api", "http://api.example.org"), {}, 2, "not an https address"),
-        (("--api", "file://localhost/etc"), {}, 2, "not an https address"),
-        (("--api", "https://[x"), {}, 2, "not an https address"),
-        (("--key", "a -->"), {}, 2, "letters, digits"),
+    gh.answer(((failing,), "HTTP 403: Resource not accessible by integration", 1))
+    done = post(work)
+    assert "::warning title=Assay::" in done.out
+    assert len(gh.calls) == (1 if failing == "view" else 2), "an unread list creates nothing"
+    assert not done.outputs
+
+
+@pytest.mark.parametrize("name", ["x; touch pwned", "$(touch pwned)", "a -->", "*", "a\nb"])
+def test_the_name_of_a_comment_is_never_a_command(work: Path, gh: CodeHost, name: str) -> None:
+    assert "::warning title=Assay::" in post(work, comment=name).out
+    assert not gh.calls
+
+
+def test_without_a_pull_request_or_without_gh_there_is_no_comment(work: Path, gh: CodeHost) -> None:
+    assert "no pull request" in post(work, PULL="").out
+    assert not gh.calls
+    (work.parent / "bin" / "gh").write_text("#!/nowhere\n")
+    assert "::warning title=Assay::" in post(work).out
+
+
+# --- GitLab
+
+NOTES = "projects/42/merge_requests/7/notes"
+API = ["api", "--hostname", "gitlab.example.org"]
+
+
+@pytest.fixture
+def glab(work: Path) -> CodeHost:
+    return CodeHost(work.parent / "bin", "glab")
+
+
+def note(work: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """What the template runs after the gate."""
+    job = {
+        "CI_MERGE_REQUEST_IID": "7",
+        "CI_PROJECT_ID": "42",
+        "CI_SERVER_HOST": "gitlab.example.org",
+        "CI_COMMIT_SHA": SHA,
+        "GITLAB_TOKEN": TOKEN,
+    }
+    script = "\n".join(GITLAB[".assay"]["after_script"])
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=work,
+        env={**environment(work), **job, **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert TOKEN not in done.stdout + done.stderr
+    assert not list(work.parent.rglob("pwned*"))
+    return done
+
+
+def told(name: str, *notes: tuple[int, str, str]) -> tuple[Any, ...]:
+    """The account of the token, and notes by id, author and text, one list for each page."""
+    pages = [
+        json.dumps([{"id": number, "author": {"username": who}, "body": text}])
+        for number, who, text in notes
     ]
-    for options, env, code, expected in wrong:
-        done = comment("text", *options, **env)
-        assert (done.code, expected in done.err) == (code, True), (options, env, done.err)
-        assert "two words" not in done.err
-        assert "break: x" not in done.err
-    assert comment("  \n").code == 3
-    assert not github.calls
+    listed = "".join(pages) or "[]"
+    return (("user",), json.dumps({"username": name}), 0), (("--paginate",), listed, 0)
 
 
-def test_the_pull_request_is_named_by_option_or_ref_too(comment: Any, github: FakeGitHub) -> None:
-    assert comment("a", GITHUB_EVENT_PATH="", GITHUB_REF="refs/pull/7/merge").code == 0
-    assert comment("b", "--pull", "7", GITHUB_EVENT_PATH="").code == 0
-    assert len(github.comments) == 1
+def test_the_first_note_is_created_from_a_file(work: Path, glab: CodeHost) -> None:
+    (work / "assay.md").write_text("## Assay: `touch pwned` $(touch pwned)\n")
+    glab.answer(*told("bot", (1, "mallory", f"{MARKER}\n## Assay: promote"), (2, "bot", "hello")))
+    done = note(work)
+    account, listed, create = glab.calls
+    assert account.words == [*API, "user"]
+    assert listed.words == [*API, "--paginate", f"{NOTES}?per_page=100"]
+    assert create.words[:-1] == [*API, "--method", "POST", NOTES, "--field"]
+    assert create.words[-1].startswith("body=@/")
+    assert create.body == f"{MARKER}\n## Assay: `touch pwned` $(touch pwned)\n\n{FOOTER}\n"
+    assert create.env["GITLAB_TOKEN"] == TOKEN
+    assert "was not written" not in done.stderr
 
 
-def test_a_text_that_is_too_long_is_cut_at_a_line(comment: Any, github: FakeGitHub) -> None:
-    assert comment("".join(f"| `row {number}` |\n" for number in range(9000))).code == 0
-    body = github.comments[0]["body"]
-    assert 60_000 < len(body) <= 65_536
-    assert "` |\n\n**Cut here: the whole text is too long for a comment.**" in body
+def test_a_later_pipeline_updates_the_note(work: Path, glab: CodeHost) -> None:
+    (work / "assay.md").write_text("## Assay: hold\n")
+    mine = (301, "bot", f"{MARKER}\n## Assay: reject")
+    glab.answer(*told("bot", (1, "mallory", f"{MARKER}\n## Assay: promote"), mine))
+    note(work)
+    *_, update = glab.calls
+    assert update.words[:-1] == [*API, "--method", "PUT", f"{NOTES}/301", "--field"]
+    assert update.body == f"{MARKER}\n## Assay: hold\n\n{FOOTER}\n"
 
 
-def test_a_real_process_posts(assay_anew: Any, github: FakeGitHub, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("text")
-    options = ("--repo", "acme/bot", "--pull", "7", "--api", github.url)
-    done = assay_anew("report", "comment", "a.md", *options, env={"GITHUB_TOKEN": TOKEN})
-    assert (done.code, len(github.comments)) == (0, 1), done.err
+def test_a_pipeline_without_a_report_replaces_an_older_verdict(work: Path, glab: CodeHost) -> None:
+    glab.answer(*told("bot"))
+    note(work)
+    assert glab.calls[-1].body.startswith(f"{MARKER}\n## Assay: no result\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [("", 0), ("{oops", 0), ('{"message": "403 Forbidden"}', 0), ("[5]", 0), ("[]", 1)],
+)
+def test_a_list_that_cannot_be_read_creates_no_note(
+    work: Path, glab: CodeHost, answer: str, code: int
+) -> None:
+    (work / "assay.md").write_text("## Assay: hold\n")
+    user, _ = told("bot")
+    glab.answer(user, (("--paginate",), answer, code))
+    assert "was not written" in note(work).stderr
+    assert len(glab.calls) == 2
+
+
+def test_without_a_merge_request_a_token_or_glab_there_is_no_note(
+    work: Path, glab: CodeHost
+) -> None:
+    for missing in ("CI_MERGE_REQUEST_IID", "GITLAB_TOKEN"):
+        note(work, **{missing: ""})
+    assert not glab.calls
+    (work.parent / "bin" / "glab").unlink()
+    apt = CodeHost(work.parent / "bin", "apt-get")
+    apt.answer((("install",), "E: Unable to locate package glab", 100))
+    assert "was not written" in note(work).stderr
+    assert [call.words for call in apt.calls] == [
+        ["update", "-qq"],
+        ["install", "-y", "-qq", "glab"],
+    ]

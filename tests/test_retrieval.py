@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
 from assay.files.trec_files import read_qrels, read_run
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
 from assay.records.reading import read_run as read_evidence
 from assay.scoring.metrics import retrieval
 from assay.scoring.metrics.measure import Undetermined
@@ -501,6 +503,34 @@ def test_the_measures_of_a_run_are_trec_evals() -> None:
     assert take("retrieval_map", listed, expected=everything) == peer["map"]
     assert take("retrieval_ndcg", listed, expected=everything) == peer["ndcg_cut_10"]
     assert take("retrieval_coverage", passages(True, None)) == {"passed": 1, "total": 2}
+
+
+@each("seed", range(6))
+def test_the_profile_on_the_shelf_measures_what_trec_eval_measures(seed: int) -> None:
+    chance = random.Random(seed)
+    documents = [f"d{n}" for n in range(40)]
+    scores = {name: chance.randrange(9) / 3 for name in chance.sample(documents, 25)}
+    judged = {name: chance.choice((0, 1, 1)) for name in chance.sample(documents[:-1], 8)}
+    peer = evaluate({"q": judged}, {"q": scores}, ["ndcg_cut_10", "map", "recall_100"]).mean
+    evidence = run(
+        "rag",
+        workflow={"id": "w", "version": "1", "profile": "retrieval"},
+        retrieval=[
+            {"id": name, "rank": rank, "relevant": judged.get(name, 0) > 0}
+            for rank, name in enumerate(ranking(scores), 1)
+        ],
+        expected={"relevant_ids": [name for name, grade in judged.items() if grade]},
+    )
+    norms = {
+        item.name: item.norm
+        for item in Grader(Shelf()).grade(Document(evidence, "test")).grade.criteria
+    }
+    for name, metric_name in (
+        ("ndcg", "ndcg_cut_10"),
+        ("average_precision", "map"),
+        ("recall", "recall_100"),
+    ):
+        assert float(norms[name]) == pytest.approx(peer[metric_name], abs=1e-9)
 
 
 @each("name", list(MEASURES))

@@ -1,6 +1,4 @@
-"""The reporting bundle where runs share groups, by bootstrap, and in slices: coverage beside every
-number.
-"""
+"""The reporting bundle where runs share groups, and in slices: coverage beside every number."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 import scipy
 
-from assay.release.summary import PLAIN, Intervals, Summary
+from assay.release.summary import Summary
 from assay.views.documents import encode, plain
 from cards import graded
 from sides import card, cards, drawn, write
@@ -19,11 +17,11 @@ from sides import card, cards, drawn, write
 SCORES = drawn(60, seed=4)
 
 
-def summed(documents: list[dict[str, Any]], intervals: Intervals = PLAIN) -> dict[str, Any]:
+def summed(documents: list[dict[str, Any]]) -> dict[str, Any]:
     summary = Summary()
     for document in documents:
         summary.add(graded(document).grade)
-    made: dict[str, Any] = plain(summary.block(intervals))
+    made: dict[str, Any] = plain(summary.block())
     return made
 
 
@@ -59,28 +57,6 @@ def test_fewer_than_five_groups_leave_the_plain_interval_and_its_method_says_so(
     mean = summed(grouped(20))["weighted_score"]["mean"]
     assert mean["method"] == "student-t, too few groups to count as clusters"
     assert mean["low"] < mean["value"] < mean["high"]
-
-
-@pytest.mark.req("W-074")
-def test_a_bootstrap_is_seeded_and_agrees_with_scipy() -> None:
-    one, again = (
-        summed(cards(SCORES), Intervals("bca", 7))["weighted_score"]["mean"] for _ in range(2)
-    )
-    assert one == again
-    assert one["method"] == "bootstrap-bca"
-    wanted = scipy.stats.bootstrap(
-        (np.array(SCORES),), np.mean, rng=np.random.default_rng(1), n_resamples=10_000
-    ).confidence_interval
-    assert (one["low"], one["high"]) == (
-        pytest.approx(wanted.low, abs=0.2),
-        pytest.approx(wanted.high, abs=0.2),
-    )
-    assert summed(cards(SCORES), Intervals("bca", 8))["weighted_score"]["mean"] != one
-    shared = summed(
-        [{**one, "group": f"g{index // 2}"} for index, one in enumerate(cards(drawn(120)))],
-        Intervals("bca", 7),
-    )
-    assert shared["weighted_score"]["mean"]["method"] == "cluster bootstrap-bca"
 
 
 @pytest.mark.req("W-074")
@@ -120,19 +96,6 @@ def test_the_order_of_grouped_runs_changes_no_byte() -> None:
         random.Random(seed).shuffle(documents)
         blocks.add(encode(summed(documents)))
     assert len(blocks) == 1
-
-
-def test_the_command_asks_for_a_seed(assay: Any, tmp_path: Any) -> None:
-    write(tmp_path / "runs.jsonl", cards(SCORES))
-    assert assay("report", "summary", "runs.jsonl", "--interval", "bca").code == 2
-    assert assay("report", "summary", "runs.jsonl", "--seed", "1").code == 2
-    assert assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "-1").code == 2
-    done = assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "1", "--json")
-    assert (done.code, done.json()["weighted_score"]["mean"]["method"]) == (0, "bootstrap-bca")
-    assert (
-        "interval    bootstrap-bca"
-        in assay("report", "summary", "runs.jsonl", "--interval", "bca", "--seed", "1").out
-    )
 
 
 def test_the_command_gives_no_interval_that_leaves_the_scale(assay: Any, tmp_path: Any) -> None:

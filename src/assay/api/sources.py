@@ -273,7 +273,7 @@ def _refuse_foreign(path: str) -> None:
     tools = [] if looks_own(path) else fitting(head_of(path))
     if tools:
         made = os.path.splitext(path)[0] + ".runs"
-        profile = tools[0].profile or f"{made}.profile.yaml"
+        profile = f"{made}.profile.yaml"
         raise InputError(
             "FIL-006",
             f"the Python functions read runs, and this is from another tool: {tools[0].title}.",

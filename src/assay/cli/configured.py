@@ -38,8 +38,7 @@ _GRADING = (
 _BARRED = ("run", "grade", "batch", "gate")
 _COMPARING = ("gate", "baseline set", "baseline diff")
 _JUDGING = tuple(
-    f"judge {action}"
-    for action in ("rubric", "panel", "pairwise", "claims", "passages", "audit", "ask")
+    f"judge {action}" for action in ("rubric", "panel", "pairwise", "claims", "passages", "audit")
 )
 
 

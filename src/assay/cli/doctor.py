@@ -279,7 +279,6 @@ JOBS: dict[str, JobNeeds] = {
         "draw charts in pages and reports", "charts", (("vl_convert", "vl-convert-python"),)
     ),
     "terminal": JobNeeds("show tables on a terminal", "terminal", (("rich.console", "rich"),)),
-    "stats": JobNeeds("compute bootstrap intervals", "stats", (("numpy", "numpy"),)),
     "sign": JobNeeds(
         "sign attestations",
         "sign",

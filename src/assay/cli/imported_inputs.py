@@ -195,21 +195,6 @@ def use_made_profile(
     """
     if is_chosen(options):
         return
-    importers = [
-        side.imported.importer
-        for side in (*candidates, *baselines)
-        if isinstance(side, ImportedInput)
-    ]
-    if any(importer.profile is not None for importer in importers):
-        names = list(dict.fromkeys(importer.name for importer in importers))
-        if len(names) > 1:  # the profile of one tool would fail all that the other measured
-            raise InputError(
-                "REL-002",
-                f"results of two tools can't be compared: {', '.join(names)}.",
-                fix="Compare results of one tool.",
-            )
-        _use(options, str(importers[0].profile))
-        return
     first_inputs = [
         ComparedInput(side, _made(options, side, needed=True)) for side in baselines or candidates
     ]

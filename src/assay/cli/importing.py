@@ -134,8 +134,6 @@ def _made_profile(
     """The profile made from the file's metrics, where no other is chosen; or why there is none."""
     if options.profile is not None or options.family is not None:
         return None, None
-    if imported.importer.profile is not None:
-        options.profile = imported.importer.profile
     try:
         return imported.made_profile(), None
     except NotEnoughEvidence as problem:  # the runs are worth having all the same

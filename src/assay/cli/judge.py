@@ -107,25 +107,6 @@ JUDGES: tuple[Argument, ...] = (
     *_LIMITS,
 )
 """The same for several judges."""
-RUBRIC: tuple[Argument, ...] = (
-    repeated("--criterion", "NAME", "only this criterion of the rubric; may be repeated"),
-    arg(
-        "--output-field",
-        metavar="NAME",
-        help="which of a run's outputs is judged (default: all of them)",
-    ),
-    flag("--with-reference", "show the judge what was expected of each run"),
-    arg(
-        "--samples",
-        within=Bounds(least=1),
-        metavar="N",
-        type=int,
-        default=1,
-        help="draws of each question (default: 1)",
-    ),
-)
-"""The options of work by a rubric."""
-REPLACE = flag("--replace", "replace scores that a run already has")
 
 
 def journal_of(options: Options) -> Journal:

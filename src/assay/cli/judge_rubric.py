@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.canon import digest
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Argument, Command, Options, arg
+from assay.cli.frame import STORE, Argument, Bounds, Command, Options, arg, flag, repeated
 from assay.cli.judge_specs import specs_of
 from assay.errors import UsageError
 from assay.judging.identity import member_name, prompt_name, rubric_name, scorer_of
@@ -256,7 +256,21 @@ _WORK: tuple[Argument | str, ...] = (
         ),
     ).of_runs(items=True),
     arg("--rubric", metavar="R", required=True, help="rubric by name, name@version or YAML file"),
-    *common.RUBRIC,
+    repeated("--criterion", "NAME", "only this criterion of the rubric; may be repeated"),
+    arg(
+        "--output-field",
+        metavar="NAME",
+        help="which of a run's outputs is judged (default: all of them)",
+    ),
+    flag("--with-reference", "show the judge what was expected of each run"),
+    arg(
+        "--samples",
+        within=Bounds(least=1),
+        metavar="N",
+        type=int,
+        default=1,
+        help="draws of each question (default: 1)",
+    ),
     arg(
         "--examples",
         metavar="FILE",
@@ -265,7 +279,7 @@ _WORK: tuple[Argument | str, ...] = (
             ' "criterion"}'
         ),
     ),
-    common.REPLACE,
+    flag("--replace", "replace scores that a run already has"),
     "--library",
     *STORE,
 )

@@ -47,7 +47,6 @@ def _agreement(options: Options) -> Measured:
         document = describe_ratings(
             read_ratings(options.file, raters, level=options.level),
             options.level,
-            seed=options.bootstrap,
         )
     return Measured(document, _agreement_lines(document))
 
@@ -61,9 +60,7 @@ def _pairwise(options: Options) -> Measured:
 # --- agreement
 
 
-def describe_ratings(
-    ratings: Ratings, level: many.Level, *, seed: int | None = None
-) -> dict[str, Any]:
+def describe_ratings(ratings: Ratings, level: many.Level) -> dict[str, Any]:
     """The JSON form of `assay measure agreement`: every number that the ratings allow, and for each
     null the reason under `reasons`.
     """
@@ -129,15 +126,6 @@ def describe_ratings(
         "confusion": _confusion(pairs, raters) if not several else None,
         "classification": _classification(pairs, raters) if not several else None,
         "item_mean": shown("item_mean", words, lambda: _item_mean(items)),
-        **(
-            {}
-            if seed is None
-            else {
-                "item_mean_bootstrap": shown(
-                    "item_mean_bootstrap", words, lambda: _item_bootstrap(items, seed)
-                )
-            }
-        ),
         "reasons": reasons,
         "notes": _notes(ratings, paired, complete),
     }
@@ -176,16 +164,12 @@ def _classification(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str
     return {"reference": raters[0], "predicted": raters[1], **numbers}
 
 
-def _means(items: Sequence[tuple[Any, ...]]) -> list[float]:
-    rated = ([float(rating) for rating in item if rating is not None] for item in items)
-    return [sum(found) / len(found) for found in rated if found]
-
-
 def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
     """The mean over items of the mean rating of each: several ratings of one item are one
     sample.
     """
-    means = _means(items)
+    rated = ([float(rating) for rating in item if rating is not None] for item in items)
+    means = [sum(ratings) / len(ratings) for ratings in rated if ratings]
     n = len(means)
     middle = fsum(means) / n if n else None
     spread = (
@@ -194,12 +178,6 @@ def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
         else 0.0
     )
     return student(middle, spread, n)
-
-
-def _item_bootstrap(items: Sequence[tuple[Any, ...]], seed: int) -> Interval:
-    from assay.stats.bootstrap import bootstrap_mean
-
-    return bootstrap_mean(_means(items), seed=seed, method="percentile")
 
 
 def _notes(ratings: Ratings, paired: int, complete: int) -> list[str]:
@@ -313,15 +291,6 @@ COMMANDS = {
             choices=many.LEVELS,
             default="nominal",
             help="what the ratings are: categories, ranks or distances (default: nominal)",
-        ),
-        arg(
-            "--bootstrap",
-            metavar="SEED",
-            type=int,
-            help=(
-                "also give the percentile bootstrap interval of the mean rating, with this seed;"
-                " needs numpy"
-            ),
         ),
     ),
     "measure pairwise": measure(

@@ -26,20 +26,7 @@ ENVIRONMENT = {
         " never changes what a shipped name means"
     ),
     "CI": "turns off colour and live progress",
-    "CI_API_V4_URL": "GitLab's API, which `report comment` talks to, if `--api` names none",
-    "CI_COMMIT_SHA": "the commit that a comment on a merge request names",
-    "CI_JOB_TOKEN": "the token of `report comment` on GitLab, if GITLAB_TOKEN is not set",
-    "CI_MERGE_REQUEST_IID": "the merge request of `report comment`, if `--pull` names none",
-    "CI_PROJECT_PATH": "the project of `report comment` on GitLab, if `--repo` names none",
-    "CI_PROJECT_URL": "the start of a comment's address on GitLab",
-    "GITHUB_API_URL": "the API that `report comment` talks to, if `--api` names none",
-    "GITHUB_EVENT_PATH": "the event file from which `report comment` reads the pull request",
-    "GITHUB_REF": "where `report comment` finds the pull request if the event file lacks it",
-    "GITHUB_REPOSITORY": "the repository of `report comment`, if `--repo` names none",
-    "GITHUB_SHA": "the commit that a comment names, outside the jobs of a pull request",
     "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
-    "GITHUB_TOKEN": "the token of `report comment`, if `--token-env` names no other variable",
-    "GITLAB_TOKEN": "the same on GitLab",
     "NO_COLOR": "turns off colour",
     "OTEL_EXPORTER_OTLP_*": (
         "where `grade`, `run` and `serve` send evaluation events, with OpenTelemetry's own names"

@@ -18,7 +18,7 @@ from assay.files.json_files import read_documents
 from assay.files.own_files import is_batch_output
 from assay.pipeline.given_grades import grades_of
 from assay.release.ranking import Place, candidates, contender, rank, shown
-from assay.release.summary import Intervals, Summary
+from assay.release.summary import Summary
 from assay.views.summary import summary_view
 
 if TYPE_CHECKING:
@@ -115,14 +115,6 @@ def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
 
 
 def _summary(options: Options) -> int:
-    if (options.interval == "bca") != (options.seed is not None) or (
-        options.seed is not None and options.seed < 0
-    ):
-        raise UsageError(
-            "CLI-001",
-            "--interval bca needs --seed, a number of 0 or more; other intervals take none.",
-            fix="`--interval bca --seed 1`",
-        )
     opt.outputs(options)
     if any(map(is_batch_output, options.files)):
         return _summed_in_engine(options)
@@ -135,7 +127,7 @@ def _summed(options: Options, result: Result | None) -> int:
     summary = Summary()
     for grade in grades(options.files, _chosen(options, result).grader(), result=result):
         summary.add(grade)
-    block = summary.block(Intervals(options.interval, options.seed))
+    block = summary.block()
     if result is not None:
         result.put(msgspec.to_builtins(block))
     return _give_summary(options, block)
@@ -152,14 +144,8 @@ def _summed_in_engine(options: Options) -> int:
 
     if len(options.files) > 1:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
-    given = {
-        "--interval": options.interval != "t",
-        "--store": asks_to_store(options),
-    }
-    if refused := [name for name, value in given.items() if value]:
-        raise UsageError(
-            "BAT-061", f"{refused[0]} can't be used on a batch.", fix=f"Omit {refused[0]}."
-        )
+    if asks_to_store(options):
+        raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
     side = read_batch_side(options.files[0])
     plan = graded_by(options, side, policy="policy").plan
     with reading_engine(options) as engine:
@@ -201,21 +187,6 @@ COMMANDS = {
                 "KIND",
                 "also show pass rate and score by tag, group or family; of a batch, by a column"
                 " that it kept; may be repeated",
-            ),
-            arg(
-                "--interval",
-                choices=("t", "bca"),
-                default="t",
-                help=(
-                    "of means: Student's t, cluster-robust where groups are shared; or a BCa"
-                    " bootstrap (default: t)"
-                ),
-            ),
-            arg(
-                "--seed",
-                metavar="N",
-                type=int,
-                help="with --interval bca: the seed, so that the same runs give the same interval",
             ),
             *CHOICES,
             *STORE,

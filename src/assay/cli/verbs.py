@@ -58,12 +58,6 @@ _JUDGE = {
         "make a judge's card: agreement, biases, price, and whether it may gate",
     ),
     "drift": ("judge_calibrate", "compare a judge's latest card with its earlier ones"),
-    "export": ("judge_files", "write the questions to a file, to be answered elsewhere or later"),
-    "ask": ("judge_files", "have a model answer a file of questions"),
-    "consume": (
-        "judge_files",
-        "turn answers from elsewhere into judgements",
-    ),
 }
 
 _MEASURE = {
@@ -224,7 +218,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "summary": ("report", "summarise many runs: pass rate, score, gates and criteria"),
                 "comment": (
                     "report_comment",
-                    "post a Markdown file on a pull request, and update it in place",
+                    "write the body of a comment on a pull request",
                 ),
                 "export": (
                     "report_export",

@@ -50,10 +50,6 @@ class Importer(NamedTuple):
     """Whether a file with this beginning is of this format."""
     read: Callable[[Sequence[str], Wanted, ImportTally], Iterator[dict[str, Any]]]
     """The runs of the files, one by one; the tally counts what was read, left out and stated."""
-    profile: str | None = None
-    """The profile on the shelf that scores these runs; None if one is made from the file's
-    metrics.
-    """
     apart: bool = False
     """Whether each file contains one whole evaluation; other tools may split one into several
     files.

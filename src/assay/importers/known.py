@@ -31,7 +31,6 @@ KNOWN: Registry[Importer] = Registry(
         "assay.importers.phoenix:IMPORTER": ("phoenix",),
         "assay.importers.ragas:IMPORTER": ("ragas",),
         "assay.importers.table:IMPORTER": ("table",),
-        "assay.importers.trec:IMPORTER": ("trec",),
         "assay.importers.lm_eval:IMPORTER": ("lm_eval",),
         "assay.importers.openai_evals:IMPORTER": ("openai_evals",),
         "assay.importers.swe_bench:IMPORTER": ("swe_bench",),

@@ -48,9 +48,9 @@ class ImportedRuns(NamedTuple):
 
     def made_profile(self) -> Profile | None:
         """The profile made from the metrics, with a note for each metric that it leaves out; None
-        if the importer's runs are scored by their evidence.
+        for runs without them, which are scored by their evidence.
         """
-        if not self.tally.samples or self.importer.profile is not None:
+        if not self.tally.samples:
             return None
         where = ", ".join(self.files)
         reasons = reasons_not_to_grade(self.importer.name, self.tally, where=where)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -29,7 +29,6 @@ from assay.records.summary import (
     SummaryBlock,
     value_interval,
 )
-from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import MINIMUM, estimate_clustered_mean
 from assay.stats.counts import Counts
 from assay.stats.estimate import SCORES, Range, on_scale
@@ -39,17 +38,6 @@ TOP = 10
 COVERAGE = ("scored", "failed", "inconclusive", "errored", "not_applicable")
 NORMS = Range(0.0, 1.0)
 UNGRADED = "no run was graded"
-
-
-class Intervals(NamedTuple):
-    """How the interval of a mean is made."""
-
-    method: Literal["t", "bca"] = "t"
-    seed: int | None = None
-    """Of the bootstrap; there is no bootstrap without one."""
-
-
-PLAIN = Intervals()
 
 
 class _Values:
@@ -65,35 +53,27 @@ class _Values:
         if group is not None:
             self.grouped.setdefault(group, []).append(value)
 
-    def distribution(self, intervals: Intervals) -> Distribution:
+    def distribution(self) -> Distribution:
         """Mean with interval, standard deviation and quantiles."""
-        sd = self.counts.sd()
-        interval = self._interval(intervals, sd)
         return Distribution(
-            mean=value_interval(on_scale(interval, self.range)),
-            sd=sd,
+            mean=value_interval(on_scale(self.interval(), self.range)),
+            sd=self.counts.sd(),
             quantiles=self.counts.quantiles(),
         )
 
     def interval(self) -> Interval:
-        """The mean with its plain interval."""
-        return self._interval(PLAIN, self.counts.sd())
-
-    def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
+        """The mean with its interval: Student's t, cluster-robust where groups are shared."""
         shared = any(len(values) > 1 for values in self.grouped.values())
         clusters = len(self.grouped) + self.counts.n - sum(map(len, self.grouped.values()))
         few = shared and clusters < MINIMUM  # then no interval over groups reaches its level
-        shared = shared and not few
-        if not shared and intervals.method == "t":
-            interval = student(self.counts.mean(), sd or 0.0, self.counts.n)
+        if few or not shared:
+            interval = student(self.counts.mean(), self.counts.sd() or 0.0, self.counts.n)
             return (
                 interval._replace(method=f"{interval.method}, too few groups to count as clusters")
                 if few
                 else interval
             )
         values, groups = self._spread_out()
-        if intervals.method == "bca" and intervals.seed is not None:
-            return bootstrap_mean(values, seed=intervals.seed, groups=groups if shared else None)
         return estimate_clustered_mean(values, groups, range=self.range, believed=True).interval
 
     def _spread_out(self) -> tuple[list[float], list[str | None]]:
@@ -127,12 +107,12 @@ class _Slice:
         self.coverage[_covered(grade)] += 1
         self.scores.add(grade.score_units, group)
 
-    def summary(self, intervals: Intervals) -> SliceSummary:
+    def summary(self) -> SliceSummary:
         return SliceSummary(
             n=self.n,
             coverage={name: self.coverage[name] for name in COVERAGE},
             pass_rate=value_interval(wilson(self.passed, self.n)),
-            weighted_score=self.scores.distribution(intervals),
+            weighted_score=self.scores.distribution(),
         )
 
 
@@ -147,10 +127,10 @@ class _CriterionCounts:
         self.floor_failures += item.floor_failed
         self.missing += item.criterion.raw_score is None
 
-    def summary(self, intervals: Intervals) -> CriterionSummary:
+    def summary(self) -> CriterionSummary:
         return CriterionSummary(
             n=self.norms.counts.n,
-            **asdict(self.norms.distribution(intervals)),
+            **asdict(self.norms.distribution()),
             histogram=[
                 HistogramBin(low=each["low"], high=each["high"], count=int(each["count"]))
                 for each in self.norms.counts.histogram(0, exact.NORM_ONE, 10)
@@ -218,14 +198,14 @@ class Summary:
             )
         )
 
-    def block(self, intervals: Intervals = PLAIN) -> SummaryBlock:
+    def block(self) -> SummaryBlock:
         """The summary block of the contract."""
         ordered = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
         policies, profiles, scoring, grading = (
             sorted({version[place] for version in self.versions}) for place in range(4)
         )
         return SummaryBlock(
-            **asdict(self.all.summary(intervals)),
+            **asdict(self.all.summary()),
             gates={
                 name: GateSummary(
                     failed=counts["failed"],
@@ -235,11 +215,9 @@ class Summary:
                 )
                 for name, counts in sorted(self.gates.items())
             },
-            criteria={
-                name: counts.summary(intervals) for name, counts in sorted(self.criteria.items())
-            },
+            criteria={name: counts.summary() for name, counts in sorted(self.criteria.items())},
             slices={
-                kind: {name: tally.summary(intervals) for name, tally in sorted(slices.items())}
+                kind: {name: tally.summary() for name, tally in sorted(slices.items())}
                 for kind, slices in self.slices.items()
             },
             grades={letter: self.letters[letter] for letter in LETTERS},

@@ -1,8 +1,9 @@
-"""Finds the owner of an API key from the words in its name, the domains that a schema calls, and
+"""Finds the owner of an API key from its name, the domains that a schema calls, and the owners in
 `data/owners.json`.
 
 The answer is clean, veto or undetermined. A veto needs a known owner: a name that speaks of nobody
-known may belong to anyone, also to the owner of the host.
+known may belong to anyone, also to the owner of the host. Such a key is clean only for the domain
+whose name it has.
 """
 
 from __future__ import annotations
@@ -50,12 +51,8 @@ class _KeyWords(Struct, frozen=True):
     """They say what a key is for, not whose it is."""
     credential: frozenset[str]
     """They make a parameter a secret: only a secret of another company is a veto."""
-    related: frozenset[str]
-    """They may be next to a brand in the name of its domain."""
     known: dict[str, _Owner]
-    """Words whose owner is known. For these no likeness counts: only the owner's domains get the
-    key.
-    """
+    """Words whose owner is known. Only the owner's domains get the key."""
 
 
 @cache
@@ -140,13 +137,6 @@ def named_keys(text: str) -> list[str]:
     ]
 
 
-def _only_related(text: str) -> bool:
-    """Whether a text is made of words that go with a brand, as `apidata`."""
-    return not text or any(
-        text.startswith(word) and _only_related(text[len(word) :]) for word in _words().related
-    )
-
-
 def _owners_in(tokens: list[str]) -> dict[str, _Owner]:
     """The known owners that a key's name speaks of: by the whole name, by one of its words, or by
     adjacent words.
@@ -174,20 +164,8 @@ def owner_verdict(name: str, host: str, aliases: Mapping[str, Iterable[str]]) ->
     owners = _owners_in(tokens)
     if owners:
         return _known_owner(name, domain, label, owners, whole=brand in owners)
-    short, long = sorted((brand, label), key=len)
-    if (
-        brand == domain.replace(".", "")
-        or (len(short) >= 3 and long.startswith(short) and _only_related(long[len(short) :]))
-        or brand == label
-    ):
-        return CLEAN, f"it is named after {domain}"
-    labels = {part for text in host.lower().split(".") for part in (text, *text.split("-"))}
-    if (
-        len(label) >= 3
-        and label in tokens
-        and all(word in labels or word in _words().related for word in tokens)
-    ):
-        return CLEAN, f"it is named after {host}"
+    if brand in (label, domain.replace(".", "")):
+        return CLEAN, f"it has the name of {domain}"
     return UNDETERMINED, f"nothing shows whether '{brand}' belongs to the owner of {domain}"
 
 

@@ -85,10 +85,6 @@ CODES: dict[str, ErrorCode] = {
         "The command does not understand its arguments.",
         "Read `assay VERB --help`.",
     ),
-    "CLI-002": ErrorCode(
-        "A comment on a pull request cannot be written.",
-        "Check the token's permissions, the repository and the number of the pull request.",
-    ),
     "MCP-001": ErrorCode(
         "A call to a tool of `assay mcp` has invalid arguments.",
         "Follow the tool's input schema.",

@@ -108,10 +108,6 @@ CODES: dict[str, ErrorCode] = {
             " again."
         ),
     ),
-    "JDG-007": ErrorCode(
-        "An answer is for another question than was asked.",
-        "Give the same files and options as for the export.",
-    ),
     "JDG-008": ErrorCode(
         "A file of labels is malformed.",
         'Correct the line that the message names: `{"id", "human", "judge"}`.',
