@@ -277,7 +277,7 @@ def check_result(result: ExamResult, marking: Marking, *, where: str) -> Checked
             if not is_mark(mark):
                 message = f"{axis} is {str(mark)[:40]}; a mark is 0 or 1."
                 add("EXM-009", f"{at}.breakdown.{axis}", message)
-        marks = sum(marking.bit[axis] for axis, mark in item.breakdown.items() if mark == 1)
+        marks = marking.bits_of(item.breakdown)
         bits[item.item] = marks
         if marks & marking.bit[marking.main] and main.contradicts(
             item.got, item.expected, marking.normal

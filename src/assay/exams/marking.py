@@ -25,7 +25,7 @@ from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
 from assay.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, parsed, shown_text
-from assay.exams.text_rules import Length, TextRule
+from assay.exams.text_rules import TextRule
 from assay.exams.versions import SCORING_SYSTEM
 from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
@@ -99,6 +99,10 @@ class Marking:
         """The first axis with a rule of that kind; None if the rubric has none."""
         return next((axis for axis, rule in self.rules.items() if rule.kind == kind), None)
 
+    def bits_of(self, breakdown: Mapping[str, Any]) -> int:
+        """The marks of the axes as one number."""
+        return sum(self.bit[axis] for axis, mark in breakdown.items() if mark == 1)
+
     def marks(self, bits: int) -> dict[str, int]:
         """The mark of each axis."""
         return {axis: int(bool(bits & bit)) for axis, bit in self.bit.items()}
@@ -161,10 +165,6 @@ class Marking:
         name = axis or self.main
         want = wanted_by(name, self.rules[name], item.expectations)
         return [] if want is UNSET or want is None else self.rules[name].shows(want)
-
-    def concise(self, words: int | None) -> bool:
-        """Whether that many words are within the limit of the first axis on length."""
-        return any(rule.fits(words) for rule in self.rules.values() if isinstance(rule, Length))
 
     def faults(self, exam: Exam) -> Iterator[Fault]:
         """The expectations of an exam that this rubric can't mark, each with its line."""
@@ -232,7 +232,7 @@ class MarkedExam(NamedTuple):
         return median(self.latencies)
 
 
-def mean(units: int, n: int) -> Fraction:
+def mean(units: int | Fraction, n: int) -> Fraction:
     """The mean of n scores whose sum is that many billionths."""
     return Fraction(units, n * exact.NORM_ONE)
 

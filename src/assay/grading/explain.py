@@ -6,13 +6,15 @@ Everything here is read from the Grade; nothing is decided. The notes never chan
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import number_text
-from assay.exact import norm_text
+from assay.exact import NORM_ONE, norm_text
 from assay.grading.moves import Move, moves
+from assay.grading.policy import disagrees_too_often
 from assay.records.grade import Grade, GradedCriterion, ended_by
 
 
@@ -360,6 +362,9 @@ def _disagreements(grade: Grade) -> list[str]:
         units, disagreement = item.disagreement_units, item.criterion.disagreement
         if units is None or disagreement is None:
             continue
+        too_often = disagrees_too_often(
+            Fraction(units, NORM_ONE), Fraction(grade.disagreement_limit, NORM_ONE)
+        )
         whom = {
             "judges": f"{disagreement.n} judges",
             "samples": f"{disagreement.n} answers of one judge",
@@ -368,7 +373,7 @@ def _disagreements(grade: Grade) -> list[str]:
         far = f"above the {limit} that an A should have" if grade.grade == "A" else f"above {limit}"
         notes.append(
             f"{item.name}: {whom} disagree by {norm_text(units)},"
-            f" {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}."
+            f" {far if too_often else f'which is low (at most {limit})'}."
         )
     if unmeasured:
         notes.append(
