@@ -947,4 +947,5 @@ def test_the_grade_of_a_selection_does_not_outlast_an_edit_in_the_tree(tmp_path:
     assert index["blockers"][0] == {
         "node": "selection",
         "reason": f"{Path(path).name} was changed: its hash is {hash8(edited)}",
+        "broken": True,
     }

@@ -18,6 +18,7 @@ from assay.library.shelf import Shelf
 from assay.records.tool_entry import (
     GradingEntry,
     LockedMember,
+    NamespaceIndex,
     RegradingTrigger,
     SelectionLock,
     document,
@@ -171,7 +172,7 @@ def _answer(question: str, score: Any) -> dict[str, Any]:
     }
 
 
-def _stored(entries: list[dict[str, Any]], rules: SchemaRules) -> list[StoredEntry]:
+def _stored(entries: list[Any], rules: SchemaRules) -> list[StoredEntry]:
     """The entries of a case as a tree keeps them, oldest first.
 
     A full grading after a rejection names it as the one it supersedes, as a new evaluation must.
@@ -179,7 +180,8 @@ def _stored(entries: list[dict[str, Any]], rules: SchemaRules) -> list[StoredEnt
     """
     stored: list[StoredEntry] = []
     rejected = None
-    for index, entry in enumerate(entries):
+    for index, item in enumerate(entries):
+        entry: dict[str, Any] = item if isinstance(item, dict) else {}
         moment = _NOW + timedelta(hours=index)
         mode, grade = entry.get("gradingMode"), entry.get("aggregateGrade")
         supersedes = rejected if mode == FULL else None
@@ -212,7 +214,7 @@ def _stored(entries: list[dict[str, Any]], rules: SchemaRules) -> list[StoredEnt
     return stored
 
 
-def _judged(entries: list[dict[str, Any]], rules: SchemaRules, *, changed: bool = False) -> Node:
+def _judged(entries: list[Any], rules: SchemaRules, *, changed: bool = False) -> Node:
     """The node that the entries of a case make, under a catalogue that asks what they answer."""
     catalogue = {f"Q-{index}": {"weight": 1} for index in range(len(entries))}
     live = _OTHER_HASH if changed else _HASH
@@ -232,7 +234,7 @@ def _eligibility(given: Input) -> Output:
     rules = SchemaRules(
         load_schema_policy(Document({**document(policy), "stable_from": stable_from}, "threshold"))
     )
-    entries = _objects(given, "entries")
+    entries = _list(given, "entries")
     node = _judged(entries, rules)
     if not entries:
         reason = "no-gradings"
@@ -246,7 +248,10 @@ def _eligibility(given: Input) -> Output:
 
 
 def _sequence(given: Input) -> Output:
-    stored = _stored(_objects(given, "entries"), _rules())
+    entries = given.get("entries")
+    if not isinstance(entries, list):
+        return {"valid": False, "error": "FMC-012"}
+    stored = _stored(entries, _rules())
     broken = sequence_fault((item, item.entry) for item in stored if item.entry is not None)
     return {"valid": broken is None, "error": broken.code if broken else None}
 
@@ -366,7 +371,7 @@ def _consume(given: Input) -> Output:
 
 def _scores_body(given: Input) -> tuple[Any, tuple[str, ...]]:
     """The scores.json of a case, and the dimensions that were asked: one for each bare number."""
-    asked = TRANSPORT_DIMENSIONS
+    asked: tuple[str, ...] = TRANSPORT_DIMENSIONS
     if "file" in given:
         try:
             body = parse_json(str(given["file"]).encode())
@@ -436,7 +441,7 @@ def _lock_build(given: Input) -> Output:
 
 def _index_selection(given: Input) -> Output:
     name = given.get("member")
-    nowhere = {str(name).partition(".")[0]: None}
+    nowhere: dict[str, NamespaceIndex | None] = {str(name).partition(".")[0]: None}
     member = read_member("", name, nowhere, _rules())
     blockers = member_blockers({str(name): member})
     return {"status": member.status, "blocker": blockers[0].node}

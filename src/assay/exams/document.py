@@ -129,7 +129,7 @@ def exam_result(
         score=shown(graded.score),
         n=len(items),
         missing=list(graded.missing),
-        missing_reasons=graded.missing,
+        missing_reasons={name: why for name, why in graded.missing.items() if why},
         unknown=list(unknown),
         items=items,
         axes=axes,

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 
 from assay import exact
 from assay.errors import Fault, InputError
-from assay.exams.answers import NO_ANSWER, Answer
+from assay.exams.answers import Answer
 from assay.exams.exam import Exam, ExamItem
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
@@ -207,7 +207,7 @@ class MarkedExam(NamedTuple):
     marking: Marking
     marked: tuple[Marked, ...]
     missing: dict[str, str]
-    """Items without an answer, and why."""
+    """Items without an answer, and why the tutor gave none; empty if it doesn't say."""
     latencies: tuple[Any, ...]
     notes: tuple[str, ...] = ()
     """Checks that could not be carried out."""
@@ -285,7 +285,7 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> M
             latency = None if answer is None else answer.latency_ms
             marked.append(marking.mark(ready, response, latency))
             if answer is None or response is None:
-                missing[name] = (answer.error if answer is not None else "") or NO_ANSWER
+                missing[name] = answer.error if answer is not None else ""
             elif latency is not None:
                 latencies.append(latency)
     return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies), tuple(notes))

@@ -15,7 +15,8 @@ from assay.canon import number_text
 from assay.exact import NORM_ONE, norm_text
 from assay.grading.moves import Move, moves
 from assay.grading.policy import disagrees_too_often
-from assay.records.grade import Grade, GradedCriterion, ended_by
+from assay.records.grade import Grade, GradedCriterion
+from assay.records.scorecard import STATUS_GATE
 
 
 class Explanation(NamedTuple):
@@ -115,7 +116,7 @@ def _gates(grade: Grade) -> list[str]:
     reasons = card.gate_reasons
     # what ended the run comes first
     for name in sorted(
-        grade.hard_gate_failures, key=lambda gate: not ended_by(reasons.get(gate, ""))
+        grade.hard_gate_failures, key=lambda gate: not grade.cause or gate != STATUS_GATE
     ):
         failed = card.hard_gates[name] is False
         reason = reasons.get(name, "the scorecard gives no reason" if failed else "no evidence")

@@ -122,7 +122,7 @@ _KEYS = ("gate_failures", "correctness", "safety", "latency", "cost", "run_id")
 
 def near_equal(apart: int | Fraction, tie_window: int) -> bool:
     """Whether scores that far apart are a tie; both numbers in hundredths of a point."""
-    return abs(apart) < tie_window
+    return -tie_window < apart < tie_window
 
 
 def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:

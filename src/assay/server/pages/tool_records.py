@@ -205,8 +205,13 @@ def _deciding(row: TreeRow, own: Sequence[StoredGrading]) -> StoredGrading | Non
     )
 
 
-def _old_answers(answers: Sequence[GradedAnswer], now: datetime) -> list[str] | None:
+def _old_answers(answers: Sequence[GradedAnswer], now: datetime) -> dict[str, str] | None:
+    """The questions whose answers are too old, and why; None if their age is unknown."""
+    old: dict[str, str] = {}
     try:
-        return age_answers(answers, now)[1]
+        for answer in answers:
+            for note in age_answers([answer], now)[1]:
+                old.setdefault(answer.question_id, note)
     except (AssayError, ValueError, TypeError):
         return None
+    return old
