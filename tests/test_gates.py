@@ -1329,7 +1329,7 @@ def test_a_schema_that_nests_without_end_or_holds_nan_is_undetermined_and_ends_n
 
 def test_a_gate_of_a_plugin_is_not_credited_to_the_guide() -> None:
     def sheet(name: str) -> str:
-        return str(Gate(name, "Clean", "profile", "outputs", None).sheet()["source"])
+        return str(Gate(name, "Clean", "profile", (("outputs",),), None).sheet()["source"])
 
     assert sheet("acme.clean") == "a plugin"
     assert "Reference Guide" in sheet("clean")

@@ -41,7 +41,7 @@ GATE = """\
 from assay.plugins import Gate, GateResult
 def rule(run, params):
     {body}
-CLEAN = Gate("acme.clean", "Clean", "profile", "outputs", rule)
+CLEAN = Gate("acme.clean", "Clean", "profile", (("outputs",),), rule)
 """
 PROFILE = """\
 profile: clean
@@ -113,7 +113,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 def test_a_plugin_is_found_by_its_name_and_loaded_only_then(install: Callable[..., Path]) -> None:
     code = """\
         from assay.plugins import Measure
-        FLUENCY = Measure("acme.fluency", "1", "Fluency", "", "", "zero_one", "", "", len)
+        FLUENCY = Measure("acme.fluency", "1", "Fluency", "", "", "zero_one", (), "", len)
     """
     install(code, {"assay.measures": {"acme.fluency": "acme:FLUENCY"}})
     assert "acme.fluency" not in list(MEASURES)
@@ -148,9 +148,9 @@ def test_what_is_wrong_with_a_plugin_is_an_error_that_names_it_and_its_package(
 ) -> None:
     code = """\
         from assay.plugins import Gate, JudgeApi
-        SAME = Gate("acme.another", "A", "profile", "outputs", lambda run, params: None)
-        VERDICT = Gate("acme.verdict", "A", "profile", "outputs", None)
-        NEEDY = Gate("acme.needy", "A", "profile", "", lambda run, params: None, ("claim",))
+        SAME = Gate("acme.another", "A", "profile", (("outputs",),), lambda run, params: None)
+        VERDICT = Gate("acme.verdict", "A", "profile", (("outputs",),), None)
+        NEEDY = Gate("acme.needy", "A", "profile", (), lambda run, params: None, ("claim",))
         NEITHER = JudgeApi("acme.neither", "Neither")
     """
     listed = {
@@ -256,7 +256,7 @@ def test_a_score_off_the_scale_of_its_formula_is_not_a_perfect_one(
     """85 may mean 85 %; a scorer that returns it is refused too."""
     code = """\
         from assay.plugins import Measure
-        SHARE = Measure("acme.share", "1", "Share", "", "", "zero_one", "outputs", "",
+        SHARE = Measure("acme.share", "1", "Share", "", "", "zero_one", (("outputs",),), "",
             lambda run, params: {raw})
     """
     measured = PROFILE.replace("ratio, measure: exact_match", "zero_one, measure: acme.share")

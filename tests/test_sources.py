@@ -12,7 +12,6 @@ from assay.scoring.profile import Profile, load_profile
 from assay.scoring.sources import (
     NOBODY,
     criterion_sources,
-    evidence_fields,
     giver_of,
     without_source,
 )
@@ -93,7 +92,8 @@ def test_every_data_sheet_names_fields_that_somebody_is_known_to_give(sheet: str
     entry = MEASURES[sheet] if sheet in MEASURES else GATES[sheet]
     if sheet in GATES and not GATES[sheet].is_computed:
         return
-    ways = evidence_fields(entry.evidence)
+    ways = entry.evidence
+    assert ways
     assert all(ways)
     givers = {giver_of(field) for field in ways[0]}
     assert NOBODY not in givers or sheet == "severity_weighted_support"

@@ -286,6 +286,7 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
     assert found["tools"]["getWeight"] == {
         "status": "blocked",
         "reason": "fewer-than-three-tests",
+        "blockedReason": "fewer-than-three-tests",
     }
     assert (found["status"], found["reason"]) == ("blocked", "getWeight: fewer-than-three-tests")
     assert quick("tools", "gate", "beewatch").code == 1

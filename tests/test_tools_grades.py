@@ -38,7 +38,7 @@ from assay.tools.policy import (
 )
 from assay.tools.report import grade_scores
 from assay.tools.versions import CURRENT
-from assay.tools.veto import TRIGGERS, trigger_of
+from assay.tools.veto import TRIGGERS, check_trigger
 from examples import each
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 
@@ -457,7 +457,7 @@ def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
         ["malicious-module"],
     ):
         assert refused(make_veto, trigger, evidence="e", grader=SCRIPT, now=NOW) == "VET-001"
-        assert refused(trigger_of, {"triggeredBy": trigger}) == "VET-001"
+        assert refused(check_trigger, trigger) == "VET-001"
 
 
 @pytest.mark.req("F-028", "F-036", "F-045")

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.canon import time_text
+from assay.cli.conform_ops import OPS
 from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
@@ -48,12 +49,9 @@ from assay.tools.status import (
     NODE_STATUSES,
     ROLLUP_STATUSES,
     letter_status,
-    node_status,
     rollup_grade,
     rollup_status,
     schema_status,
-    sequence_fault,
-    stable_eligibility,
 )
 from assay.tools.tree import Tree
 from assay.tools.versions import CURRENT
@@ -305,10 +303,8 @@ def test_a_node_that_was_never_graded_in_full_is_pending_and_cannot_begin_with_a
     ],
 )
 def test_gradings_follow_each_other_in_a_fixed_order(entries: Any, code: str | None) -> None:
-    fault = sequence_fault(
-        [{"gradingMode": mode, "aggregateGrade": grade} for mode, grade in entries]
-    )
-    assert (fault.code if fault else None) == code
+    listed = [{"gradingMode": mode, "aggregateGrade": grade} for mode, grade in entries]
+    assert OPS["partial.sequence"]({"entries": listed}) == {"valid": code is None, "error": code}
 
 
 @pytest.mark.req("F-072")
@@ -337,9 +333,15 @@ def test_a_node_may_be_called_stable_only_by_a_full_grading_that_is_good_enough(
     entries: Any, threshold: str, expected: Any
 ) -> None:
     listed = [{"gradingMode": mode, "aggregateGrade": grade} for mode, grade in entries]
-    assert tuple(stable_eligibility(listed, threshold)) == expected
-    for wrong in (None, "E", "", 1, "REJECTED", []):
-        assert code_of(stable_eligibility, listed, wrong) == "FMC-012"
+    found = OPS["stable.eligibility"]({"entries": listed, "threshold": threshold})
+    assert (found["eligible"], found["reason"], found["nodeStatus"]) == expected
+
+
+@pytest.mark.req("F-073", "X-14")
+@each("threshold", [None, "E", "", 1, "REJECTED", []])
+def test_a_node_is_stable_from_a_letter_and_from_nothing_else(threshold: Any) -> None:
+    with pytest.raises(AssayError):
+        OPS["stable.eligibility"]({"entries": [], "threshold": threshold})
 
 
 @pytest.mark.req("F-070")
@@ -369,7 +371,16 @@ def test_the_status_rule_looks_at_the_last_full_grading_and_at_nothing_else(entr
             if full[-1]["schemaHashMatchesCurrent"]
             else "pending"
         )
-    assert node_status(listed) == expected
+    assert OPS["node.status"]({"entries": listed}) == {"status": expected}
+
+
+@pytest.mark.req("F-070", "F-072")
+def test_a_partial_grading_repeats_the_one_before_it_and_hides_no_veto(tree: Tree) -> None:
+    path = put(tree, 1)
+    put(tree, 2, categoricalVeto=VETO)
+    forge(path, 3)
+    forge(path, 4, gradingMode="partial")
+    assert tree.node("single-test", TOOL).status == "rejected"
 
 
 @pytest.mark.req("F-107", "F-108")
@@ -446,6 +457,7 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_until_it_has_them(tmp_pat
     assert index["schemas"]["prices"]["tools"]["getPrice"] == {
         "status": "blocked",
         "reason": "fewer-than-three-tests",
+        "blockedReason": "fewer-than-three-tests",
     }
     assert {"node": "schemas.prices.tools.getPrice", "reason": "fewer-than-three-tests"} in index[
         "blockers"

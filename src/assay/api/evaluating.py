@@ -274,7 +274,8 @@ def _evaluated(
         builder.add(graded_run)
     outcome = EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
     placed = all_scorers(workflow, scorers)
-    errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in runs.values())
+    answered = (run for run in runs.values() if run.get("outputs") is not None)
+    errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in answered)
     warnings = [
         *unread_expected(
             workflow,

@@ -70,8 +70,8 @@ def exam_gate_drafts(
     role. `pass_score` is that of the regression set.
 
     The decision names them by digest, so that a replay knows which was which, and so that the same
-    verdict on other results is another record. It names a file only where a note of the gate does:
-    otherwise the same gate is the same record wherever its files are.
+    verdict on other results is another record. It names no file: the same gate is the same record
+    wherever its files are.
     """
     kept = {
         role: draft(exam_record(result.tree), kind="exam")
@@ -79,7 +79,7 @@ def exam_gate_drafts(
         if result is not None
     }
     evidence: dict[str, dict[str, Any] | None] = {
-        role: None if result is None else {"digest": kept[role].name, **_noted(gate, result.file)}
+        role: None if result is None else {"digest": kept[role].name}
         for role, result in results.items()
     }
     if pass_score and evidence["regression"] is not None:
@@ -89,10 +89,6 @@ def exam_gate_drafts(
     for role, one in kept.items():
         decision = decision.linked(EXAM_ROLES[role], [one.name])
     return [*kept.values(), decision]
-
-
-def _noted(gate: ExamGate, file: str) -> dict[str, str]:
-    return {"name": file} if any(note.startswith(f"{file}: ") for note in gate.notes) else {}
 
 
 def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -> list[Draft]:

@@ -25,7 +25,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.exams.answers import Answer
 from assay.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.exams.exam import make_exam
-from assay.exams.gate import UNCHECKED, decide
+from assay.exams.gate import decide, unchecked
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
@@ -126,8 +126,8 @@ def _exam_gate(
         baseline=results["baseline"],
         pass_score=pass_score if exact.is_amount(pass_score) else 0,
     )
-    if UNCHECKED in (stored.get("notes") or ()):
-        verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
+    if stored.get("unchecked") is True:
+        verdict = unchecked(verdict)
     return {**to_builtins(verdict, builtin_types=(Decimal,)), "evidence": named}
 
 
@@ -136,9 +136,7 @@ def _outcome(evidence: _Evidence, named: Mapping[str, Any], role: str, shelf: Sh
     from its marks by the rubric that it names.
     """
     digest = named.get("digest")
-    document = Document(
-        evidence.tree(digest, f"the {role}", "exam"), str(named.get("name", digest))
-    )
+    document = Document(evidence.tree(digest, f"the {role}", "exam"), str(digest))
     result = read_result(document)
     marking = Marking(shelf.rubric_of("exam", on_shelf(result.rubric, of="exam")))
     answered = evidence.behind(str(digest), EXAM_EVIDENCE_SCHEMA)

@@ -1,4 +1,4 @@
-"""The operations of the exam vectors, each run through the code that marks and gates: no rule is
+"""The operations of the exam vectors, each run through the function that marks or gates: no rule is
 duplicated here.
 """
 
@@ -13,10 +13,11 @@ from typing import Any
 from assay import exact
 from assay.errors import InputError
 from assay.exams import gate
-from assay.exams.document import is_mark
+from assay.exams.document import is_mark, outcomes_of
 from assay.exams.exam import ExamFile, ExamItem, file_faults
-from assay.exams.marking import Marking, mark_item
+from assay.exams.marking import Marking, mark_item, mean
 from assay.exams.policy import ExamRules, fraction, shown
+from assay.exams.text_rules import Length
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 
@@ -62,12 +63,8 @@ def _item(given: Input) -> Output:
     wrong = [axis for axis, mark in breakdown.items() if not is_mark(mark)]
     if wrong:
         raise InputError("EXM-009", f"{', '.join(wrong)}: a mark is 0 or 1.")
-    bits = sum(bit for axis, bit in marking.bit.items() if breakdown[axis] == 1)
-    weighted = {
-        axis: exact.shown(marking.weights[axis] * mark, exact.NORM_DIGITS)
-        for axis, mark in marking.marks(bits).items()
-    }
-    return {"score": exact.shown(marking.units[bits], exact.NORM_DIGITS), "weighted": weighted}
+    made = outcomes_of(marking)[marking.bits_of(breakdown)]
+    return {"score": made.score, "weighted": made.weighted}
 
 
 def _match(given: Input) -> Output:
@@ -88,7 +85,11 @@ def _conciseness(given: Input) -> Output:
     words = given.get("words")
     if words is not None and (type(words) is not int or words < 0):
         raise InputError("EXM-006", "'words' is a count, or null.")
-    return {"conciseness": int(_marking().concise(words))}
+    rules = _marking().rules.values()
+    concise = words is not None and any(
+        rule.fits(words) for rule in rules if isinstance(rule, Length)
+    )
+    return {"conciseness": int(concise)}
 
 
 def _exam(given: Input) -> Output:
@@ -98,7 +99,7 @@ def _exam(given: Input) -> Output:
     listed = [_score(score) for scores in files for score in scores]
     if not listed:
         raise InputError("EXM-004", "the exam has no items.")
-    return {"score": shown(sum(listed, Fraction(0)) / len(listed))}
+    return {"score": shown(mean(sum(listed, Fraction(0)) * exact.NORM_ONE, len(listed)))}
 
 
 def _gate(given: Input) -> Output:

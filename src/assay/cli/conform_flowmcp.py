@@ -1,40 +1,67 @@
-"""The operations of the tool-schema vectors, each run through the code that grades: no rule is
-duplicated here.
+"""The operations of the tool-schema vectors, each run through the function that the verbs call: no
+rule is duplicated here.
+
+A case names only what its rule looks at. The rest of a record (ids, times, answers, who graded) is
+made here, always sound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from hashlib import sha256
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.canon import time_text
 from assay.errors import AssayError, InputError
-from assay.files.json_files import parse_json
+from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.records.tool_entry import GradingEntry, LockedMember, document
+from assay.records.tool_entry import (
+    GradingEntry,
+    LockedMember,
+    NamespaceIndex,
+    RegradingTrigger,
+    SelectionLock,
+    document,
+)
 from assay.records.typed import convert
 from assay.tools import selection as sel
 from assay.tools import status as st
 from assay.tools.aggregate import aggregate
 from assay.tools.aging import age_score
 from assay.tools.answers import (
+    NA_REASONS,
     TRANSPORT_DIMENSIONS,
     check_answer,
     check_na,
     check_score,
+    read_answers,
     shown,
     weighted_mean,
 )
 from assay.tools.ecma import canonical_text, hash8, stringify
-from assay.tools.entry import semantic_faults
+from assay.tools.entry import aggregate_partial, semantic_faults
 from assay.tools.forms import schema_valid
 from assay.tools.index_file import index_fault
-from assay.tools.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
-from assay.tools.policy import SchemaRules
-from assay.tools.protocol import INSTRUCTIONS, build_prompts, check_protocol, score_faults
+from assay.tools.names import (
+    FULL,
+    GROUP_BOUND,
+    PARTIAL,
+    REJECTED,
+    grading_file,
+    gradings_dir,
+    is_schema_id,
+    latest,
+    report_name,
+    slug,
+    stamp,
+)
+from assay.tools.node import Node, StoredEntry, judge, last_full, sequence_fault
+from assay.tools.policy import SchemaRules, load_schema_policy
+from assay.tools.protocol import check_scores, prompts_document, score_faults
 from assay.tools.report import grade_scores
-from assay.tools.veto import TRIGGERS, make_veto, trigger_of
+from assay.tools.selection_index import member_blockers, read_member
+from assay.tools.source import ToolSchema
+from assay.tools.veto import TRIGGERS, check_trigger, make_veto
 
 Input = dict[str, Any]
 Output = dict[str, Any]
@@ -95,11 +122,14 @@ def _aggregate(given: Input) -> Output:
         weights = [1] * len(scores)
     if not isinstance(weights, list) or len(weights) != len(scores):
         raise InputError("SCO-004", "there must be one weight for each score.")
+    veto = given.get("categoricalVeto")
     aggregated = aggregate(
         list(zip(scores, weights, strict=True)),
         given.get("gradingTier"),
         _rules(),
-        veto=trigger_of(given.get("categoricalVeto")),
+        veto=veto
+        if veto is None
+        else check_trigger(veto.get("triggeredBy") if isinstance(veto, dict) else None),
     )
     return {
         "aggregateGrade": aggregated.grade,
@@ -124,26 +154,125 @@ def _veto_apply(given: Input) -> Output:
     }
 
 
+_HASH, _OTHER_HASH = "00000001", "00000002"
+
+
+def _answer(question: str, score: Any) -> dict[str, Any]:
+    """An answer with everything that an answer must have."""
+    return {
+        "questionId": question,
+        "score": score,
+        "naReason": NA_REASONS[0] if score == "n/a" else None,
+        "weight": 1,
+        "determinism": "non-deterministic",
+        "graderIdentity": {"kind": "human", "name": "conform", "version": "1"},
+        "selectionContext": {"groupId": "g", "personaIds": ["neutral"]},
+        "timestamp": time_text(_NOW),
+        "evidence": "a case",
+    }
+
+
+def _stored(entries: list[Any], rules: SchemaRules) -> list[StoredEntry]:
+    """The entries of a case as a tree keeps them, oldest first.
+
+    A full grading after a rejection names it as the one it supersedes, as a new evaluation must.
+    All are of one content, and their answers would be worth any grade.
+    """
+    stored: list[StoredEntry] = []
+    rejected = None
+    for index, item in enumerate(entries):
+        entry: dict[str, Any] = item if isinstance(item, dict) else {}
+        moment = _NOW + timedelta(hours=index)
+        mode, grade = entry.get("gradingMode"), entry.get("aggregateGrade")
+        supersedes = rejected if mode == FULL else None
+        made = GradingEntry(
+            grading_id=f"{_HASH}--{stamp(moment)}",
+            schema_id="n.s",
+            area="selection-aggregate",
+            version="flowmcp/4.0.0",
+            schema_hash=_HASH,
+            grading_mode=mode,  # type: ignore[arg-type]
+            grading_tier=GROUP_BOUND,
+            harness="conform",
+            scoring_system=rules.systems.scoring,
+            grading_system=rules.systems.grading,
+            gradings=read_answers([_answer(f"Q-{index}", 5)]),
+            categorical_veto=None,
+            regrading_trigger=RegradingTrigger(
+                triggered_by="scheduled",
+                previous_grading_id=supersedes,
+                timestamp=time_text(moment),
+            )
+            if supersedes
+            else None,
+            aggregate_grade=grade,
+            max_attainable_grade="A",
+        )
+        if mode == FULL:
+            rejected = made.grading_id if grade == REJECTED else None
+        stored.append(StoredEntry(made.grading_id, moment, made, None))
+    return stored
+
+
+def _judged(entries: list[Any], rules: SchemaRules, *, changed: bool = False) -> Node:
+    """The node that the entries of a case make, under a catalogue that asks what they answer."""
+    catalogue = {f"Q-{index}": {"weight": 1} for index in range(len(entries))}
+    live = _OTHER_HASH if changed else _HASH
+    return judge(_stored(entries, rules), live, rules, catalogue=catalogue)
+
+
+def _node_status(given: Input) -> Output:
+    # the sequence is not judged here
+    full = [entry for entry in _objects(given, "entries") if entry.get("gradingMode") == FULL]
+    changed = bool(full) and full[-1].get("schemaHashMatchesCurrent", True) is not True
+    return {"status": _judged(full, _rules(), changed=changed).status}
+
+
 def _eligibility(given: Input) -> Output:
-    threshold = given.get("threshold", st.STABLE_FROM)
-    eligible, reason, status = st.stable_eligibility(_list(given, "entries"), threshold)
-    return {"eligible": eligible, "reason": reason, "nodeStatus": status}
+    policy = _rules().policy
+    stable_from = given.get("threshold", policy.stable_from)
+    rules = SchemaRules(
+        load_schema_policy(Document({**document(policy), "stable_from": stable_from}, "threshold"))
+    )
+    entries = _list(given, "entries")
+    node = _judged(entries, rules)
+    if not entries:
+        reason = "no-gradings"
+    elif node.broken:
+        reason = "sequence-invalid"
+    elif entries[-1]["gradingMode"] != FULL:
+        reason = "last-not-full"
+    else:
+        reason = "ok" if node.status == st.STABLE else "below-threshold"
+    return {"eligible": reason == "ok", "reason": reason, "nodeStatus": node.status}
 
 
 def _sequence(given: Input) -> Output:
     entries = given.get("entries")
     if not isinstance(entries, list):
         return {"valid": False, "error": "FMC-012"}
-    fault = st.sequence_fault(entries)
-    return {"valid": fault is None, "error": fault.code if fault else None}
+    stored = _stored(entries, _rules())
+    broken = sequence_fault((item, item.entry) for item in stored if item.entry is not None)
+    return {"valid": broken is None, "error": broken.code if broken else None}
 
 
 def _partial_build(given: Input) -> Output:
-    base = given.get("base")
-    if not isinstance(base, dict) or base.get("gradingMode", "full") != "full":
-        raise InputError("PRT-003", "a partial grading builds on a full one.")
+    base, answers = given.get("base"), given.get("answers")
+    if not isinstance(base, dict):
+        raise InputError("FMC-012", "'base' must be an object.")
+    scores = [
+        answer.get("score") if isinstance(answer, dict) else answer
+        for answer in (answers if isinstance(answers, list) else [])
+    ]
     st.letter_status(base.get("aggregateGrade"))
-    return {"gradingMode": "partial", "aggregateGrade": base["aggregateGrade"]}
+    result = aggregate_partial(
+        read_answers([_answer(f"Q-{index}", score) for index, score in enumerate(scores)]),
+        GROUP_BOUND,
+        _rules(),
+        mode=PARTIAL,
+        last_full=last_full(_stored([{"gradingMode": FULL, **base}], _rules())),
+    )
+    return {"gradingMode": PARTIAL, "aggregateGrade": result.grade}
 
 
 def _resolve(given: Input) -> Output:
@@ -160,8 +289,16 @@ def _index_validate(given: Input) -> Output:
 
 
 def _precondition(given: Input) -> Output:
-    fault = st.precondition(given.get("members"))
-    return {"passed": fault is None, "error": fault.code if fault else None}
+    members = given.get("members")
+    locked = [
+        LockedMember(schema_id=f"n.s{index}", grading_status=status)
+        for index, status in enumerate(members if isinstance(members, list) else [])
+    ]
+    try:
+        sel.check_ready(SelectionLock(members=locked))
+    except InputError as error:
+        return {"passed": False, "error": error.code, "message": error.message}
+    return {"passed": True, "error": None}
 
 
 def _aging(given: Input) -> Output:
@@ -182,7 +319,11 @@ def _schemahash(given: Input) -> Output:
         data = text.encode("utf-8")
     except UnicodeEncodeError:
         raise InputError("FMC-012", "half of a surrogate pair has no UTF-8 bytes.") from None
-    return {"schemaHash": "sha256:" + sha256(data).hexdigest()}
+    return {"schemaHash": _schema({}, "{}", data).file_sha256}
+
+
+def _schema(main: dict[str, Any], tools_text: str, source: bytes = b"") -> ToolSchema:
+    return ToolSchema("flowmcp", "/s.mjs", "n", "s", main, tools_text, source)
 
 
 def _prompts(given: Input) -> Output:
@@ -195,68 +336,60 @@ def _prompts(given: Input) -> Output:
     except ValueError as error:
         raise InputError("HSH-003", f"the tools cannot be written as JSON: {error}.") from None
     sentence = skill.get("whenToUse") if isinstance(skill, dict) else None
-    prompts = build_prompts(
-        schema.get("description"), text, when_to_use=sentence if isinstance(sentence, str) else None
+    made = prompts_document(
+        _schema(schema, text), when_to_use=sentence if isinstance(sentence, str) else None
     )
     return {
-        "dimensions": [prompt["dimension"] for prompt in prompts],
-        "prompts": prompts,
-        "scoringInstructions": INSTRUCTIONS,
+        "dimensions": [prompt["dimension"] for prompt in made["prompts"]],
+        "prompts": made["prompts"],
+        "scoringInstructions": made["scoringInstructions"],
     }
 
 
 def _consume(given: Input) -> Output:
-    refused: Output = {"status": False, "reportWritten": False, "grade": None}
     try:
-        if "file" in given:
-            try:
-                document = parse_json(str(given["file"]).encode())
-            except ValueError as error:
-                raise InputError("FIL-002", f"cannot be read: {error}.") from None
-        elif "scoresDoc" in given:
-            document = given["scoresDoc"]
-        else:
-            listed = given.get("scores")
-            numbered = (
-                [
-                    {"dimension": name, "score": score}
-                    for name, score in zip(TRANSPORT_DIMENSIONS, listed, strict=False)
-                ]
-                if isinstance(listed, list)
-                else listed
-            )
-            if isinstance(listed, list) and len(listed) != len(TRANSPORT_DIMENSIONS):
-                numbered = [{"dimension": "whenToUse", "score": score} for score in listed]
-            document = {"scoringProtocol": given.get("scoringProtocol"), "scores": numbered}
-        protocol = check_protocol(document)
-        faults = score_faults(protocol.get("scores"))
-        if (
-            "scoresDoc" not in given
-            and "file" not in given
-            and isinstance(given.get("scores"), list)
-            and given["scores"]
-        ):
-            faults = [
-                fault for fault in faults if fault[0] != "PRO-004"
-            ]  # bare numbers carry no dimension
-        if faults:
-            raise InputError(faults[0][0], faults[0][2])
+        body, dimensions = _scores_body(given)
+        scores = check_scores(body, expected_slug="n_s", dimensions=dimensions)
         passed = given.get("validationPassed") is True  # a missing validation has not passed
         verdict = grade_scores(
-            [item["score"] for item in protocol["scores"]], _rules(), validation_passed=passed
+            [item["score"] for item in scores["scores"]], _rules(), validation_passed=passed
         )
     except AssayError as error:
+        refused: Output = {"status": False, "reportWritten": False, "grade": None}
         return {**refused, "error": error.code, "message": error.message}
     return {
         "status": True,
         "grade": verdict.grade,
         "rawGrade": verdict.raw_grade,
         "score": shown(verdict.score),
-        "scoringProtocol": protocol["scoringProtocol"],
+        "scoringProtocol": scores["scoringProtocol"],
         "validationPassed": passed,
         "reportWritten": True,
         "error": None,
     }
+
+
+def _scores_body(given: Input) -> tuple[Any, tuple[str, ...]]:
+    """The scores.json of a case, and the dimensions that were asked: one for each bare number."""
+    asked: tuple[str, ...] = TRANSPORT_DIMENSIONS
+    if "file" in given:
+        try:
+            body = parse_json(str(given["file"]).encode())
+        except ValueError as error:
+            raise InputError("FIL-002", f"cannot be read: {error}.") from None
+    elif "scoresDoc" in given:
+        body = given["scoresDoc"]
+    else:
+        scores = given.get("scores")
+        if isinstance(scores, list):
+            if len(scores) != len(asked):
+                asked = tuple(f"dimension {index}" for index in range(len(scores)))
+            scores = [{"score": score} for score in scores]
+        body = {"scoringProtocol": given.get("scoringProtocol"), "scores": scores}
+    if isinstance(body, dict):
+        sound = {"schemaIdSlug": "n_s", "creator": {"n": 1}, "harness": {"n": 1}}
+        body = {**sound, "timestamp": time_text(_NOW), **body}
+    return body, asked
 
 
 def _add_answer(given: Input) -> Output:
@@ -300,21 +433,6 @@ def _selection_validate(given: Input) -> Output:
     return {"error": None}
 
 
-def _crossref(given: Input) -> Output:
-    signposts, topics = _need(given, "L1"), _need(given, "L2")
-    if not all(
-        isinstance(level, dict) and all(isinstance(body, str) for body in level.values())
-        for level in (signposts, topics)
-    ):
-        raise InputError("FMC-012", "L1 and L2 map names to texts.")
-    references = sel.cross_references(signposts, topics, [str(name) for name in _list(given, "L3")])
-    return {
-        "ruleA": references.signposts_name_all_topics,
-        "ruleB": references.use_cases_are_named,
-        "dangling": list(references.dangling),
-    }
-
-
 def _lock_build(given: Input) -> Output:
     override = given.get("override")
     member = LockedMember(schema_id="n.s", grading_status="stable", override=override)
@@ -322,11 +440,11 @@ def _lock_build(given: Input) -> Output:
 
 
 def _index_selection(given: Input) -> Output:
-    member = given.get("member")
-    if not sel.is_member_id(member):
-        return {"status": st.BLOCKED}
-    blocker = {"blocker": f"members.{member}"} if given.get("exists") is False else {}
-    return {"status": st.PENDING, **blocker}
+    name = given.get("member")
+    nowhere: dict[str, NamespaceIndex | None] = {str(name).partition(".")[0]: None}
+    member = read_member("", name, nowhere, _rules())
+    blockers = member_blockers({str(name): member})
+    return {"status": member.status, "blocker": blockers[0].node}
 
 
 OPS: dict[str, Callable[[Input], Output]] = {
@@ -339,7 +457,7 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "veto.apply": _veto_apply,
     "veto.triggers": lambda given: {"triggers": list(TRIGGERS)},
     "stable.eligibility": _eligibility,
-    "node.status": lambda given: {"status": st.node_status(_objects(given, "entries"))},
+    "node.status": _node_status,
     "partial.sequence": _sequence,
     "partial.build": _partial_build,
     "resolve.latest": _resolve,
@@ -356,7 +474,6 @@ OPS: dict[str, Callable[[Input], Output]] = {
         "outcome": sel.size_outcome(given.get("distinctNamespaces"), _rules())
     },
     "selection.validate": _selection_validate,
-    "skills.crossref": _crossref,
     "level.meets": lambda given: {"ok": st.meets(given.get("level"), given.get("required"))},
     "lock.build": _lock_build,
     "aging": _aging,

@@ -1,5 +1,5 @@
-"""The operations of the conformance vectors, each run through the code that grades: no rule is
-duplicated here.
+"""The operations of the conformance vectors, each run through the function that the verbs call: no
+rule is duplicated here, and a test says so.
 
 An operation takes its input and returns its output; a refused input raises, and `conform` turns
 that into `{"error": CODE}`. The operations of the other families come with their capabilities.
@@ -8,6 +8,7 @@ that into `{"error": CODE}`. The operations of the other families come with thei
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from assay import exact
@@ -17,11 +18,12 @@ from assay.exact import NORM_DIGITS, NORM_ONE
 from assay.files.json_files import Document
 from assay.formulas import normalise, scale_norm
 from assay.grading.grade import grade
-from assay.grading.policy import CardTerms, Rules, make_rules
+from assay.grading.policy import CardTerms, Rules, disagrees_too_often, make_rules
 from assay.library.shelf import Shelf
 from assay.records.evidence import Run
 from assay.records.reading import read_record, read_run
 from assay.records.scorecard import Scorecard
+from assay.release.ranking import near_equal
 from assay.scoring.gates import GATES
 from assay.scoring.profile import ProfileCriterion
 
@@ -196,14 +198,14 @@ def _swe_gates(given: Input) -> Output:
 
 def _judge_rate(given: Input) -> Output:
     rate = _unit(_number(given, "rate"), "rate")
-    return {"warn": rate.num * NORM_ONE > _rules().disagreement_limit * rate.den}
+    limit = Fraction(_rules().disagreement_limit, NORM_ONE)
+    return {"warn": disagrees_too_often(Fraction(*rate), limit)}
 
 
 def _near(given: Input) -> Output:
     a, b = _number(given, "a"), _number(given, "b")
-    window = _rules().tie_window
-    apart = abs(a.num * b.den - b.num * a.den)
-    return {"near_equal": apart * exact.SCORE_ONE < window * a.den * b.den}
+    apart = (Fraction(*a) - Fraction(*b)) * exact.SCORE_ONE
+    return {"near_equal": near_equal(apart, _rules().tie_window)}
 
 
 OPS: dict[str, Callable[[Input], Output]] = {

@@ -41,7 +41,7 @@ from assay.tools.report import report_document, shown_text_of
 from assay.tools.server_checks import run_checks
 from assay.tools.validation import assess
 from assay.views.documents import JsonDocument, plain, pretty
-from assay.views.grade_line import as_line, with_verdict
+from assay.views.grade_line import as_line, surprises
 from assay.views.html import render
 from assay.views.judge_card import judge_page
 from assay.views.pieces import number
@@ -275,9 +275,7 @@ def _next_lines(written: list[str]) -> list[str]:
 def _run_lines(graded: Graded) -> Iterator[str]:
     grade, result = graded.grade, graded.payload()
     yield opt.paint(f"  {as_line(grade).head}", "green" if grade.passed else "red")
-    for sentence in result["explanation"]:
-        if not sentence.startswith(("Grade ", "All ")) and " contributes " not in sentence:
-            yield f"       {with_verdict(sentence, result)}"
+    yield from (f"       {sentence}" for sentence in surprises(result))
     yield from (f"       Note: {note.rstrip('.')}." for note in result["notes"])
 
 

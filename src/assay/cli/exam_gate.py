@@ -16,7 +16,7 @@ from assay.cli.ledger import stored
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.exams.document import CheckedExam, read_result
 from assay.exams.exam import CAPSTONE, REGRESSION, Exam, make_exam, named_rubric, read_document
-from assay.exams.gate import UNCHECKED, decide
+from assay.exams.gate import decide, unchecked
 from assay.exams.held_results import check_baseline, hold_against
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
@@ -119,7 +119,7 @@ def _gate(options: Options, store: Store | None) -> int:
         regression = regression.held_to(exams[REGRESSION].pass_score or 0)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
     if CAPSTONE not in exams:
-        verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
+        verdict = unchecked(verdict)
     if store is not None:
         from assay.archive.records import exam_gate_drafts
 

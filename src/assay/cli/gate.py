@@ -190,7 +190,6 @@ def _decide_and_store(
 def _finish(options: Options, document: Decision) -> int:
     from assay.cli import terminal
     from assay.cli.gate_worst import next_command
-    from assay.records.decision import LOUD
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
@@ -215,9 +214,8 @@ def _finish(options: Options, document: Decision) -> int:
         opt.append_summary(target, page.encode())
     if options.attest:
         _attest(options, document)
-    for note in document.notes or ():
-        if options.json and note.startswith(LOUD):
-            opt.note(note)
+    for note in document.loud or () if options.json else ():
+        opt.note(note)
     show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 

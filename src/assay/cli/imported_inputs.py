@@ -320,16 +320,20 @@ def report_import(imported: ImportedRuns) -> None:
 
 def left_out(tally: ImportTally) -> list[str]:
     """What was not taken over, and what else a reader should know."""
-    dropped = [
+    return [*_dropped(tally), *(f"note: {note}" for note in tally.notes)]
+
+
+def _dropped(tally: ImportTally) -> list[str]:
+    return [
         f"left out: {reason.replace('_', ' ')} ({n:,})"
         for reason, n in sorted(tally.dropped.items())
     ]
-    return [*dropped, *(f"note: {note}" for note in tally.notes)]
 
 
 def noted(tally: ImportTally) -> dict[str, Any]:
     """What a reader of the evaluations should know of their import; empty if nothing is."""
-    notes = [clip(note, MAX_NOTE) for note in left_out(tally)[:MAX_NOTES]]
+    listed = [*_dropped(tally), *tally.notes]
+    notes = [clip(note, MAX_NOTE) for note in listed[:MAX_NOTES]]
     noted: dict[str, Any] = {"notes": notes} if notes else {}
     if tally.mapping:
         noted["map"] = dict(tally.mapping)

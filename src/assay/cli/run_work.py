@@ -130,9 +130,9 @@ class RunWork:
     def scorer_warnings(self, profile: Profile, scorers: Sequence[PlacedScorer]) -> list[str]:
         """The scorers that gave no result, or none that counts, one sentence each."""
         failed = (
-            parse_json(line).get("metadata", {}).get("scorer_errors", {})
+            run.get("metadata", {}).get("scorer_errors", {})
             for line in self.evidence()
-            if b'"scorer_errors"' in line
+            if b'"scorer_errors"' in line and (run := parse_json(line)).get("outputs") is not None
         )
         warnings = scorer_warnings(failed, scorers, total=len(self.work))
         runs = (parse_json(line) for line in self.evidence())

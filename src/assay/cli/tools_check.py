@@ -270,9 +270,9 @@ def finding_lines(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) 
 def _alike(finding: SchemaFinding) -> tuple[object, ...]:
     """What it shares with findings that differ only in the name of a part of the same object."""
     parent, _, name = finding.path.rpartition(".")
-    if parent and f"'{name}'" in finding.message:
-        return finding.rule, parent, finding.message.replace(f"'{name}'", ""), finding.fix
-    return finding.rule, finding.path, finding.message, finding.fix, finding.line
+    if not parent:
+        return finding.rule, finding.path, finding.message, finding.fix
+    return finding.rule, parent, finding.message.replace(f"'{name}'", ""), finding.fix
 
 
 def left_lines(sources: inp.Sources) -> Iterator[str]:

@@ -97,7 +97,7 @@ def few(
 class Fault:
     """One thing wrong with one input: where, what, and what to do."""
 
-    __slots__ = ("code", "file", "fix", "line", "message", "path")
+    __slots__ = ("code", "file", "fix", "hinted", "line", "message", "path", "unknown_key")
 
     def __init__(
         self,
@@ -108,8 +108,15 @@ class Fault:
         line: int | None = None,
         path: str = "",
         fix: str = "",
+        unknown_key: bool = False,
+        hinted: bool = False,
     ) -> None:
+        """`unknown_key`: the message names a key that nothing knows; `hinted`: and the key or the
+        keys that may have been meant.
+        """
         self.code = code
+        self.unknown_key = unknown_key
+        self.hinted = hinted
         self.file = file
         self.line = line
         self.path = _bounded(path)

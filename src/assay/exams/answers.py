@@ -22,10 +22,6 @@ from assay.records.evidence import OptionalNumber
 from assay.records.reading import read_record
 from assay.registry import near_miss
 
-NO_ANSWER = "no answer"
-"""Why an item is missing if nobody says more: perhaps it was never asked."""
-ANSWERED_TWICE = "answered twice"
-
 
 class Answer(NamedTuple):
     """What a tutor answered: text or object. `response` None means that there is no answer, and
@@ -119,7 +115,7 @@ def collect(
         raise_faults(faults, where=where)
     for item in twice:
         # with two answers none is the answer: otherwise the better one could be put first
-        by_item[item] = Answer(item, None, error=ANSWERED_TWICE)
+        by_item[item] = Answer(item, None)
     return Answers(by_item, tuple(unknown), tuple(faults))
 
 

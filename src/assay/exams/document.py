@@ -129,7 +129,7 @@ def exam_result(
         score=shown(graded.score),
         n=len(items),
         missing=list(graded.missing),
-        missing_reasons=graded.missing,
+        missing_reasons={name: why for name, why in graded.missing.items() if why},
         unknown=list(unknown),
         items=items,
         axes=axes,
@@ -277,7 +277,7 @@ def check_result(result: ExamResult, marking: Marking, *, where: str) -> Checked
             if not is_mark(mark):
                 message = f"{axis} is {str(mark)[:40]}; a mark is 0 or 1."
                 add("EXM-009", f"{at}.breakdown.{axis}", message)
-        marks = sum(marking.bit[axis] for axis, mark in item.breakdown.items() if mark == 1)
+        marks = marking.bits_of(item.breakdown)
         bits[item.item] = marks
         if marks & marking.bit[marking.main] and main.contradicts(
             item.got, item.expected, marking.normal

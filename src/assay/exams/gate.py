@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from assay.errors import InputError, count
 from assay.exams.document import CheckedExam
@@ -227,6 +228,11 @@ def decide(
     )
 
 
+def unchecked(gate: ExamGate) -> ExamGate:
+    """The verdict of a gate that was not given the exam itself."""
+    return replace(gate, unchecked=True, notes=[*gate.notes, UNCHECKED])
+
+
 def _check_set(checked: CheckedExam, wanted: str, rule: str, fix: str) -> None:
     if checked.result.set != wanted:
         raise InputError(
@@ -327,33 +333,33 @@ def _notes(
     capstone: CheckedExam, regression: CheckedExam | None, baseline: CheckedExam | None
 ) -> list[str]:
     notes = []
-    for checked in filter(None, (capstone, regression, baseline)):
+    given = (("capstone", capstone), ("regression set", regression), ("baseline", baseline))
+    for role, checked in given:
+        if checked is None:
+            continue
         result = checked.result
         if result.faults:
-            notes.append(
-                f"{checked.where}: graded despite {count(len(result.faults), 'faulty answer')}"
-            )
+            notes.append(f"the {role}: graded despite {count(len(result.faults), 'faulty answer')}")
         if result.missing:
             notes.append(
-                f"{checked.where}: {len(result.missing)} of {len(checked.bits)} items have no"
-                " answer"
+                f"the {role}: {len(result.missing)} of {len(checked.bits)} items have no answer"
             )
         if checked.removed:
             notes.append(
-                f"{checked.where}: it lacks {count(len(checked.removed), 'item')} of its exam,"
+                f"the {role}: it lacks {count(len(checked.removed), 'item')} of its exam,"
                 f" counted as missing: {', '.join(checked.removed[:5])}"
             )
     if regression is not None and baseline is not None:
         ours, theirs = _versions(regression), _versions(baseline)
         if ours and theirs and ours != theirs:
             notes.append(
-                f"{regression.where}: a result of {ours}, compared with one of {theirs}; their"
+                f"the regression set: a result of {ours}, compared with one of {theirs}; their"
                 " items are the same"
             )
         if regression.result.items == baseline.result.items:
             notes.append(
-                f"{regression.where}: the regression result and its baseline are the same, so"
-                " nothing was compared"
+                "the regression set: its result and its baseline are the same, so nothing was"
+                " compared"
             )
     return notes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assay.errors import InputError, NotEnoughEvidence, count
-from assay.exams.answers import ANSWERED_TWICE, NO_ANSWER
 from assay.exams.document import CheckedExam
 from assay.exams.exam import Exam, ExamItem, exam_digest
 from assay.exams.expectations import wanted_by
@@ -32,11 +31,7 @@ def check_baseline(checked: CheckedExam) -> None:
     """
     check_whole(checked)
     reasons = checked.result.missing_reasons
-    unknown = [
-        name
-        for name in checked.result.missing
-        if reasons.get(name, NO_ANSWER) in (NO_ANSWER, ANSWERED_TWICE)
-    ]
+    unknown = [name for name in checked.result.missing if not reasons.get(name)]
     if unknown:
         raise NotEnoughEvidence(
             "EXM-014",

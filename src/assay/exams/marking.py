@@ -19,13 +19,13 @@ from msgspec import UNSET, Struct
 
 from assay import exact
 from assay.errors import Fault, InputError
-from assay.exams.answers import NO_ANSWER, Answer
+from assay.exams.answers import Answer
 from assay.exams.exam import Exam, ExamItem
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
 from assay.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, parsed, shown_text
-from assay.exams.text_rules import Length, TextRule
+from assay.exams.text_rules import TextRule
 from assay.exams.versions import SCORING_SYSTEM
 from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
@@ -99,6 +99,10 @@ class Marking:
         """The first axis with a rule of that kind; None if the rubric has none."""
         return next((axis for axis, rule in self.rules.items() if rule.kind == kind), None)
 
+    def bits_of(self, breakdown: Mapping[str, Any]) -> int:
+        """The marks of the axes as one number."""
+        return sum(self.bit[axis] for axis, mark in breakdown.items() if mark == 1)
+
     def marks(self, bits: int) -> dict[str, int]:
         """The mark of each axis."""
         return {axis: int(bool(bits & bit)) for axis, bit in self.bit.items()}
@@ -162,10 +166,6 @@ class Marking:
         want = wanted_by(name, self.rules[name], item.expectations)
         return [] if want is UNSET or want is None else self.rules[name].shows(want)
 
-    def concise(self, words: int | None) -> bool:
-        """Whether that many words are within the limit of the first axis on length."""
-        return any(rule.fits(words) for rule in self.rules.values() if isinstance(rule, Length))
-
     def faults(self, exam: Exam) -> Iterator[Fault]:
         """The expectations of an exam that this rubric can't mark, each with its line."""
         is_tutor = self.rubric.is_tutor
@@ -207,7 +207,7 @@ class MarkedExam(NamedTuple):
     marking: Marking
     marked: tuple[Marked, ...]
     missing: dict[str, str]
-    """Items without an answer, and why."""
+    """Items without an answer, and why the tutor gave none; empty if it doesn't say."""
     latencies: tuple[Any, ...]
     notes: tuple[str, ...] = ()
     """Checks that could not be carried out."""
@@ -232,7 +232,7 @@ class MarkedExam(NamedTuple):
         return median(self.latencies)
 
 
-def mean(units: int, n: int) -> Fraction:
+def mean(units: int | Fraction, n: int) -> Fraction:
     """The mean of n scores whose sum is that many billionths."""
     return Fraction(units, n * exact.NORM_ONE)
 
@@ -285,7 +285,7 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> M
             latency = None if answer is None else answer.latency_ms
             marked.append(marking.mark(ready, response, latency))
             if answer is None or response is None:
-                missing[name] = (answer.error if answer is not None else "") or NO_ANSWER
+                missing[name] = answer.error if answer is not None else ""
             elif latency is not None:
                 latencies.append(latency)
     return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies), tuple(notes))

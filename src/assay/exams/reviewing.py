@@ -122,7 +122,7 @@ def review_document(
         "due": list(due.names),
         "items": rows,
         "missing": list(missing),
-        "missing_reasons": missing,
+        "missing_reasons": {name: why for name, why in missing.items() if why},
         "score": None if graded is None else shown(graded.score),
         "counts": {
             "due": len(rows),

@@ -245,11 +245,10 @@ class Length(MarkingRule, frozen=True):
         words = len(text.split()) if text else 0
         return bool(text and words) and self.fits(words, len(text or ""))
 
-    def fits(self, words: int | None, characters: int = 0) -> bool:
+    def fits(self, words: int, characters: int = 0) -> bool:
         """Whether that many words and characters are within the limits."""
         return (
-            words is not None
-            and words >= (self.min_words or 0)
+            words >= (self.min_words or 0)
             and (self.max_words is None or words <= self.max_words)
             and (self.max_characters is None or characters <= self.max_characters)
         )

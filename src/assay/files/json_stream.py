@@ -31,7 +31,6 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 _NUMERIC = re.compile(r"[-+.eE0-9]*")
 _LAST = re.compile(r"[-+.\\\w]*\s*")
 """What a file may end with that is cut off: part of a number, a word or an escape."""
-_BEYOND = "is out of range."
 _HALF = re.compile("[\ud800-\udfff]")
 
 Place = tuple[str | int, ...]
@@ -49,7 +48,7 @@ def _number(text: str) -> Decimal:
     except ArithmeticError:
         pass
     shown = text if len(text) <= 40 else f"{text[:40]}..."
-    raise _OutOfRange(f"the number {shown} {_BEYOND}")
+    raise _OutOfRange(f"the number {shown} is out of range.")
 
 
 _parse = msgspec.json.Decoder(float_hook=_number).decode
@@ -173,11 +172,13 @@ class _StreamReader:
                 ahead = error.pos - self._at
                 if not self._fill(double=True):
                     words = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
-                    raise self._fault(f"{words}.", self._at + ahead) from None
+                    # the parser has no field for it
+                    is_open = error.msg.startswith("Unterminated string")
+                    raise self._fault(f"{words}.", self._at + ahead, is_open=is_open) from None
             except DuplicateKey as error:
                 raise self._twice(error.key) from None
             except _OutOfRange as error:
-                raise self._fault(str(error)) from None
+                raise self._fault(str(error), lead="") from None
             except ValueError:  # an integer of thousands of digits
                 raise self._fault("a number has too many digits.") from None
             except RecursionError:
@@ -206,17 +207,23 @@ class _StreamReader:
         return bool(data)
 
     def _twice(self, key: str) -> InputError:
-        return self._fault(f"the key {key!r} appears twice in one object.")
+        return self._fault(f"the key {key!r} appears twice in one object.", code="FIL-003")
 
-    def _fault(self, message: str, at: int | None = None) -> InputError:
+    def _fault(
+        self,
+        message: str,
+        at: int | None = None,
+        *,
+        code: str = "FIL-002",
+        lead: str = "not JSON: ",
+        is_open: bool = False,
+    ) -> InputError:
         at = self._at if at is None else at
         line = self._line + self._text.count("\n", 0, at)
-        is_open = message.startswith("unterminated string")
         cut = self._ended and (is_open or _LAST.fullmatch(self._text, at) is not None)
         words = "it ends in the middle of a value." if cut else message
         fix = "The file is cut off." if cut else ""
-        code = "FIL-003" if "twice" in message else "FIL-002"
-        lead = "" if words.endswith(_BEYOND) else "not JSON: "
+        lead = "not JSON: " if cut else lead
         return InputError(code, f"{lead}{words}", where=f"{self._path}:{line}", fix=fix)
 
 

@@ -6,14 +6,17 @@ Everything here is read from the Grade; nothing is decided. The notes never chan
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import number_text
-from assay.exact import norm_text
+from assay.exact import NORM_ONE, norm_text
 from assay.grading.moves import Move, moves
-from assay.records.grade import Grade, GradedCriterion, ended_by
+from assay.grading.policy import disagrees_too_often
+from assay.records.grade import Grade, GradedCriterion
+from assay.records.scorecard import STATUS_GATE
 
 
 class Explanation(NamedTuple):
@@ -113,7 +116,7 @@ def _gates(grade: Grade) -> list[str]:
     reasons = card.gate_reasons
     # what ended the run comes first
     for name in sorted(
-        grade.hard_gate_failures, key=lambda gate: not ended_by(reasons.get(gate, ""))
+        grade.hard_gate_failures, key=lambda gate: not grade.cause or gate != STATUS_GATE
     ):
         failed = card.hard_gates[name] is False
         reason = reasons.get(name, "the scorecard gives no reason" if failed else "no evidence")
@@ -360,6 +363,9 @@ def _disagreements(grade: Grade) -> list[str]:
         units, disagreement = item.disagreement_units, item.criterion.disagreement
         if units is None or disagreement is None:
             continue
+        too_often = disagrees_too_often(
+            Fraction(units, NORM_ONE), Fraction(grade.disagreement_limit, NORM_ONE)
+        )
         whom = {
             "judges": f"{disagreement.n} judges",
             "samples": f"{disagreement.n} answers of one judge",
@@ -368,7 +374,7 @@ def _disagreements(grade: Grade) -> list[str]:
         far = f"above the {limit} that an A should have" if grade.grade == "A" else f"above {limit}"
         notes.append(
             f"{item.name}: {whom} disagree by {norm_text(units)},"
-            f" {far if units > grade.disagreement_limit else f'which is low (at most {limit})'}."
+            f" {far if too_often else f'which is low (at most {limit})'}."
         )
     if unmeasured:
         notes.append(

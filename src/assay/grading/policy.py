@@ -6,6 +6,7 @@ field here; none is in code.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, structs
@@ -198,6 +199,11 @@ def make_rules(policy: Policy) -> Rules:
         judge_terms=policy.judge.gate,
         cards=policy.scorecards,
     )
+
+
+def disagrees_too_often(rate: Fraction, limit: Fraction) -> bool:
+    """Whether judges disagree more often than the limit allows; the limit itself is allowed."""
+    return rate > limit
 
 
 def load_policy(document: Document) -> Policy:

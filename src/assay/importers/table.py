@@ -108,16 +108,17 @@ class _Row(NamedTuple):
             )
         return word in _TRUE
 
-    def error(self, columns: Mapping[str, str]) -> str:
-        """Why the sample has no result, from the first column that reports it; empty if it has one.
+    def error(self, columns: Mapping[str, str]) -> tuple[str, str]:
+        """The key of the first column that says why the sample has no result, and why; both empty
+        if it has one.
 
         `columns` are the columns that report errors, by their keys in the mapping.
         """
         for key, column in columns.items():
             value = self.text(column)
             if reports_failure(column, value, named=key == "error"):
-                return str(value) if key == "error" else f"{column}: {value}"
-        return ""
+                return key, str(value) if key == "error" else f"{column}: {value}"
+        return "", ""
 
     def status(self, column: str | None) -> str:
         """How the sample ended. An empty cell doesn't say that it ended well."""
@@ -193,12 +194,14 @@ class _TableReader:
     def run(self, row: _Row, index: int) -> dict[str, Any]:
         named = self._map.get
         question = row.text(named("input"))
-        status, error = row.status(named("status")), row.error(self._errors)
+        status, (key, error) = row.status(named("status")), row.error(self._errors)
         if error and status in ENDED:
             status = "error"
         ended = status in ENDED
         if not ended and not error:
+            key = "status"
             error = f"{named('status')}: {row.text(named('status')) or 'empty'}"
+        self._tally.error_key = self._tally.error_key or key
         inputs = {} if named("input") is None else {"input": question}
         own = row.text(named("id"))
         sample_id = short_id(question if own is None else own, index)

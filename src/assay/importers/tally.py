@@ -101,6 +101,8 @@ class ImportTally:
         """Samples whose status is anything but success."""
         self.first_error = ""
         """Why the first of them failed, if the tool says so."""
+        self.error_key = ""
+        """The key of the column of a table that says so."""
         self.passed = 0
         """Samples that passed by the tool's own verdict."""
         self.verdicts = 0

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from assay.errors import count
+from assay.grading.policy import disagrees_too_often
 from assay.judging.budget import Usage
 from assay.judging.client import JudgeAnswer
 from assay.judging.items import AnswerPair
@@ -184,7 +186,9 @@ def comparisons_document(
     looked = [pair.consistent for pair in compared if pair.consistent is not None]
     inconsistent = looked.count(False)
     rate = wilson(inconsistent, len(looked))
-    is_above = rate.value is not None and rate.value > limit
+    is_above = bool(looked) and disagrees_too_often(
+        Fraction(inconsistent, len(looked)), Fraction(str(limit))
+    )
     decided = counted["wins"] + counted["losses"] + counted["ties"]
     win_rate = (counted["wins"] + counted["ties"] / 2) / decided if decided else None
     raw_score = {name: counted[name] for name in ("wins", "losses", "ties")}

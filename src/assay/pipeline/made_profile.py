@@ -101,10 +101,9 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> Profile:
         reason = " ".join(tally.first_error.split()).rstrip(".")
         why = f": {reason[:SHOWN]}{'..' if len(reason) > SHOWN else ''}" if reason else ""
         fix = "Fix that and run the evaluation again: there is nothing to grade."
-        # a reason starts with its column, except in the one that is mapped to error
-        named = (key for key, name in tally.mapping.items() if reason.startswith(f"{name}: "))
-        if key := next(named, "error" if tally.mapping.get("error") else ""):
-            fix += f" If the column isn't about errors, leave it out with `--map {key}=`."
+        if tally.error_key:
+            left_out = f"`--map {tally.error_key}=`"
+            fix += f" If the column isn't about errors, leave it out with {left_out}."
         message = f"{tally.errors:,} of {tally.samples:,} samples errored{why}."
         raise NotEnoughEvidence("SCO-010", message, where=where, fix=fix)
     if not any(tally.metrics[criterion.id].n for criterion in criteria):

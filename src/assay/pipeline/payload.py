@@ -116,6 +116,7 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
         "group": card.group,
         "tags": card.tags,
         "status": card.status,
+        **({"cause": grade.cause} if grade.cause else {}),
         "judge": card.judge,
         "operations": {
             "latency_ms": card.latency_ms,

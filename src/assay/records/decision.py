@@ -303,6 +303,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     """Samples of either side that passed in some repeats and failed in others."""
     notes: list[str] | UnsetType = UNSET
     """Warnings that decide nothing, such as equal evidence on both sides."""
+    loud: list[str] | UnsetType = UNSET
+    """Those of the notes that no reader may miss."""
     unplanned: list[str] | UnsetType = UNSET
     """Samples that the declared plan doesn't name; they were left out."""
     slices: SliceComparisons | UnsetType = UNSET

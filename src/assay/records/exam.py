@@ -158,7 +158,7 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     missing: list[str]
     """Items without an answer. They score 0."""
     missing_reasons: dict[str, str] = {}
-    """Why each of them has no answer, by the item's id."""
+    """Why the tutor gave no answer, by the item's id. Items for which it doesn't say are absent."""
     unknown: list[str] = []
     """Ids in the answers that the exam doesn't have; they are ignored."""
     items: Annotated[list[ItemResult], Meta(min_length=1)]
@@ -294,4 +294,6 @@ class ExamGate(_ExamPart, frozen=True, kw_only=True):
     digests: ExamGateDigests
     scoring_system: str = field(name="scoringSystem")
     grading_system: str = field(name="gradingSystem")
+    unchecked: bool | UnsetType = UNSET
+    """True if the gate was not given the exam itself."""
     baseline_written: str | UnsetType = UNSET

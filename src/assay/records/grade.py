@@ -8,7 +8,6 @@ or draws it needs no rule.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -169,6 +168,11 @@ class Grade(Struct, frozen=True, kw_only=True):
         return exact.shown(self.adjusted_score_units, exact.SCORE_DIGITS)
 
     @property
+    def cause(self) -> str:
+        """What ended a run that did not succeed; empty if that isn't stated."""
+        return self.scorecard.ended_by or ""
+
+    @property
     def pass_threshold(self) -> float:
         """The lowest score that passes."""
         return float(self.threshold)
@@ -181,22 +185,3 @@ class Grade(Struct, frozen=True, kw_only=True):
 
 Payload = dict[str, Any]
 """A grade as it appears in `results[]` of `assay.grades/1`."""
-
-
-_ENDED = re.compile(r"the run ended with status '(\w+)': (.+)", re.DOTALL)
-
-
-def ended_by(reason: str) -> str:
-    """What ended a run, from the reason of its gate; empty if the reason doesn't state it.
-
-    >>> ended_by("the run ended with status 'error': 429"), ended_by("no critical step failed")
-    ('error: 429', '')
-    >>> ended_by("the run ended with status 'cancelled': skipped: no GPU")
-    'skipped: no GPU'
-    """
-    ended = _ENDED.search(reason)
-    if ended is None:
-        return ""
-    status, cause = ended[1], ended[2]
-    names_status = cause.lower().startswith(("skipped", status, "error"))
-    return cause if names_status else f"{status}: {cause}"

@@ -81,8 +81,10 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
     # only for an error: importing the validator costs as much as all the rest
     from assay.records.schemas import schema_faults
 
-    for path, message in schema_faults(kind, document.tree):
-        yield document.fault(message, path, code=code)
+    for found in schema_faults(kind, document.tree):
+        fault = document.fault(found.message, found.path, code=code)
+        fault.unknown_key, fault.hinted = found.unknown_key, found.hinted
+        yield fault
 
 
 def _run_faults(run: Run) -> Iterable[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
 import msgspec
@@ -34,14 +34,21 @@ def _validator(kind: type) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(json_schema(kind), offline=True)
 
 
-def schema_faults(kind: type, tree: Any) -> Iterator[tuple[Path, str]]:
+class ShapeFault(NamedTuple):
+    """A place of a tree that breaks its schema, and what is wrong there."""
+
+    path: Path
+    message: str
+    unknown_key: bool = False
+    hinted: bool = False
+
+
+def schema_faults(kind: type, tree: Any) -> Iterator[ShapeFault]:
     """Each place of the tree that breaks the schema, with what is wrong there and the near miss."""
     yield from _worded(kind, _validator(kind).iter_errors(tree))
 
 
-def _worded(
-    kind: type, errors: Iterable[jsonschema_rs.ValidationError]
-) -> Iterator[tuple[Path, str]]:
+def _worded(kind: type, errors: Iterable[jsonschema_rs.ValidationError]) -> Iterator[ShapeFault]:
     for error in errors:
         path = tuple(error.instance_path)
         about: Any = error.kind  # the stubs lack the attributes of each kind
@@ -50,18 +57,19 @@ def _worded(
             known = _known_keys(kind, path)
             for name in about.unexpected:
                 if name == "weight" and path and path[0] in ("gates", "hard_gates"):
-                    yield (
+                    yield ShapeFault(
                         (*path, name),
                         "a gate carries no weight: no score can buy it off. Remove the key.",
                     )
                 else:
                     hint = near_miss(name, known) or _longer(name, known)
                     hint = hint or _home(kind, path, name) or _all_of(known)
-                    yield (*path, name), f"unknown key '{name}'.{hint}"
+                    message = f"unknown key '{name}'.{hint}"
+                    yield ShapeFault((*path, name), message, True, bool(hint))
         elif keyword == "required":
-            yield path, f"the key '{about.property}' is missing."
+            yield ShapeFault(path, f"the key '{about.property}' is missing.")
         elif keyword == "anyOf" and path and path[0] == "hard_gates":
-            yield (
+            yield ShapeFault(
                 path,
                 (
                     f"a gate is true, false or null, not {_short(error.instance)}; it carries no"
@@ -92,12 +100,12 @@ def _worded(
                 )
                 described = _at(kind, path).get("description")
                 hint = f" Expected: {described}." if described else ""
-                yield path, _other_type(path, expected, error.instance) + hint
+                yield ShapeFault(path, _other_type(path, expected, error.instance) + hint)
             else:
-                yield path, f"{_short(error.instance)} is not of the shape this takes."
+                yield ShapeFault(path, f"{_short(error.instance)} is not of the shape this takes.")
         elif keyword == "enum":
             options = [str(option) for option in about.options]
-            yield (
+            yield ShapeFault(
                 path,
                 (
                     f"{_short(error.instance)} is not one of"
@@ -105,13 +113,13 @@ def _worded(
                 ),
             )
         elif keyword == "pattern" and about.pattern == r"\S":
-            yield path, "is blank."
+            yield ShapeFault(path, "is blank.")
         elif keyword == "type":
             types = about.types
             expected = " or ".join(types) if isinstance(types, list) else str(types)
-            yield path, _other_type(path, expected, error.instance)
+            yield ShapeFault(path, _other_type(path, expected, error.instance))
         else:
-            yield path, error.message[:200] + "."
+            yield ShapeFault(path, error.message[:200] + ".")
 
 
 _TYPES = {

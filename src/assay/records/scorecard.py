@@ -172,6 +172,10 @@ class Selection(ClosedRecord, frozen=True):
     """Why this one was used."""
 
 
+STATUS_GATE = "overall_status_success"
+"""The gate that a run opens by its success."""
+
+
 class Scorecard(ClosedRecord, frozen=True):
     """Gates and criteria of one run, ready to be graded."""
 
@@ -205,6 +209,8 @@ class Scorecard(ClosedRecord, frozen=True):
     """The sample it ran on."""
     status: str | None = None
     """How the run ended."""
+    ended_by: str | None = None
+    """What ended a run that did not succeed, such as an error of the provider."""
     judge: Judge | None = None
     """The judge that gave the scores."""
     latency_ms: OptionalNumber = None

@@ -139,6 +139,10 @@ class IndexNode(_Index, frozen=True, kw_only=True):
     reason: str | None = None
     bound_to: str | None = None
     note: str | None = None
+    changed: bool = False
+    """Whether what it graded has changed since."""
+    blocked_reason: str | None = None
+    """Why it is blocked, if for one of the reasons that an entry may state."""
     scoring_system: str | None = None
     grading_system: str | None = None
 
@@ -155,6 +159,8 @@ class SchemaNode(_Index, frozen=True, kw_only=True):
 
     status: str
     reason: str | None = None
+    changed: bool = False
+    """Whether it has changed since it was graded as a whole."""
     grade: str | None = None
     snapshot: SnapshotRef | None = None
     tools_aggregate: IndexNode
@@ -168,6 +174,8 @@ class MemberNode(_Index, frozen=True, kw_only=True):
     resolved_artifact: str | None
     grade: str | None = None
     reason: str | None = None
+    changed: bool = False
+    """Whether it has changed since it was graded as a whole."""
     ref: str | None = None
 
 
@@ -176,6 +184,8 @@ class Blocker(_Index, frozen=True, kw_only=True):
 
     node: str
     reason: str
+    broken: bool = False
+    """Whether files of it are gone, can't be read or contradict each other."""
 
 
 class NamespaceIndex(_Index, frozen=True, kw_only=True):

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from assay.canon import digest
 from assay.errors import count
 from assay.exact import Ratio
 from assay.records.decision import (
+    LOUD,
     SIDES,
     ComparisonRecord,
     Decision,
@@ -111,6 +113,10 @@ def decision(
         more["overrides"] = list(rules.overrides)
     if promotion.decidable_margin is not None:
         more["decidable_margin"] = promotion.decidable_margin
+    notes = more.get("notes", UNSET)
+    loud = [note for note in (() if notes is UNSET else notes) if note.startswith(LOUD)]
+    if loud:
+        more["loud"] = loud
     record = Decision(
         outcome=promotion.outcome,
         reason=promotion.reason,

@@ -11,6 +11,7 @@ without.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from math import lcm
 from typing import Any, NamedTuple
 
@@ -119,6 +120,11 @@ def _mean(norms: list[int | None]) -> int | None:
 _KEYS = ("gate_failures", "correctness", "safety", "latency", "cost", "run_id")
 
 
+def near_equal(apart: int | Fraction, tie_window: int) -> bool:
+    """Whether scores that far apart are a tie; both numbers in hundredths of a point."""
+    return -tie_window < apart < tie_window
+
+
 def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
     """The order, best first. `tie_window` is in hundredths of a point; scores closer than it are a
     tie.
@@ -156,7 +162,7 @@ def rank(contenders: Iterable[Contender], *, tie_window: int) -> list[Place]:
     for contender in listed:
         if group and (
             (contender.gate_failures > 0) != (group[0].gate_failures > 0)
-            or group[0].score - contender.score >= tie_window
+            or not near_equal(group[0].score - contender.score, tie_window)
         ):
             close()
         if not group:

@@ -90,7 +90,7 @@ def read_assertions(
 
 
 def _words(fault: Fault) -> str:
-    is_named = not fault.path or fault.message.startswith("unknown key")
+    is_named = not fault.path or fault.unknown_key
     return fault.message if is_named else f"{fault.path}: {fault.message}"
 
 

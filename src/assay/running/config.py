@@ -309,9 +309,9 @@ def _leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def _known_keys(fault: Fault) -> str:
     """What exists, for an unknown key without a near miss."""
-    if "." in fault.path or "[" in fault.path or not fault.message.startswith("unknown key"):
+    if not fault.unknown_key or fault.hinted or "." in fault.path or "[" in fault.path:
         return ""
-    return "" if "Did you mean" in fault.message else f"The keys are {', '.join(KEYS)}."
+    return f"The keys are {', '.join(KEYS)}."
 
 
 KEYS = ConfigFile.__struct_fields__

@@ -21,7 +21,7 @@ from assay.running.journal import scorers_digest
 from assay.running.local_code import code_digest
 from assay.running.runner import PostRun
 from assay.running.scorer_results import MAX_REASON
-from assay.running.scorers import NO_OUTPUTS, PlacedScorer, check_scorers, scorer_measures
+from assay.running.scorers import PlacedScorer, check_scorers, scorer_measures
 from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.scoring.extension import ADDED, Additions, extended
 from assay.scoring.profile import Profile, ProfileCriterion
@@ -163,13 +163,12 @@ def scorer_warnings(
     errors: Iterable[Mapping[str, str]], scorers: Sequence[PlacedScorer], *, total: int
 ) -> list[str]:
     """The scorers that gave no result, one sentence each; `errors` are `metadata.scorer_errors` of
-    those of `total` runs that have some.
+    those of `total` runs that have some. A run without outputs gives its own reason.
     """
     counts = grouped(
         (target, " ".join(str(reason).split())[:200])
         for one in errors
         for target, reason in one.items()
-        if not str(reason).startswith(NO_OUTPUTS)  # the run itself says so
     )
     sentences = []
     for target, reasons in counts.items():

@@ -34,7 +34,6 @@ from assay.tracing.failures import describe
 
 MAX_HUNG = 3
 """Runs in which a scorer may hang before it is no longer called: each leaves a thread behind."""
-NO_OUTPUTS = "the run has no outputs"
 _PLAIN = {name: name for name in Run.__struct_fields__ if name != "schema"}
 PARAMETERS = {
     **_PLAIN,
@@ -170,7 +169,7 @@ class _Measure:
 
     def _results(self, run: dict[str, Any]) -> ScorerResults:
         if run.get("outputs") is None:
-            raise InputError("RUN-006", f"{NO_OUTPUTS} (status {run['status']})")
+            raise InputError("RUN-006", f"the run has no outputs (status {run['status']})")
         if self._hung >= MAX_HUNG:
             raise InputError("RUN-006", f"it is no longer called: it hung in {self._hung} runs")
         # a copy with plain floats: what a scorer changes does not change the evidence

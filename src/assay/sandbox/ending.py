@@ -14,7 +14,6 @@ from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import Kind, Status, Violation
 
 READY = b"ready\n"
-NOT_NEEDED = "was no longer needed"
 _BY_SIGNAL: dict[int, Kind] = {signal.SIGXCPU: "cpu", signal.SIGXFSZ: "file-size"}
 _NAMES = {number.value: number.name for number in signal.Signals}
 
@@ -35,6 +34,7 @@ def read_ending(
     if not reached and words.get("exit", "0") != "0" and last.startswith(b"MemoryError"):
         reached = "memory"
     status, reason = _limit(reached, limits) if reached else _ended(words, killed_by, over=over)
+    unneeded = not reached and "error" not in words and killed_by is not None and over
     if not reached and not words.keys() & {"error", "exit", "signal"}:
         reached = "supervisor"
     violations = [Violation(reached, reason)] if reached else []
@@ -48,6 +48,7 @@ def read_ending(
     return {
         "status": status,
         "reason": reason,
+        "unneeded": unneeded,
         "exit_code": int(words["exit"]) if "exit" in words else None,
         "signal": killed_by,
         "cpu_s": float(words.get("cpu", 0)),
@@ -74,7 +75,7 @@ def _ended(words: Mapping[str, str], killed_by: int | None, *, over: bool) -> tu
         return "error", f"could not be started: {words['error']}"
     if killed_by is not None:
         name = _NAMES.get(killed_by, f"signal {killed_by}")
-        return "killed", NOT_NEEDED if over else f"was ended by {name}"
+        return "killed", "was no longer needed" if over else f"was ended by {name}"
     if "exit" not in words:
         return "killed", "ended without a report from its supervisor"
     return "passed" if words["exit"] == "0" else "failed", f"ended with {words['exit']}"

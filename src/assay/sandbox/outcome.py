@@ -78,6 +78,8 @@ class SandboxOutcome(NamedTuple):
     """One sentence for a person."""
     report: bytes | None
     """The file a command was asked to write outside its tree; None if there is none."""
+    unneeded: bool = False
+    """Whether it was ended because nothing waited for it any longer."""
 
     def unless(self, failed: bool) -> SandboxOutcome:
         """The outcome with the status `failed` if the process ended well but its tests failed."""

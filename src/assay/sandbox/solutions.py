@@ -29,7 +29,6 @@ from functools import partial
 from assay.errors import InputError
 from assay.sandbox.box import Box, attend, end, run_box
 from assay.sandbox.box_setup import BoxSetup
-from assay.sandbox.ending import NOT_NEEDED
 from assay.sandbox.inside import values
 from assay.sandbox.limits import DEFAULT, SandboxLimits
 from assay.sandbox.outcome import Isolation, Mode, SandboxVerdict
@@ -97,7 +96,7 @@ def _apart(solving: Box, testing: Box, limits: SandboxLimits) -> SandboxVerdict:
     if not attend([solving], until=lambda: solving.ended is not None, seconds=_GRACE_S):
         end(solving, None)
     outcome = solving.outcome()
-    if outcome.reason == NOT_NEEDED:
+    if outcome.unneeded:
         outcome = outcome._replace(status="violation" if outcome.violations else "passed")
     word, why = _answer(testing.answer)
     if tested.status != "passed" or not word:

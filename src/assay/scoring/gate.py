@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from assay.records.evidence import Run
-from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.metrics.measure import Undetermined, fields_text
 
 
 class GateResult(NamedTuple):
@@ -40,8 +40,8 @@ class Gate(NamedTuple):
     title: str
     group: str
     """`required` (every run), `optional` (if a profile or a run names it) or `profile`."""
-    evidence: str
-    """The fields it reads; for a verdict gate, that the verdict comes with the run."""
+    evidence: tuple[tuple[str, ...], ...]
+    """The fields it reads; none for a verdict gate."""
     rule: Callable[[Run, Mapping[str, Any]], GateResult] | None
     """None for a verdict gate. It may raise `Undetermined`."""
     needs: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Gate(NamedTuple):
             "title": self.title,
             "group": self.group,
             "kind": "computed" if self.is_computed else "verdict",
-            "evidence": self.evidence,
+            "evidence": fields_text(self.evidence) or "a verdict that comes with the run (`gates`)",
             "params": dict(self.params),
             # a plugin's gate, whose name has a dot, is not from the guide
             "source": "a plugin" if "." in self.id and self.source == _GUIDE else self.source,

@@ -73,10 +73,28 @@ def required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
 def status(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether the run succeeded, with the run's reason if it did not."""
     ended = f"the run ended with status '{run.status}'"
-    why = (run.metadata or {}).get("reason")
-    if run.status != "success" and isinstance(why, str) and why.strip():
-        ended += f": {' '.join(why.split())[:_REASON]}"
+    if cause := _cause(run):
+        ended += f": {cause}"
     return GateResult(run.status == "success", ended)
+
+
+def _cause(run: Run) -> str:
+    """Why a run did not succeed, as it states it; empty if it succeeded or states nothing."""
+    why = (run.metadata or {}).get("reason")
+    if run.status == "success" or not isinstance(why, str):
+        return ""
+    return " ".join(why.split())[:_REASON]
+
+
+def ended_by(run: Run) -> str | None:
+    """What ended a run that did not succeed, with its status unless the cause begins with it; None
+    if the run doesn't state it.
+    """
+    cause = _cause(run)
+    if not cause:
+        return None
+    names_status = cause.lower().startswith(("skipped", run.status, "error"))
+    return cause if names_status else f"{run.status}: {cause}"
 
 
 def critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:

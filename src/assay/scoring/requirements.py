@@ -18,11 +18,9 @@ from assay import exact
 from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, FormulaError, printable, raise_faults
 from assay.formulas import floor_norm
-from assay.records.scorecard import Criterion, FloorOverride, Scorecard
+from assay.records.scorecard import STATUS_GATE, Criterion, FloorOverride, Scorecard
 from assay.registry import near_miss
 from assay.scoring.profile import ProfileCriterion, ScoringPlan
-
-STATUS_GATE = "overall_status_success"
 
 
 def hold_to_status(card: Scorecard, plan: ScoringPlan | None) -> Scorecard:

@@ -14,8 +14,9 @@ from assay.records.evidence import Run
 from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
 from assay.scoring.extension import ADDED
+from assay.scoring.gate_rules import ended_by
 from assay.scoring.gates import GATES, evaluate
-from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.metrics.measure import Undetermined, fields_text
 from assay.scoring.profile import PlannedCriterion, ScoringPlan
 from assay.scoring.step_scores import agent_scores, step_scores
 
@@ -74,6 +75,7 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
         workflow=run.workflow,
         dataset=run.dataset,
         status=run.status,
+        ended_by=ended_by(run),
         judge=run.judge,
         latency_ms=run.latency_ms,
         cost_usd=run.cost_usd,
@@ -121,8 +123,9 @@ def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> Criterion:
         )
     if given is not None:
         notes.append(
-            f"'{spec.id}' is measured from the evidence ({planned.measure.evidence}); the score"
-            " that came with the run does not count"
+            f"'{spec.id}' is measured from the evidence"
+            f" ({fields_text(planned.measure.evidence)}); the score that came with the run does"
+            " not count"
         )
     taken = planned.measure.take(run, planned.measure_params)
     if isinstance(taken, Undetermined):

@@ -8,7 +8,6 @@ run has the evidence is decided when that run is scored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
 
@@ -65,9 +64,6 @@ GIVERS: dict[str, str] = {
 }
 """Who provides each field of `assay.run/1`; the longest matching path counts."""
 
-_OTHERWISE = re.compile(r";\s*without \w+,\s*")
-_FIELD = re.compile(r"[a-z_]+(?:\[\])?(?:\.[a-z_]+(?:\[\])?)*")
-
 Kind = Literal["measured", "judge", "scorer", "nowhere"]
 
 
@@ -95,19 +91,6 @@ class EvidenceSource(NamedTuple):
             return f"{self.of} {self.id} has no source in this configuration: {self.lacks}"
         reads = f" from {', '.join(self.reads)}" if self.reads else ""
         return f"{self.of} {self.id}: {self.kind} ({self.name}{reads})"
-
-
-def evidence_fields(evidence: str) -> list[tuple[str, ...]]:
-    """The fields that the data sheet of a measure or a gate names: one tuple, or several if there
-    are alternatives.
-
-    >>> evidence_fields("handoffs, expected.handoffs; without it, handoffs[].expected")
-    [('handoffs', 'expected.handoffs'), ('handoffs[].expected',)]
-    """
-    return [
-        tuple(field for field in map(str.strip, part.split(",")) if _FIELD.fullmatch(field))
-        for part in _OTHERWISE.split(evidence)
-    ]
 
 
 def giver_of(field: str) -> str:
@@ -182,14 +165,14 @@ def _read(
     name: str,
     of: Literal["criterion", "gate"],
     reader: str,
-    evidence: str,
+    evidence: tuple[tuple[str, ...], ...],
     judge: bool,
     absent: Collection[str],
 ) -> EvidenceSource:
     """The source of a computed value: the first of its alternatives that can be filled."""
     problem = ""
     wanted: tuple[str, ...] = ()
-    for fields in evidence_fields(evidence):
+    for fields in evidence:
         lacks = ""
         by_judge = False
         for field in fields:
@@ -219,12 +202,7 @@ def _is_absent(field: str, absent: Collection[str]) -> bool:
 
 def expected_names(profile: Profile) -> set[str]:
     """The keys of `expected` that any measure reads or the profile's parameters name."""
-    fields = (
-        field
-        for name in MEASURES
-        for part in evidence_fields(MEASURES[name].evidence)
-        for field in part
-    )
+    fields = (field for name in MEASURES for part in MEASURES[name].evidence for field in part)
     read = {field.split(".")[1].rstrip("[]") for field in fields if field.startswith("expected.")}
     named = (value for item in profile.criteria for value in item.measure_params.values())
     return read | {"tools"} | {value for value in named if isinstance(value, str)}

@@ -23,7 +23,6 @@ from assay.tools.report import grade_scores
 from assay.tools.server_checks import run_checks
 from assay.tools.source import Module, ToolSchema
 from assay.tools.validation import validate
-from assay.tools.veto import trigger_of
 
 
 def scoring() -> list[Any]:
@@ -72,7 +71,7 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
         list(zip(probe["scores"], probe["weights"], strict=True)),
         probe["tier"],
         rules,
-        veto=trigger_of(probe["veto"]),
+        veto=probe["veto"] and probe["veto"]["triggeredBy"],
         group_bound=probe["group_bound"],
         cap=probe["cap"],
     )

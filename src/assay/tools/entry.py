@@ -19,6 +19,7 @@ from assay.errors import Fault, InputError, raise_faults
 from assay.records.systems import Systems
 from assay.records.tool_entry import (
     CategoricalVeto,
+    GradedAnswer,
     GradingEntry,
     Persona,
     RegradingTrigger,
@@ -35,7 +36,6 @@ from assay.tools.names import (
     FULL,
     GROUP_BOUND,
     NON_DETERMINISTIC,
-    PARTIAL,
     REJECTED,
     Area,
     area_of,
@@ -44,6 +44,7 @@ from assay.tools.names import (
     stamp,
 )
 from assay.tools.policy import SchemaRules
+from assay.tools.status import order_fault
 from assay.tools.versions import CURRENT, KNOWN_GRADING, SCORING_SYSTEM
 
 STRICT_HARNESS = "claude-code"
@@ -190,21 +191,12 @@ def build_entry(
         )
     if mode == FULL:
         result = aggregate_answers(answers, area.tier, rules, veto=veto, cap=cap)
-    elif mode != PARTIAL:
-        raise InputError(
-            "PRT-002", f"{mode!r} is not a grading mode.", fix="It is full or partial."
-        )
-    elif last_full is None:
-        raise InputError("PRT-003", "the first grading is partial.", fix="Begin with a full one.")
-    elif veto is not None:
-        raise InputError(
-            "PRT-005", "a partial grading has a veto.", fix="Write a veto as a full grading."
-        )
     else:
-        result = aggregate_answers(answers, area.tier, rules)._replace(
-            grade=last_full.aggregate_grade,
-            notes=("partial: the grade of the last full grading applies",),
-        )
+        result = aggregate_partial(answers, area.tier, rules, mode=mode, last_full=last_full)
+        if veto is not None:
+            raise InputError(
+                "PRT-005", "a partial grading has a veto.", fix="Write a veto as a full grading."
+            )
     entry = GradingEntry(
         **_common(subject, area, now=now, harness=harness, systems=rules.systems),
         grading_mode=mode,
@@ -228,6 +220,24 @@ def build_entry(
             notes=[*result.notes, *result.warnings] if result.notes else None,
         )
     return _sound(entry), result
+
+
+def aggregate_partial(
+    answers: Sequence[GradedAnswer],
+    tier: str,
+    rules: SchemaRules,
+    *,
+    mode: str,
+    last_full: GradingEntry | None,
+) -> Aggregate:
+    """What a partial grading comes to: the grade of the last full one, whatever its answers say."""
+    held = last_full.aggregate_grade if last_full is not None else None
+    fault = order_fault(mode, held, first=last_full is None, before=held)
+    if fault is not None:
+        raise fault
+    return aggregate_answers(answers, tier, rules)._replace(
+        grade=held, notes=("partial: the grade of the last full grading applies",)
+    )
 
 
 def blocked_entry(

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 EXTENDED_FORM = "assay.grading-entry/1"
-BLOCKED_REASONS = (
+VALIDATION_FAILED, FEW_TESTS, NO_ABOUT = (
     "validation-failed",
     "fewer-than-three-tests",
-    "fewer-than-two-tests",
     "no-about",
+)
+BLOCKED_REASONS = (
+    VALIDATION_FAILED,
+    FEW_TESTS,
+    "fewer-than-two-tests",
+    NO_ABOUT,
     "api-down",
     "all-schemas-unparseable",
     "not-imported",

@@ -339,11 +339,7 @@ def namespace_gate(
     still valid.
     """
     rejected = rejected_context(index, None)
-    spoiled = [
-        f"{blocker.node}: {blocker.reason}"
-        for blocker in index.blockers
-        if ".json" in blocker.reason
-    ]
+    spoiled = [f"{blocker.node}: {blocker.reason}" for blocker in index.blockers if blocker.broken]
     if rejected:
         veto = GateRule("no_veto", False, f"{rejected[0]} is rejected")
     elif spoiled:

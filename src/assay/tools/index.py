@@ -26,10 +26,11 @@ from assay.records.tool_entry import (
 )
 from assay.tools.catalogue import of_server, read_catalogue
 from assay.tools.ecma import namespace_hash
+from assay.tools.forms import FEW_TESTS, NO_ABOUT
 from assay.tools.manifest import Manifest, Snapshot, read_manifest, snapshot_of
 from assay.tools.memory import CATALOGUE, ENTRIES, Memory
 from assay.tools.names import GRADINGS, stamp
-from assay.tools.node import CHANGED, Home, Node, index_node, judge, read_entries
+from assay.tools.node import Home, Node, index_node, judge, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.status import (
@@ -44,7 +45,6 @@ from assay.tools.status import (
 )
 
 INDEX_VERSION = 2
-FEW_TESTS = "fewer-than-three-tests"
 SNAPSHOT_GONE = "its snapshot is gone"
 WORST_FIRST = (NODE_REJECTED, BLOCKED, PENDING, GRADED, STABLE)
 
@@ -91,11 +91,22 @@ class IndexBuilder:
         """A node with how the index shows it."""
         return SeenNode(node, index_node(node, self.home, live_hash=live))
 
-    def block(self, seen: SeenNode, reason: str, live: str | None) -> SeenNode:
+    def block(
+        self,
+        seen: SeenNode,
+        reason: str,
+        live: str | None,
+        *,
+        code: str | None = None,
+        broken: bool = False,
+    ) -> SeenNode:
         """The node blocked for a reason; a rejected one stays rejected."""
         if seen.node.status == NODE_REJECTED:
             return seen
-        return self.show(seen.node._replace(status=BLOCKED, reason=reason), live)
+        blocked = seen.node._replace(
+            status=BLOCKED, reason=reason, changed=False, blocked_reason=code, broken=broken
+        )
+        return self.show(blocked, live)
 
     def take(self, path: str, seen: SeenNode) -> IndexNode:
         """Count a node; how the index shows it."""
@@ -104,7 +115,8 @@ class IndexBuilder:
         if seen.shown.grade is not None:
             self.grades.append(seen.shown.grade)
         if node.status == BLOCKED:
-            self.blockers.append(Blocker(node=path, reason=node.reason or "blocked"))
+            reason = node.reason or "blocked"
+            self.blockers.append(Blocker(node=path, reason=reason, broken=node.broken))
         if node.newest is not None:
             self.moments.append(node.newest)
         self.versions.update(node.versions)
@@ -116,7 +128,9 @@ class IndexBuilder:
         """
         for place, lost in self.memory.rest(self.rules):
             self.statuses.append(NODE_REJECTED if any(item.veto for item in lost) else BLOCKED)
-            self.blockers.extend(Blocker(node=place, reason=item.reason) for item in lost)
+            self.blockers.extend(
+                Blocker(node=place, reason=item.reason, broken=True) for item in lost
+            )
         summary[ENTRIES] = self.memory.document()
         if self.catalogue:
             summary[CATALOGUE] = self.catalogue
@@ -230,7 +244,9 @@ def namespace_index(
             abouts.append(build.read(Home(folder, ("about-namespace",), namespace), state.live))
     bound = namespace_hash(members, about_hash) if members else None
     if not abouts:
-        missing = Node(BLOCKED, reason="no-about") if members else Node(PENDING)
+        missing = (
+            Node(BLOCKED, reason=NO_ABOUT, blocked_reason=NO_ABOUT) if members else Node(PENDING)
+        )
         abouts = [build.show(missing, None)]
     description = build.read(Home(home, ("namespace-description",), namespace), bound)
     whole = build.read(Home(home, ("tools-aggregate-namespace",), namespace), bound)
@@ -271,25 +287,26 @@ def _schema_node(build: IndexBuilder, namespace: str, name: str, state: _SchemaS
     )
     fault = SNAPSHOT_GONE if state.gone else state.unread
     if fault is not None:
-        whole = build.block(whole, fault, live)
+        whole = build.block(whole, fault, live, broken=True)
     tools: dict[str, IndexNode] = {}
     for tool in sorted(manifest.tools) if manifest else visible_folders(state.folder, "tools"):
         place = Home(os.path.join(state.folder, "tools", tool), ("single-test",), namespace, tool)
         seen = build.read(place, live)
         if state.gone:
-            seen = build.block(seen, SNAPSHOT_GONE, live)
+            seen = build.block(seen, SNAPSHOT_GONE, live, broken=True)
         elif manifest and lacks_tests(manifest, tool):
-            seen = build.block(seen, FEW_TESTS, live)
+            seen = build.block(seen, FEW_TESTS, live, code=FEW_TESTS)
         tools[tool] = build.take(f"schemas.{name}.tools.{tool}", seen)
-    aggregate, reason = whole.node.status, whole.node.reason
+    aggregate, reason, changed = whole.node.status, whole.node.reason, whole.node.changed
     status = schema_status([node.status for node in tools.values()], aggregate)
     if aggregate == BLOCKED and status != NODE_REJECTED:
         status = BLOCKED
-    if reason == CHANGED and status not in (BLOCKED, NODE_REJECTED):
+    if changed and status not in (BLOCKED, NODE_REJECTED):
         status = PENDING
     elif state.snapshot is None and whole.node.entry is None and not tools:
         reason = "not yet imported"
     if status == BLOCKED != aggregate:
+        changed = False
         reason = next(
             f"{tool}: {node.reason}" for tool, node in tools.items() if node.status == BLOCKED
         )
@@ -298,6 +315,7 @@ def _schema_node(build: IndexBuilder, namespace: str, name: str, state: _SchemaS
     return SchemaNode(
         status=status,
         reason=reason,
+        changed=changed,
         grade=whole.shown.grade,
         snapshot=SnapshotRef(file=state.snapshot.file, hash=state.snapshot.hash8)
         if state.snapshot

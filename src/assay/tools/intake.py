@@ -19,7 +19,7 @@ from assay.records.tool_finding import SchemaFinding
 from assay.tools.checks import GRADER, VetoCheck
 from assay.tools.ecma import about_hash, document_bytes, hash8
 from assay.tools.entry import EntrySubject, Trigger, blocked_entry, build_entry, regrading_trigger
-from assay.tools.forms import is_extended
+from assay.tools.forms import VALIDATION_FAILED, is_extended
 from assay.tools.index_file import INDEX, index_bytes, strict
 from assay.tools.manifest import (
     about_text,
@@ -124,7 +124,7 @@ def _import_schema(
     if errors:
         entry = blocked_entry(
             EntrySubject(name, AREA, own, manifest.version),
-            "validation-failed",
+            VALIDATION_FAILED,
             now=now,
             harness=OWN_HARNESS,
             systems=tree.rules.systems,

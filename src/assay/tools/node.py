@@ -9,7 +9,7 @@ names the rejecting entry as the one it supersedes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from errno import ENAMETOOLONG, ENOENT, ENOTDIR
 from typing import Any, NamedTuple
@@ -25,9 +25,16 @@ from assay.tools.entry import consistency_faults, recomputed, semantic_faults
 from assay.tools.forms import read_form, schema_faults, upgrade
 from assay.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, id_moment
 from assay.tools.policy import SchemaRules
-from assay.tools.status import BLOCKED, GRADED, NODE_REJECTED, PENDING, STABLE, letter_status
+from assay.tools.status import (
+    BLOCKED,
+    GRADED,
+    NODE_REJECTED,
+    PENDING,
+    STABLE,
+    letter_status,
+    order_fault,
+)
 
-CHANGED = "schema changed, regrade required"
 MAX_ENTRY = 8 * 1024 * 1024
 
 
@@ -185,6 +192,12 @@ class Node(NamedTuple):
     """What the answers of the deciding entry come to."""
     vetoes: tuple[GradingEntry, ...] = ()
     """The rejecting entries that nothing has lifted."""
+    changed: bool = False
+    """Whether what was graded has changed since."""
+    blocked_reason: str | None = None
+    """Why it is blocked, if for one of the reasons that an entry may state."""
+    broken: bool = False
+    """Whether files of it are gone, can't be read or contradict each other."""
 
 
 def judge(
@@ -212,18 +225,17 @@ def judge(
             NODE_REJECTED if rejecting else BLOCKED,
             reason=(rejecting or lost)[0].reason,
             newest=newest,
+            broken=True,
         )
     if not entries:
         return Node(PENDING)
-    known: set[str] = set()
+    broken = sequence_fault(entries)
+    if broken is not None:
+        return _blocked(broken.item, broken.reason, newest)
     current = entries[0]
     open_vetoes: dict[str, tuple[StoredEntry, GradingEntry]] = {}
     repaired: dict[str, tuple[StoredEntry, GradingEntry]] = {}
     for item, entry in entries:
-        fault = _sequence_fault(entry, known, current[1] if known else None)
-        if fault is not None:
-            return _blocked(item, fault, newest)
-        known.add(entry.grading_id)
         if entry.grading_mode == PARTIAL:
             continue
         lifted = entry.supersedes or ""
@@ -249,17 +261,19 @@ def judge(
         newest,
         frozenset([(entry.scoring_system, entry.grading_system)]),
     )
+    outdated = node._replace(changed=True, reason="schema changed, regrade required")
     changed = live_hash not in (None, entry.schema_hash)
     if entry.blocked:
-        blocked = node._replace(status=BLOCKED, reason=str(entry.blocked_reason))
-        return node._replace(reason=CHANGED) if changed else blocked
+        reason = str(entry.blocked_reason)
+        blocked = node._replace(status=BLOCKED, reason=reason, blocked_reason=reason)
+        return outdated if changed else blocked
     if entry.aggregate_grade is None:
         return node._replace(reason="no scorable answers")
     status = letter_status(entry.aggregate_grade, stable_from=rules.policy.stable_from)
     if status != NODE_REJECTED:
         made_by, own = entry.grading_system, rules.systems.grading
         if changed:
-            return node._replace(reason=CHANGED)
+            return outdated
         if made_by != own and "+" in made_by + own:
             # the rules of an unpublished policy say nothing about the letters of another
             return node._replace(
@@ -282,25 +296,42 @@ def _blocked(item: StoredEntry, fault: str, newest: datetime | None, *, named: b
         item.path,
         f"{os.path.basename(item.path)}: {fault}",
         newest,
+        broken=True,
     )
 
 
-def _sequence_fault(
-    entry: GradingEntry, known: set[str], current: GradingEntry | None
-) -> str | None:
-    """Why an entry may not follow those before it."""
-    if entry.supersedes is not None and entry.supersedes not in known:
-        return f"supersedes {entry.supersedes}, which is gone"
-    if entry.grading_id in known:
-        return f"there is another entry with the id {entry.grading_id}"
-    if entry.grading_mode == PARTIAL and current is None:
-        return "PRT-003 the first grading is partial"
-    if (
-        entry.grading_mode == PARTIAL
-        and current is not None
-        and entry.aggregate_grade != current.aggregate_grade
-    ):
-        return "PRT-004 a partial grading changed the grade"
+class BrokenSequence(NamedTuple):
+    """The first entry that may not follow those before it."""
+
+    item: StoredEntry
+    problem: str
+    code: str | None = None
+    """Its code, if the order of the modes is wrong."""
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, with the code."""
+        return f"{self.code} {self.problem}" if self.code else self.problem
+
+
+def sequence_fault(
+    entries: Iterable[tuple[StoredEntry, GradingEntry]],
+) -> BrokenSequence | None:
+    """What is wrong with the order of entries, oldest first; None if nothing is."""
+    known: set[str] = set()
+    before = None
+    for item, entry in entries:
+        if entry.supersedes is not None and entry.supersedes not in known:
+            return BrokenSequence(item, f"supersedes {entry.supersedes}, which is gone")
+        if entry.grading_id in known:
+            return BrokenSequence(item, f"there is another entry with the id {entry.grading_id}")
+        fault = order_fault(
+            entry.grading_mode, entry.aggregate_grade, first=not known, before=before
+        )
+        if fault is not None:
+            return BrokenSequence(item, fault.message, fault.code)
+        known.add(entry.grading_id)
+        before = entry.aggregate_grade
     return None
 
 
@@ -341,6 +372,8 @@ def index_node(node: Node, root: str, *, live_hash: str | None) -> IndexNode:
         ref=node.path.removeprefix(root).lstrip(os.sep).replace(os.sep, "/") if node.path else None,
         reason=reason,
         bound_to=entry.schema_hash if entry else None,
+        changed=node.changed,
+        blocked_reason=node.blocked_reason,
         note="there is no snapshot to compare with" if graded and live_hash is None else None,
         scoring_system=entry.scoring_system if entry else None,
         grading_system=entry.grading_system if entry else None,

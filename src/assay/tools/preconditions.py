@@ -9,13 +9,15 @@ from collections.abc import Mapping
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
+from assay.records.tool_entry import SchemaNode
+from assay.tools.forms import VALIDATION_FAILED
 from assay.tools.index import lacks_tests, namespace_index
 from assay.tools.manifest import about_text, snapshot_of
 from assay.tools.names import FULL, GROUP_BOUND, Area
 from assay.tools.node import Home, last_full, read_entries
 from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.selection import TAKE_LOCK, check_ready, namespaces_of, size_cap, size_outcome
-from assay.tools.status import NODE_REJECTED, STABLE
+from assay.tools.status import IMPORTED, NODE_REJECTED, STABLE, STRUCTURAL_VALID, meets
 from assay.tools.tree import Tree
 
 _LEVEL_BEFORE = {
@@ -23,8 +25,14 @@ _LEVEL_BEFORE = {
     "selection-skills-L3": "selection-skills-L2",
 }
 """A topic is graded after its signposts, a use case after its topics."""
-_WHOLE = ("tools-aggregate-namespace", "namespace-description", "namespace-skills")
-"""The areas that speak for schemas that must be sound before."""
+_NEEDED = {
+    "about-namespace": STABLE,
+    "tools-aggregate-schema": STRUCTURAL_VALID,
+    "tools-aggregate-namespace": STRUCTURAL_VALID,
+    "namespace-description": STRUCTURAL_VALID,
+    "namespace-skills": STRUCTURAL_VALID,
+}
+"""How ready the schemas must be that an area speaks for."""
 _OF_SCHEMA = ("single-test", "tools-aggregate-schema", "namespace-skills")
 
 
@@ -75,22 +83,32 @@ def _check_namespace(tree: Tree, area: str, names: Mapping[str, str]) -> None:
                     f"{name} is rejected by a veto; what depends on it is not graded.",
                     fix="Remove it, or evaluate it again in full.",
                 )
-        if area == "about-namespace" and node.status != STABLE:
+        needed = _NEEDED.get(area)
+        if needed is None or meets(_readiness(node), needed):
+            continue
+        if needed == STABLE:
             raise InputError(
                 "PRE-004",
                 f"{schema} is {node.status}, not stable.",
                 fix="Grade the schemas of the namespace first.",
             )
-        whole = area in _WHOLE or area == "tools-aggregate-schema"
-        if whole and node.tools_aggregate.reason == "validation-failed":
-            raise InputError(
-                "PRE-004",
-                f"{schema} does not pass its validation.",
-                fix=(
-                    "Fix and import it first, or remove it. If it passes by now, grade it:"
-                    " `assay tools grade PATH --consume-scores FILE --data DIR`."
-                ),
-            )
+        raise InputError(
+            "PRE-004",
+            f"{schema} does not pass its validation.",
+            fix=(
+                "Fix and import it first, or remove it. If it passes by now, grade it:"
+                " `assay tools grade PATH --consume-scores FILE --data DIR`."
+            ),
+        )
+
+
+def _readiness(node: SchemaNode) -> str:
+    """How far a schema has come."""
+    if node.status == STABLE:
+        return STABLE
+    return (
+        IMPORTED if node.tools_aggregate.blocked_reason == VALIDATION_FAILED else STRUCTURAL_VALID
+    )
 
 
 def _check_selection(tree: Tree, area: Area, selection: str) -> str | None:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay import exact
 from assay.canon import time_text
@@ -132,42 +132,6 @@ def _selection_faults(document: dict[str, Any]) -> Iterator[tuple[str, str, str]
         file = skill.get("file") if isinstance(skill, dict) else skill
         if not isinstance(file, str) or not file.strip():
             yield "SEL-S3", f"skills[{index}]", 'must be {"file": "..."}.'
-
-
-class CrossReferences(NamedTuple):
-    """Whether the skills of a selection lead from signpost to topic to use case."""
-
-    signposts_name_all_topics: bool
-    use_cases_are_named: bool
-    dangling: tuple[str, ...]
-
-
-def cross_references(
-    signposts: Mapping[str, str], topics: Mapping[str, str], use_cases: Sequence[str]
-) -> CrossReferences:
-    """Each signpost (L1) names every topic (L2) by its word; each use case (L3) is named by some
-    topic; nothing named is missing.
-
-    A name counts as a whole word: `l2-trend` is not named by `l2-trends`.
-    """
-    known = {*topics, *use_cases}
-    dangling = sorted(
-        {
-            word
-            for body in (*signposts.values(), *topics.values())
-            for word in re.findall(r"\bl[23]-[a-z0-9-]+", body)
-        }
-        - known
-    )
-    return CrossReferences(
-        all(_names(body, topic) for body in signposts.values() for topic in topics),
-        all(any(_names(body, case) for body in topics.values()) for case in use_cases),
-        tuple(dangling),
-    )
-
-
-def _names(body: str, word: str) -> bool:
-    return re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_-])", body) is not None
 
 
 # --- the lock

@@ -5,6 +5,7 @@ skills and the grading of the whole.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from assay.files.json_files import parse_json
@@ -44,17 +45,15 @@ def selection_index(
         except (OSError, ValueError) as error:
             fault = f"cannot be read: {error}"
         if fault:
-            build.blockers.append(Blocker(node="selection", reason=f"{snapshot.file} {fault}"))
+            build.blockers.append(
+                Blocker(node="selection", reason=f"{snapshot.file} {fault}", broken=True)
+            )
             build.statuses.append(BLOCKED)
     listed = member_ids(definition) if isinstance(definition, dict) else []
     known = {} if namespaces is None else namespaces
-    members = {member: _member(root, member, known, rules) for member in listed}
-    for name, member in members.items():
-        build.statuses.append(member.status)
-        if member.status in (BLOCKED, PENDING):
-            build.blockers.append(
-                Blocker(node=f"members.{name}", reason=member.reason or "not graded yet")
-            )
+    members = {member: read_member(root, member, known, rules) for member in listed}
+    build.statuses.extend(member.status for member in members.values())
+    build.blockers.extend(member_blockers(members))
 
     def read(folder: str, *areas: str, skill: str | None = None) -> SeenNode:
         place = Home(os.path.join(home, folder), areas, selection=selection_id, skill=skill)
@@ -118,16 +117,26 @@ def _too_small(count: int, size: str, grade: str | None, rules: SchemaRules) -> 
     return None
 
 
-def _member(
-    root: str, member: str, known: dict[str, NamespaceIndex | None], rules: SchemaRules
+def member_blockers(members: Mapping[str, MemberNode]) -> list[Blocker]:
+    """The members that keep their selection from being graded."""
+    return [
+        Blocker(node=f"members.{name}", reason=member.reason or "not graded yet")
+        for name, member in members.items()
+        if member.status in (BLOCKED, PENDING)
+    ]
+
+
+def read_member(
+    root: str, member: object, known: dict[str, NamespaceIndex | None], rules: SchemaRules
 ) -> MemberNode:
+    """A member as the index of its namespace has it; `known` are the indexes read so far."""
     if not is_member_id(member):
         return MemberNode(
             status=BLOCKED,
             resolved_artifact=None,
             reason=f"{member!r} is not of the form <namespace>.<schema>",
         )
-    namespace, _, schema = member.partition(".")
+    namespace, _, schema = str(member).partition(".")
     if namespace not in known:
         there = os.path.isdir(os.path.join(root, "providers", namespace))
         known[namespace] = namespace_index(root, namespace, rules) if there else None
@@ -141,5 +150,6 @@ def _member(
         resolved_artifact=f"{home}/{schema}/{node.snapshot.file}" if node.snapshot else None,
         grade=node.grade,
         reason=node.reason,
+        changed=node.changed,
         ref=f"{home}/{ref}" if ref else None,
     )

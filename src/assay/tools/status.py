@@ -1,11 +1,10 @@
-"""Status of nodes and of rollups: two lists of words that are never mixed, and the order in which
-gradings may follow each other.
+"""Status of nodes and of rollups: two lists of words that are never mixed, the order in which
+gradings may follow each other, and the ladder of readiness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from assay.errors import InputError
 from assay.tools.names import FULL, LETTERS, PARTIAL, REJECTED
@@ -21,7 +20,8 @@ PENDING, BLOCKED, GRADED, STABLE, NODE_REJECTED = NODE_STATUSES = (
 OPERATIONAL = "operational"
 ROLLUP_STATUSES = (OPERATIONAL, "partial", BLOCKED, PENDING, NODE_REJECTED)
 STABLE_FROM = "B"
-READINESS = ("imported", "structural-valid", "deterministic-green", "stable")
+IMPORTED, STRUCTURAL_VALID = "imported", "structural-valid"
+READINESS = (IMPORTED, STRUCTURAL_VALID, "deterministic-green", STABLE)
 
 
 def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:
@@ -39,71 +39,27 @@ def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:
     return STABLE if at_least(str(grade), stable_from) else GRADED
 
 
-def node_status(entries: Sequence[dict[str, Any]]) -> str:
-    """The status of a node from its gradings, oldest first: the last full one decides, partial ones
-    never do.
-
-    A rejected node stays rejected whatever changes; any other is pending once what was graded has
-    changed.
+def order_fault(
+    mode: object, grade: object, *, first: bool, before: object = None
+) -> InputError | None:
+    """Why a grading of that mode and grade may not follow the one `before` it, which has that
+    grade; None if it may.
     """
-    full = [entry for entry in entries if entry.get("gradingMode") == FULL]
-    if not full:
-        return PENDING
-    last = full[-1]
-    status_now = letter_status(last.get("aggregateGrade"))
-    if status_now == NODE_REJECTED:
-        return status_now
-    return status_now if last.get("schemaHashMatchesCurrent", True) is True else PENDING
-
-
-def sequence_fault(entries: Sequence[dict[str, Any]]) -> InputError | None:
-    """What is wrong with the order of gradings, oldest first; None if nothing is."""
-    before: dict[str, Any] | None = None
-    for index, entry in enumerate(entries):
-        mode = entry.get("gradingMode") if isinstance(entry, dict) else None
-        if mode not in (FULL, PARTIAL):
-            return InputError(
-                "PRT-002",
-                f"entry {index}: {mode!r} is not a grading mode.",
-                fix="It is full or partial.",
-            )
-        if before is None and mode != FULL:
-            return InputError(
-                "PRT-003", "the first grading is partial.", fix="Begin with a full one."
-            )
-        if (
-            before is not None
-            and mode == PARTIAL
-            and entry.get("aggregateGrade") != before.get("aggregateGrade")
-        ):
-            return InputError(
-                "PRT-004",
-                f"entry {index}: a partial grading changed the aggregate grade.",
-                fix="Keep the grade of the grading before it.",
-            )
-        before = entry
-    return None
-
-
-def stable_eligibility(
-    entries: Sequence[dict[str, Any]], threshold: object = STABLE_FROM
-) -> tuple[bool, str, str]:
-    """Whether the gradings, oldest first, make a node stable; why or why not; and what it is."""
-    if threshold not in LETTERS:
-        raise InputError(
-            "FMC-012",
-            f"{threshold!r} is not a threshold.",
-            fix=f"Give one of {', '.join(LETTERS)}.",
+    if mode not in (FULL, PARTIAL):
+        return InputError(
+            "PRT-002", f"{mode!r} is not a grading mode.", fix="It is full or partial."
         )
-    if not entries:
-        return False, "no-gradings", PENDING
-    if sequence_fault(entries) is not None:
-        return False, "sequence-invalid", BLOCKED
-    last_full = [entry for entry in entries if entry["gradingMode"] == FULL][-1]
-    held = letter_status(last_full.get("aggregateGrade"), stable_from=str(threshold))
-    if entries[-1]["gradingMode"] != FULL:
-        return False, "last-not-full", held
-    return (True, "ok", STABLE) if held == STABLE else (False, "below-threshold", held)
+    if mode == FULL:
+        return None
+    if first:
+        return InputError("PRT-003", "the first grading is partial.", fix="Begin with a full one.")
+    if grade != before:
+        return InputError(
+            "PRT-004",
+            f"a partial grading changed the grade from {before} to {grade}.",
+            fix="Keep the grade of the grading before it.",
+        )
+    return None
 
 
 def check_node_status(status: object) -> str:
@@ -157,24 +113,6 @@ def rollup_grade(grades: Iterable[object]) -> str | None:
     if REJECTED in known_grades:
         return REJECTED
     return max(map(str, known_grades), key=LETTERS.index) if known_grades else None
-
-
-def precondition(members: object) -> InputError | None:
-    """Why what sums up its members may not be graded yet; None if it may. An empty group is not
-    ready either.
-    """
-    if not isinstance(members, list) or not members:
-        return InputError(
-            "PRE-004", "there are no members.", fix="Freeze a lock with at least one member first."
-        )
-    open_ = [f"{index}: {status}" for index, status in enumerate(members) if status != STABLE]
-    if open_:
-        return InputError(
-            "PRE-004",
-            f"{len(open_)} of {len(members)} members are not stable ({', '.join(open_[:20])}).",
-            fix="Grade them first.",
-        )
-    return None
 
 
 def meets(level: object, required: object) -> bool:

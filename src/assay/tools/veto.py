@@ -38,13 +38,6 @@ def check_trigger(trigger: object) -> str:
     return str(trigger)
 
 
-def trigger_of(veto: object) -> str | None:
-    """The trigger of a veto as somebody gave it; None if there is no veto."""
-    if veto is None:
-        return None
-    return check_trigger(veto.get("triggeredBy") if isinstance(veto, dict) else None)
-
-
 def make_veto(
     triggered_by: object,
     *,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from assay.errors import count
-from assay.records.decision import LOUD, Decision
+from assay.records.decision import Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Block,
@@ -45,7 +45,7 @@ from assay.views.pieces import (
 from assay.views.sample_query import SamplePage
 from assay.views.sample_table import NumberedPager, Search, numbered_pager
 from assay.views.samples import MAX_TEXT, SampleRow
-from assay.views.word_diff import TextDifference, TextSpan, marked, word_diff
+from assay.views.word_diff import TextSpan, marked, word_diff
 
 MAX_SHOWN = 600
 """Characters of a text in a cell; the sample's page has all of it."""
@@ -357,7 +357,7 @@ def _difference(before: str, after: str) -> str:
             break
         spans.append(TextSpan(span.kind, span.text[:left]))
         left -= len(span.text)
-    return marked(TextDifference(tuple(spans), diff.note))
+    return marked(diff._replace(spans=tuple(spans)))
 
 
 # --- the decision
@@ -368,13 +368,13 @@ def decision_parts(decision: Decision, *, under: str = "") -> list[Part]:
     release rules in words.
     """
     head = decision_head(decision)
-    loud = [note for note in decision.notes or () if note.startswith(LOUD)]
-    notes = [note for note in decision.notes or () if note not in loud]
+    loud = decision.loud or []
+    quiet = [text for text in decision.notes or () if text not in loud]
     facts = [fact for fact in decision_facts(decision) if fact[0] != "note"]
     return [
         *(Note(note, "bad") for note in loud),
         structs.replace(head, policy=under or head.policy),
         rules_table(decision),
-        *(Note(sentence(note)) for note in notes),
+        *(Note(sentence(text)) for text in quiet),
         Details("The numbers behind it", [Facts(facts, "small")]),
     ]

@@ -57,7 +57,7 @@ def import_notes(settings: Mapping[str, Any]) -> list[str]:
     """What the import of an evaluation noted: what was left out, unchecked or not graded."""
     notes = settings.get("notes")
     notes = notes if isinstance(notes, list) else []
-    return [note.removeprefix("note: ").rstrip(".") for note in notes if isinstance(note, str)]
+    return [note.rstrip(".") for note in notes if isinstance(note, str)]
 
 
 def evaluation_line(evaluation: Evaluation) -> str:

@@ -123,7 +123,7 @@ def exam_view(result: ExamResult) -> ExamView:
     """The view of a graded exam."""
     weights = _weights(result)
     known = patterns_of(result)
-    rows = [_item(item, result.missing_reasons, weights) for item in result.items]
+    rows = [_item(item, result, weights) for item in result.items]
     items = sorted(rows, key=lambda row: row.result.score)
     score = number_text(result.score)
     patterns = [
@@ -179,11 +179,16 @@ def _weights(result: ExamResult) -> AxisNumbers:
     return weights
 
 
-def _item(item: ItemResult, missing: dict[str, str], weights: AxisNumbers) -> ItemRow:
-    reason = missing.get(item.item)
+def no_answer(result: ExamResult, item: str) -> str:
+    """That an item has no answer, and why if that is known."""
+    reason = result.missing_reasons.get(item)
+    return f"no answer: {reason}" if reason else "no answer"
+
+
+def _item(item: ItemResult, result: ExamResult, weights: AxisNumbers) -> ItemRow:
     got = "nothing" if item.got is None else item.got
-    if reason is not None:
-        got = why = "no answer" if reason == "no answer" else f"no answer: {reason}"
+    if item.item in result.missing:
+        got = why = no_answer(result, item.item)
     else:
         lost = [axis for axis in weights if axis in item.lost]
         why = ", ".join(f"-{number_text(weights[axis])} {axis}" for axis in lost)

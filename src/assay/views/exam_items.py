@@ -23,7 +23,7 @@ from assay.views.blocks import (
     parts_of,
     section,
 )
-from assay.views.exam import ExamView, axes_of
+from assay.views.exam import ExamView, axes_of, no_answer
 from assay.views.pieces import absent, clip, line, phrase, small, strong, verdict, words
 
 MAX_ROWS = 200
@@ -54,7 +54,7 @@ def lost_section(
     chosen = [mark for mark in marks if axis in ("", mark[1])]
     rows = []
     for item, each, mark in chosen[:MAX_ROWS]:
-        missing = item.item in view.result.missing_reasons
+        missing = item.item in view.result.missing
         rows.append(
             [
                 phrase(strong(item.item), line(small(clip(item.prompt, 160)))),
@@ -83,8 +83,7 @@ def _words(
     expected = mark.expected if mark else ", ".join(item.expected) if main else ""
     given = mark.given if mark else (item.got or "") if main else None
     if missing:
-        reason = view.result.missing_reasons[item.item]
-        shown: str = absent("no answer" if reason == "no answer" else f"no answer: {reason}")
+        shown: str = absent(no_answer(view.result, item.item))
     elif given is None:
         shown = absent("the answers are not stored")
     else:
@@ -111,7 +110,7 @@ def items_section(view: ExamView, answers: Mapping[str, Any]) -> Section:
         marks = [
             verdict("fails", "0") if axis in row.lost else verdict("holds", "1") for axis in axes
         ]
-        answered = item.item not in view.result.missing_reasons
+        answered = item.item not in view.result.missing
         rows.append(
             [
                 strong(item.item),

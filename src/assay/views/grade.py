@@ -26,7 +26,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, grades, steps
-from assay.views.grade_line import NO_REASON, floor_state, outcome, with_verdict
+from assay.views.grade_line import NO_REASON, change_text, explained, floor_state, outcome
 from assay.views.pieces import (
     absent,
     clip,
@@ -102,6 +102,7 @@ def grade_sections(result: Result, *, url: str = "", ids: bool = True) -> list[S
     """Everything behind the verdict, within a section of a page. `url` is where the charts are
     served; without `ids` the sections cannot be linked to, because several grades share a page.
     """
+    closed = bool(result.get("hard_gate_failures"))
     made = [
         _gates(result),
         _points(result, figure(grades.contributions(result), url)),
@@ -109,7 +110,7 @@ def grade_sections(result: Result, *, url: str = "", ids: bool = True) -> list[S
         section(
             "What would change the grade",
             change_facts(result),
-            Sentences([text for text in _sentences(result) if text.startswith("To get")]),
+            Sentences([change_text(result)] if closed and result.get("explanation") else []),
             id="change",
         ),
         _why(result),
@@ -290,10 +291,6 @@ def _move(move: Result | None, result: Result, verb: str) -> str:
     )
 
 
-def _sentences(result: Result) -> list[str]:
-    return [with_verdict(sentence, result) for sentence in (result.get("explanation") or ())[1:]]
-
-
 def _why(result: Result) -> Section:
     """The explanation in sentences, the notes, and the rules that fired."""
     fired = [
@@ -301,7 +298,8 @@ def _why(result: Result) -> Section:
         for finding in result.get("findings") or ()
         if finding.get("fired")
     ]
-    sentences = [text for text in _sentences(result) if not text.startswith("To get")]
+    # with a gate closed, the last sentence is under "What would change the grade"
+    sentences = explained(result)[1 : -1 if result.get("hard_gate_failures") else None]
     placement: Mapping[str, Any] = result.get("placement") or {}
     return section(
         "Why, in sentences",

@@ -43,6 +43,7 @@ GRADE = {
     "group": "The group of the sample; samples of one group are not independent.",
     "tags": "Labels for slicing results.",
     "status": "How the run ended.",
+    "cause": "What ended a run that did not succeed, where the run states it.",
     "judge": "The judge that the run names, with model and versions.",
     "operations": "Latency, cost, tokens and retries.",
     "step_scores": "What each step did, and its scores.",

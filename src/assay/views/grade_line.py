@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from assay.errors import count, few
-from assay.records.grade import Grade, Payload, ended_by
+from assay.records.grade import Grade, Payload
+from assay.records.scorecard import STATUS_GATE
 from assay.records.typed import convert
 from assay.views.blocks import Column, Table
 from assay.views.pieces import Piece, absent, bar, points, verdict
@@ -20,7 +21,6 @@ from assay.views.pieces import Piece, absent, bar, points, verdict
 NAMED = 3
 """Gates, criteria or causes that a line names; it counts the others."""
 LONGEST_REASON = 160
-STATUS_GATE = "overall_status_success"
 NO_REASON = "no reason given"
 
 
@@ -147,16 +147,9 @@ def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     line = convert(grade, GradeLine, from_attributes=True)
     if line.passed is True:
         return line
-    if not line.hard_gate_failures:
-        return structs.replace(
-            line, unscored=list(unscored(grade)), uncalibrated=_uncalibrated(grade)
-        )
-    reasons = (
-        grade.scorecard.gate_reasons.values()
-        if isinstance(grade, Grade)
-        else (str(gate.get("reason")) for gate in (grade.get("hard_gates") or {}).values())
-    )
-    return structs.replace(line, cause=next(filter(None, map(ended_by, reasons)), ""))
+    if line.hard_gate_failures:
+        return line
+    return structs.replace(line, unscored=list(unscored(grade)), uncalibrated=_uncalibrated(grade))
 
 
 def unscored(grade: Grade | Mapping[str, Any]) -> dict[str, str]:
@@ -210,28 +203,56 @@ def lines_table(lines: Iterable[GradeLine]) -> Table:
     return Table("Grades", columns, rows)
 
 
-_CHANGES = ("To get a better grade", "Smallest change", "No single criterion")
-"""How the sentence begins that says what would move a grade up."""
-
-
 def change_text(result: Mapping[str, Any]) -> str:
     """The smallest change that would move a grade up, in the words of its explanation; empty if
     there is no better grade.
     """
-    sentences = result.get("explanation") or ()
-    return next(
-        (with_verdict(sentence, result) for sentence in sentences if sentence.startswith(_CHANGES)),
-        "",
-    )
+    sentences = explained(result)
+    at = _change_at(result)
+    return "" if at is None else sentences[at]
 
 
-def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
-    """A sentence of an explanation. One that says what would move the letter also says what the run
-    needs to pass, if that is more.
+def _change_at(result: Mapping[str, Any]) -> int | None:
+    """Where the explanation says what would move the grade up; None if nothing would. That is its
+    last sentence, but for the one on what would lose the letter.
     """
-    if result.get("passed") is True or not sentence.startswith(_CHANGES):
-        return sentence
-    placed = sentence.startswith("Smallest change") and result.get("placement")
+    sentences: Sequence[str] = result.get("explanation") or ()
+    bands: Sequence[Mapping[str, Any]] = result.get("bands") or ()
+    if not sentences:
+        return None
+    if result.get("hard_gate_failures"):
+        return len(sentences) - 1
+    placement: Mapping[str, Any] = result.get("placement") or {}
+    is_best = bool(bands) and result.get("grade") == bands[0]["grade"]
+    if is_best and not placement.get("smallest_gain"):
+        return None
+    return len(sentences) - (2 if placement.get("smallest_loss") else 1)
+
+
+def explained(result: Mapping[str, Any]) -> list[str]:
+    """The sentences of an explanation. The one that says what would move the letter also says what
+    the run needs to pass, if that is more.
+    """
+    sentences, at = list(result.get("explanation") or ()), _change_at(result)
+    if at is not None and result.get("passed") is not True:
+        sentences[at] = _with_verdict(sentences[at], result)
+    return sentences
+
+
+def surprises(result: Mapping[str, Any]) -> list[str]:
+    """An explanation without the verdict, the gates if they all pass, and the points of each
+    criterion.
+    """
+    sentences, at = explained(result), _change_at(result)
+    gates = result.get("hard_gates") or ()
+    first = 2 if len(gates) > 1 and not result.get("hard_gate_failures") else 1
+    loss = (result.get("placement") or {}).get("smallest_loss")
+    end = at if at is not None else len(sentences) - (1 if loss else 0)
+    return sentences[first : end - len(result.get("criteria") or ())] + sentences[end:]
+
+
+def _with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
+    placed = not result.get("hard_gate_failures") and result.get("placement")
     gain = (placed or {}).get("smallest_gain") or {}
     needs, left = [], False
     for item in result.get("criteria") or ():
@@ -267,7 +288,7 @@ def gate_text(name: str, gate: Mapping[str, Any]) -> str:
 def causes(result: Payload) -> list[str]:
     """Everything that kept a run from passing: gates, floors, missing scores, the score itself."""
     shut = [(name, gate) for name, gate in result["hard_gates"].items() if gate["status"] != "pass"]
-    shut.sort(key=lambda pair: not ended_by(pair[1]["reason"]))
+    shut.sort(key=lambda pair: not result.get("cause") or pair[0] != STATUS_GATE)
     reasons = [gate_text(name, gate) for name, gate in shut]
     for rule in ("critical_floors", "missing_score"):
         reasons += [

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.views.blocks import Column, Note, Part, Sentences, Table
-from assay.views.grade_line import floor_state, passed_word, versions_text, with_verdict
+from assay.views.grade_line import explained, floor_state, passed_word, versions_text
 from assay.views.pieces import absent, bar, phrase, points, shown, small
 
 Result = Mapping[str, Any]
@@ -24,14 +24,14 @@ def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) ->
     named the profile or the rubric, if not the command line.
     """
     head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
-    sentences = [_ended_once(with_verdict(sentence, result)) for sentence in result["explanation"]]
+    sentences = [_ended_once(sentence) for sentence in explained(result)]
     gates = [
         Note(
             f"  [{MARKS[gate['status']]:<4}] {name}: {gate['reason']}",
             "" if gate["status"] == "pass" else "bad",
         )
         for name, gate in result["hard_gates"].items()
-        if not any(sentence.startswith(f"Gate {name} ") for sentence in sentences)
+        if name not in result["hard_gate_failures"]
     ]
     notes = [*result["placement"]["notes"], *result["notes"]]
     return [

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical
 from assay.errors import count, printable
-from assay.views.exam import gate_rows
+from assay.views.exam import gate_rows, no_answer
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, bar_text, causes, score_text, versions_text
 
@@ -229,7 +229,7 @@ def exam(result: ExamResult) -> bytes:
     """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure
     that names it.
     """
-    cases = [_item_case(item, result.missing_reasons) for item in result.items]
+    cases = [_item_case(item, result) for item in result.items]
     cases += _fault_cases(result.faults, {"faults": 0})
     return document_xml(
         "assay.exam", cases, {"score": result.score, "n": result.n, **_exam_versions(result)}
@@ -245,9 +245,9 @@ def _exam_versions(record: ExamResult | ExamGate) -> dict[str, object]:
     }
 
 
-def _item_case(item: ItemResult, missing: Mapping[str, str]) -> Case:
-    if item.item in missing:
-        reason = f"no answer: {_clipped(missing[item.item])}"
+def _item_case(item: ItemResult, result: ExamResult) -> Case:
+    if item.item in result.missing:
+        reason = _clipped(no_answer(result, item.item))
         return Case(item.item, "assay.exam", "failure", "no_answer", reason)
     if not item.lost:
         return Case(item.item, "assay.exam")

@@ -18,7 +18,6 @@ from msgspec import Struct, field, structs
 
 from assay.canon import encode_any
 from assay.records.evidence import DESCRIPTION, Run
-from assay.records.grade import ended_by
 from assay.records.typed import convert
 from assay.views.grade_line import GradeLine
 
@@ -58,16 +57,6 @@ class SampleGrade(GradeLine, frozen=True, gc=False):
     sample_id: str | None = None
     policy: str | None = None
     criteria: tuple[SampleCriterion, ...] = ()
-
-
-class _GateReason(Struct, frozen=True):
-    reason: str = ""
-
-
-class _Gates(Struct, frozen=True):
-    """What is read of a grade that fails a gate, to find what ended the run."""
-
-    hard_gates: Mapping[str, _GateReason] = {}
 
 
 class SampleEvidence(Struct, frozen=True):
@@ -201,20 +190,9 @@ class SampleRow(Struct, frozen=True, gc=False):
 
 def sample_grade(result: Mapping[str, Any] | bytes) -> SampleGrade:
     """A grade as a row shows it: a stored body, or one of `results[]`."""
-    tree = None if isinstance(result, bytes) else msgspec.to_builtins(result, builtin_types=())
-    made = (
-        _GRADES.decode(result)
-        if isinstance(result, bytes)
-        else convert(tree, SampleGrade, strict=False)
-    )
-    if made.passed is True or not made.hard_gate_failures:
-        return made
-    failed = (
-        _GATES.decode(result) if isinstance(result, bytes) else convert(tree, _Gates, strict=False)
-    )
-    reasons = (ended_by(gate.reason) for gate in failed.hard_gates.values())
-    cause = next(filter(None, reasons), "")
-    return structs.replace(made, cause=cause) if cause else made
+    if isinstance(result, bytes):
+        return _GRADES.decode(result)
+    return convert(msgspec.to_builtins(result, builtin_types=()), SampleGrade, strict=False)
 
 
 def sample_evidence(run: Run | bytes) -> SampleEvidence:
@@ -227,7 +205,6 @@ def sample_evidence(run: Run | bytes) -> SampleEvidence:
 
 
 _GRADES = msgspec.json.Decoder(SampleGrade)
-_GATES = msgspec.json.Decoder(_Gates)
 _RUNS = msgspec.json.Decoder(SampleEvidence)
 
 

@@ -172,6 +172,7 @@ _GRADE = _closed(
         "group": _TEXT_OR_NULL,
         "tags": _NAMES,
         "status": _TEXT_OR_NULL,
+        "cause": {"type": "string"},
         "judge": {"type": ["object", "null"]},
         "operations": described(
             _closed(
@@ -192,7 +193,8 @@ _GRADE = _closed(
             "type": "object",
             "additionalProperties": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
         },
-    }
+    },
+    optional=("cause",),
 )
 _GRADE = described(_GRADE, grade_fields.GRADE)
 _INTERVAL = described(

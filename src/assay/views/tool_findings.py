@@ -33,8 +33,7 @@ def finding_words(finding: SchemaFinding, *, alone: bool = False) -> str:
     that it is not next to what it is about, so that it names it.
     """
     about = finding.path.rpartition(".")[2]
-    named = about and not finding.message.startswith("'")
-    text = f"{about}: {finding.message}" if alone and named else _sentence(finding.message)
+    text = f"{about}: {finding.message}" if alone and about else _sentence(finding.message)
     return phrase(
         level(finding.level),
         " ",

@@ -7,7 +7,8 @@ with the grading system that the index names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from assay.errors import count
@@ -77,8 +78,8 @@ class RowHistory(NamedTuple):
     digest: str = ""
     changed: bool = False
     """What was graded has changed since."""
-    old: Sequence[str] | None = ()
-    """Answers that are too old by now; None if their age is unknown."""
+    old: Mapping[str, str] | None = MappingProxyType({})
+    """The questions whose answers are too old by now, and why; None if their age is unknown."""
 
 
 # --- one namespace or selection
@@ -226,10 +227,8 @@ def _to_be_known(
     if history.old is None:
         parts.append(verdict("undetermined", "the age of its answers is unknown"))
     elif history.old:
-        # the questions that the notes name
-        n = len({note.partition(":")[0].rpartition(" ")[2] for note in history.old})
-        stale = verdict("stale", f"{count(n, 'answer')} too old by now")
-        parts.append(phrase(stale, small(f": {history.old[0]}")))
+        stale = verdict("stale", f"{count(len(history.old), 'answer')} too old by now")
+        parts.append(phrase(stale, small(f": {next(iter(history.old.values()))}")))
     if node is not None and node.reason and not history.changed:
         parts.append(_why(node.reason))
     if isinstance(node, IndexNode) and node.note:

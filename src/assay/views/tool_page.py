@@ -237,15 +237,12 @@ def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: 
         nothing = "It was never graded: judges answer the questions of the scoring protocol."
         command = f"assay tools import {source} --store\nassay tools grade {source} --emit-prompts"
         return section("Grade by the protocol", Empty(nothing, command), id="grade")
-    reason = node.reason or node.note
+    reason = node.blocked_reason.replace("-", " ") if node.blocked_reason else node.reason
+    reason = reason or node.note
     return section(
         "Grade by the protocol",
         Paragraph(phrase(verdict(node.status), " ", letter_of(row))),
-        *(
-            [Paragraph(sentence(reason if " " in reason else reason.replace("-", " ")))]
-            if reason
-            else []
-        ),
+        *([Paragraph(sentence(reason))] if reason else []),
         Table(
             "Gradings, the newest first",
             HISTORY,

@@ -24,7 +24,6 @@ MAX_CHARACTERS = 400_000
 """Above this, no difference is marked."""
 LITTLE = 0.25
 """A smaller share of words in common reads better as one text in place of the other."""
-IDENTICAL = "identical"
 
 # A word is all up to a space or a punctuation mark, with its combining marks; a number, a date or a
 # time is one word with the marks inside it; scripts that write without spaces are taken character
@@ -49,16 +48,13 @@ class TextSpan(NamedTuple):
 
 class TextDifference(NamedTuple):
     """The spans of two texts in order; `note` says how they were compared where that is not word
-    by word, and is "identical" for equal texts.
+    by word.
     """
 
     spans: tuple[TextSpan, ...]
     note: str = ""
-
-    @property
-    def identical(self) -> bool:
-        """Whether the texts are equal."""
-        return self.note == IDENTICAL
+    identical: bool = False
+    """Whether the texts are equal."""
 
 
 def word_diff(before: str, after: str, *, context: int | None = None) -> TextDifference:
@@ -71,7 +67,8 @@ def word_diff(before: str, after: str, *, context: int | None = None) -> TextDif
     'identical'
     """
     if before == after:
-        return TextDifference(_kept([TextSpan("same", before)], _TOKEN, context), IDENTICAL)
+        whole = _kept([TextSpan("same", before)], _TOKEN, context)
+        return TextDifference(whole, "identical", identical=True)
     longest = max(len(before), len(after))
     if longest > MAX_CHARACTERS:
         return TextDifference((), f"too long to compare: {count(longest, 'character')}")

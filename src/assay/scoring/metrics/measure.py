@@ -41,6 +41,15 @@ def some_tests(run: Run, name: str) -> Tally:
     return counted
 
 
+def fields_text(evidence: tuple[tuple[str, ...], ...]) -> str:
+    """The fields that a data sheet names, as people read them.
+
+    >>> fields_text((("handoffs", "expected.handoffs"), ("handoffs[].expected",)))
+    'handoffs, expected.handoffs; without it, handoffs[].expected'
+    """
+    return "; without it, ".join(", ".join(fields) for fields in evidence)
+
+
 class Measure(NamedTuple):
     """A raw score computed from a run's evidence, with its data sheet."""
 
@@ -51,8 +60,8 @@ class Measure(NamedTuple):
     direction: str
     formula: str
     """The formula that maps the raw score to 0..1."""
-    evidence: str
-    """The fields of a run that it reads."""
+    evidence: tuple[tuple[str, ...], ...]
+    """The fields of a run that it reads; what it reads without them, if there are alternatives."""
     absence: str
     """Its result without them."""
     read: Callable[[Run, Mapping[str, Any]], Any]
@@ -85,4 +94,5 @@ class Measure(NamedTuple):
 
         example = EXAMPLES.get(self.id)
         shown = {name: getattr(self, name) for name in self._fields if name != "read"}
+        shown["evidence"] = fields_text(self.evidence)
         return {**shown, "example": None if example is None else example.document()}

@@ -137,8 +137,8 @@ def _gain(ranks: Iterable[int]) -> float:
     return reduce(add, (1 / log2(rank + 1) for rank in ranks), 0.0)
 
 
-_LIST = "retrieval[].rank, retrieval[].relevant"
-_FULL = "retrieval[].rank, expected.relevant_ids"
+_LIST = (("retrieval[].rank", "retrieval[].relevant"),)
+_FULL = (("retrieval[].rank", "expected.relevant_ids"),)
 _BLIND = "Sees what was retrieved, not what was missed."
 RETRIEVAL = (
     Measure(
@@ -195,7 +195,7 @@ RETRIEVAL = (
         "share",
         "higher is better",
         "ratio",
-        "retrieval[].relevant",
+        (("retrieval[].relevant",),),
         "undetermined",
         _coverage,
         citation="ir_measures, Judged@k",

@@ -253,7 +253,7 @@ PATCHES = (
         "share of changed lines",
         "higher is better",
         "zero_one",
-        "outputs.patch, expected.patch",
+        (("outputs.patch", "expected.patch"),),
         "undetermined",
         _similarity,
         params={"output": "patch"},

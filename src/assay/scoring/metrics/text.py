@@ -172,7 +172,7 @@ def _within_budget(run: Run, params: Mapping[str, Any]) -> Any:
     return int(len(text.split()) <= budget)
 
 
-_BOTH = "outputs, expected"
+_BOTH = (("outputs", "expected"),)
 _UNIT, _UP, _OUT = "share", "higher is better", "undetermined"
 _STEPS = ("nfc", "strip")
 _ADVICE = (
@@ -204,7 +204,7 @@ TEXT = (
         _UNIT,
         _UP,
         "ratio",
-        "outputs, required_outputs, expected",
+        (("outputs", "required_outputs", "expected"),),
         _OUT,
         _of_outputs(_share(_contains)),
         params={"output": None, "steps": _STEPS, "match": "substring"},
@@ -233,7 +233,7 @@ TEXT = (
         "yes or no",
         _UP,
         "binary",
-        "outputs, output_schema",
+        (("outputs", "output_schema"),),
         _OUT,
         _schema_valid,
         range="0 or 1",
@@ -277,7 +277,7 @@ TEXT = (
         "yes or no",
         _UP,
         "binary",
-        "outputs",
+        (("outputs",),),
         _OUT,
         _within_budget,
         range="0 or 1",

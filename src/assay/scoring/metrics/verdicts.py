@@ -88,7 +88,7 @@ VERDICTS = (
         "share",
         "higher is better",
         "zero_one",
-        "claims[].supported, claims[].citations, retrieval",
+        (("claims[].supported", "claims[].citations", "retrieval"),),
         "undetermined, also where there are no claims or one was not judged",
         _claims_supported,
         citation=f"{_RAGAS} (faithfulness): supported claims of all claims in the answer",
@@ -106,7 +106,7 @@ VERDICTS = (
         "share",
         "higher is better",
         "zero_one",
-        "retrieval[].id, expected.relevant_ids; without it, expected_claims[].supported, retrieval",
+        (("retrieval[].id", "expected.relevant_ids"), ("expected_claims[].supported", "retrieval")),
         "undetermined; nothing retrieved is 0",
         _context_coverage,
         citation=f"{_RAGAS} (context recall): by ids, or statements of the reference answer that"
@@ -124,7 +124,7 @@ VERDICTS = (
         "share",
         "higher is better",
         "zero_one",
-        "claims[].supported, claims[].severity, claims[].citations, retrieval",
+        (("claims[].supported", "claims[].severity", "claims[].citations", "retrieval"),),
         "undetermined, also where a claim was not judged or cites no retrieved passage, or an"
         " unsupported one has no severity",
         _severity,

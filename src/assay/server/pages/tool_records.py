@@ -19,7 +19,6 @@ from assay.store.drafts import Item
 from assay.tools.aging import age_answers
 from assay.tools.forms import upgrade
 from assay.tools.names import AREAS, FULL, file_stamp, stamp
-from assay.tools.node import CHANGED
 from assay.views.pieces import address
 from assay.views.tool_index import RowHistory, TreeRow
 from assay.views.tool_list import SELECTION, IndexVersion
@@ -181,7 +180,7 @@ def row_history(row: TreeRow, entries: Sequence[StoredGrading], now: datetime) -
         and row.skill in (None, stored.entry.skill_id)
     ]
     tier = AREAS[row.areas[0]].tier if row.areas else None
-    changed = row.node is not None and row.node.reason == CHANGED
+    changed = row.node is not None and row.node.changed
     deciding = _deciding(row, own)
     if deciding is None:
         return RowHistory(tier, changed=changed)
@@ -206,8 +205,13 @@ def _deciding(row: TreeRow, own: Sequence[StoredGrading]) -> StoredGrading | Non
     )
 
 
-def _old_answers(answers: Sequence[GradedAnswer], now: datetime) -> list[str] | None:
+def _old_answers(answers: Sequence[GradedAnswer], now: datetime) -> dict[str, str] | None:
+    """The questions whose answers are too old, and why; None if their age is unknown."""
+    old: dict[str, str] = {}
     try:
-        return age_answers(answers, now)[1]
+        for answer in answers:
+            for note in age_answers([answer], now)[1]:
+                old.setdefault(answer.question_id, note)
     except (AssayError, ValueError, TypeError):
         return None
+    return old

@@ -18,8 +18,8 @@ _DROPS = "tells the model to drop its instructions"
 _BEHIND = "tells the model to act behind the user's back"
 _NEGATED = re.compile(r"\b(not|never|don't|cannot)\b[^.]*\Z", re.IGNORECASE)
 _ORDERS = tuple(
-    (re.compile(pattern, re.IGNORECASE | re.DOTALL), why)
-    for pattern, why in (
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), why, bool(negatable))
+    for pattern, why, *negatable in (
         (
             (
                 rf"{_DROP}(({_BEFORE}|\b(other|all)\b).{{0,30}}{_RULE}|{_OWN}"
@@ -41,7 +41,7 @@ _ORDERS = tuple(
             rf"{_NOT}\b.{{0,20}}\b(mention|reveal|disclose|show)\b.{{0,40}}\bto {_WHO}\b",
             "tells the model to keep something from the user",
         ),
-        (rf"\bwithout (telling|informing|notifying|asking|alerting) {_WHO}\b", _BEHIND),
+        (rf"\bwithout (telling|informing|notifying|asking|alerting) {_WHO}\b", _BEHIND, True),
         (
             r"</?\s*(system|important|instructions?|secret|admin|assistant)\s*>|\[/?(system|inst)\]|<\|im_(start|end)\|>",
             "uses marks that give models orders",
@@ -88,10 +88,10 @@ def orders_in(text: str) -> str | None:
         if (why := _invisible(character)) is not None and not _belongs(text, match.start()):
             return f"holds {why} (U+{ord(character):04X})"
     plain = text if text.isascii() else _plain(text)
-    for pattern, why in _ORDERS:
+    for pattern, why, may_be_negated in _ORDERS:
         for found in pattern.finditer(plain):
             # "Never delete without asking the user" protects the user.
-            if why != _BEHIND or not _NEGATED.search(
+            if not may_be_negated or not _NEGATED.search(
                 plain, max(0, found.start() - 200), found.start()
             ):
                 return why
