@@ -127,7 +127,6 @@ def _serve(options: Options, view: View, listening: socket.socket) -> None:
         is_temporary=view.is_temporary,
         is_view=True,
         host=HOST,
-        rate_per_s=0,
         log_requests=False,
     )
     visitor = OneVisitor(

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, TypeVar
 
 from fastapi import Depends, Request
@@ -25,6 +24,7 @@ from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
+from assay.server.background import Owner
 from assay.server.grade_events import GradeExporter
 from assay.server.grading import BasedGrader, DraftedGrade, StoredGrade
 from assay.server.logs import Log
@@ -63,9 +63,6 @@ class Services:
         self.metrics = Metrics()
         self._held = library_of(settings)
         self.shelf = Shelf(held=self._held)
-        self.library = digest(
-            sorted(sha256(file or b"").hexdigest() for file in self._held.files.values())
-        )
         self.shelf.policy(settings.policy)
         own = settings.release
         self._named = {settings.policy, own.extended, *own.graded_by.values()}
@@ -78,6 +75,7 @@ class Services:
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
         self.exporter = GradeExporter(configured(settings.otlp_endpoint), self.metrics, self.log)
+        self.owner = Owner()
         self.stopping = False
         self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
