@@ -96,6 +96,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
     try:
         import uvicorn
 
+        from assay.server.http_protocol import HttpProtocol
         from assay.server.logs import uvicorn_config
         from assay.server.settings import to_environment
         from assay.server.workers import shared_folder
@@ -135,6 +136,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
             workers=workers,
             log_config=uvicorn_config(),
             access_log=False,
+            http=HttpProtocol,
             ws="none",
             proxy_headers=False,
             server_header=False,

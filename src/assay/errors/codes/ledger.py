@@ -131,6 +131,10 @@ CODES: dict[str, ErrorCode] = {
         "Too many executions or traces of this project are waiting.",
         "Wait as long as the `Retry-After` header asks for.",
     ),
+    "SRV-431": ErrorCode(
+        "The address and headers of a request are larger than 64 KiB.",
+        "Send long texts in the body.",
+    ),
     "SRV-500": ErrorCode(
         "An internal error while a request was answered.",
         "Report it with the request id.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -82,13 +81,12 @@ async def post_runs(request: Request, principal: Principal = WRITE) -> Response:
         return await post_lines(request, services, principal, chosen(services, principal, request))
     data = await bodies.content(request, services.settings)
     if _EXECUTION in data:
-        tree = bodies.parsed(data)
+        tree = await bodies.tree_of(data)
         if isinstance(tree, dict) and tree.get("schema") == executions.SCHEMA:
             return await executions.accept(request, services, principal, tree)
     grader = chosen(services, principal, request)
     if data.lstrip()[:1] == b"[":
-        trees = await asyncio.to_thread(bodies.parsed, data)
-        return await post_list(request, services, principal, grader, trees)
+        return await post_list(request, services, principal, grader, await bodies.tree_of(data))
     return await post_one(
         request, services, principal, grader, data, kind="assay.run/1", address=ADDRESS
     )
