@@ -86,8 +86,6 @@ def start(name: str, folder: str) -> tuple[subprocess.Popen[bytes], int]:
             "--port",
             str(port),
             "--allow-anonymous",
-            "--rate",
-            "0",
             "--quiet",
         ]
     environment = {

@@ -1,11 +1,10 @@
-"""A server is killed again and again while it stores, grades again and evaluates, and started again
-each time.
+"""A server is killed again and again while it stores and evaluates, and started again each time.
 
 The tests do it with few kills; `python tests/campaign_kills.py --kills 200` does it on SQLite and
 on PostgreSQL and prints what came of it. After every kill, before anything is started again, the
 ledger as the dead server left it is verified whole, and searched for every record and event that
-was acknowledged and for anything that is there twice. At the end of each ledger every job is done
-and every run that ended is graded, once. Moments are seeded.
+was acknowledged and for anything that is there twice. At the end of each ledger
+every run that ended is graded, once. Moments are seeded.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from typing import Any
 
 from sqlalchemy import text
 
-from assay.library.shelf import Shelf
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
@@ -35,7 +33,6 @@ from serving import API, Configured, runs
 EVERY = 10
 """Kills of one ledger: then a new one, so that to verify it after each kill stays cheap."""
 LONGEST_S = 0.8
-STRICT = "strict@2"
 WARM = 0.85
 """How often the clock of a kill starts only with the first acknowledged run."""
 
@@ -44,12 +41,12 @@ class Figures:
     """What came of it."""
 
     def __init__(self) -> None:
-        self.kills = self.acknowledged = self.events = self.records = self.verified = self.jobs = 0
+        self.kills = self.acknowledged = self.events = self.records = self.verified = 0
         self.lost: list[str] = []
         self.doubled: list[str] = []
         self.flaws: list[str] = []
         self.unfinished: list[str] = []
-        self.jobs_hit = self.evaluations_hit = 0
+        self.evaluations_hit = 0
         self.seconds = 0.0
 
     @property
@@ -63,8 +60,6 @@ class Figures:
             self.kills,
             self.acknowledged,
             self.events,
-            self.jobs,
-            self.jobs_hit,
             self.evaluations_hit,
         )
         faults = (len(self.lost), len(self.doubled), len(self.flaws), len(self.unfinished))
@@ -76,7 +71,7 @@ class Figures:
 
 
 HEAD = (
-    "| database | kills | runs acknowledged | events acknowledged | jobs | jobs hit | evaluations"
+    "| database | kills | runs acknowledged | events acknowledged | evaluations"
     " hit | records verified | lost | twice | flaws | undone | s"
     " |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
@@ -104,31 +99,21 @@ class Wire:
 class Field:
     """One ledger, what was sent to it, and what was acknowledged."""
 
-    def __init__(self, url: str, folder: Path, chance: random.Random) -> None:
+    def __init__(self, url: str, chance: random.Random) -> None:
         self.url = url
         self.chance = chance
-        self.library = folder / "shelf"
         self.sent: set[str] = set()
         self.again: list[dict[str, Any]] = []
         """Runs that were sent and not acknowledged: they are sent again."""
         self.runs: set[str] = set()
         self.live: dict[str, int] = {}
-        self.jobs: list[str] = []
         self.refused: list[str] = []
         self._number = 0
         self._lock = threading.Lock()
-        strict = Path(Shelf().find("policies", "workflow").path).read_text(encoding="utf-8")
-        strict = (
-            strict.replace("policy: workflow", "policy: strict")
-            .replace("version: 1", "version: 2")
-            .replace("threshold: 70", "threshold: 99")
-        )
-        (self.library / "policies").mkdir(parents=True, exist_ok=True)
-        (self.library / "policies" / f"{STRICT}.yaml").write_text(strict, encoding="utf-8")
 
     def bear(self) -> Configured:
         """A server for it."""
-        return Configured(self.url, library=str(self.library), patience_s=5.0)
+        return Configured(self.url, patience_s=5.0)
 
     # --- what clients do until the server is gone
 
@@ -202,22 +187,6 @@ class Field:
         else:
             self.refused.append(f"{status} {answer}")
 
-    def judged(self, wire: Wire) -> None:
-        """A job that scores or grades everything again."""
-        asked = self.chance.choice(
-            (
-                {"kind": "regrade", "policy": STRICT},
-                {"kind": "rescore", "policy": STRICT},
-                {"kind": "rescore"},
-            )
-        )
-        status, answer = wire.post("/jobs", asked)
-        if status == 202:
-            self.jobs.append(answer["id"])
-        else:
-            self.refused.append(f"{status} {answer}")
-        time.sleep(self.chance.uniform(0.05, 0.2))
-
     def bother(self, server: Configured) -> list[threading.Thread]:
         """Clients of every kind, until the server answers no more."""
 
@@ -231,7 +200,7 @@ class Field:
 
         threads = [
             threading.Thread(target=client, args=(work,), daemon=True)
-            for work in (self.single, self.many, self.watched, self.judged)
+            for work in (self.single, self.many, self.watched)
         ]
         for thread in threads:
             thread.start()
@@ -290,25 +259,13 @@ class Field:
                     ledger, "SELECT state FROM live_runs WHERE state = 'evaluating'"
                 )
             ]
-            running = self._rows(ledger, "SELECT id FROM jobs WHERE state = 'running'")
             if over:
-                found.unfinished += [f"evaluation of {state}" for state in states] + [
-                    f"job {row[0]}" for row in running
-                ]
-                strict = self._rows(
-                    ledger,
-                    "SELECT run_id FROM records WHERE kind = 'grade' AND policy = 'strict@2'",
-                )
-                found.unfinished += [
-                    f"regrade of {name}" for name in sorted(set(names) - {row[0] for row in strict})
-                ]
+                found.unfinished += [f"evaluation of {state}" for state in states]
                 found.acknowledged += len(self.runs)
                 found.events += sum(self.live.values())
-                found.jobs += len(self.jobs)
                 found.flaws += self.refused
             else:
                 found.evaluations_hit += len(states)
-                found.jobs_hit += len(running)
 
     @staticmethod
     def _rows(ledger: Ledger, query: str) -> list[Any]:
@@ -321,16 +278,6 @@ class Field:
             wire = Wire(server)
             while self.again:
                 self.single(wire)
-            self.jobs.append(wire.post("/jobs", {"kind": "regrade", "policy": STRICT})[1]["id"])
-            for name in self.jobs:
-                end = time.monotonic() + 60
-                while True:
-                    state = server.call("GET", f"/jobs/{name}")[1]["state"]
-                    if state in ("done", "failed") or time.monotonic() > end:
-                        break
-                    time.sleep(0.02)
-                if state != "done":
-                    found.unfinished.append(f"job {name} is {state}")
             wire.close()
             server.end()
         found.flaws += faults(server)
@@ -346,7 +293,6 @@ def campaign(
     new_url: Callable[[], str],
     kills: int,
     *,
-    folder: Path,
     seed: int = 7,
     longest_s: float = LONGEST_S,
 ) -> Figures:
@@ -355,7 +301,7 @@ def campaign(
     chance = random.Random(seed)
     began = time.perf_counter()
     while found.kills < kills:
-        field = Field(new_url(), folder, chance)
+        field = Field(new_url(), chance)
         for _ in range(min(EVERY, kills - found.kills)):
             with field.bear() as server:
                 threads = field.bother(server)
@@ -395,7 +341,7 @@ def main(argv: list[str]) -> bool:
                 if name == "sqlite"
                 else new_database
             )
-            found = campaign(url, options.kills, folder=folder, seed=options.seed)
+            found = campaign(url, options.kills, seed=options.seed)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(found.row(name), flush=True)

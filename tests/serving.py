@@ -85,7 +85,7 @@ def serving(url: str, **changes: Any) -> Iterator[Api]:
     _prepare(url)
     log = io.BytesIO()
     settings = ServerSettings(
-        **{"db": url, "allow_anonymous": True, "rate_per_s": 0.0, "token_cache_s": 0.0, **changes}
+        **{"db": url, "allow_anonymous": True, "token_cache_s": 0.0, **changes}
     )
     app = create_app(settings, log=Log(log))
     with TestClient(
@@ -241,8 +241,6 @@ class Process:
             "--port",
             str(self.port),
             "--allow-anonymous",
-            "--rate",
-            "0",
             *more,
         ]
         kind = sorted({word for word in arguments if word.startswith("--")} - LOAD_NOTHING)
@@ -356,7 +354,6 @@ class Configured(Process):
         settings = {
             "db": url,
             "allow_anonymous": True,
-            "rate_per_s": 0.0,
             "log_requests": False,
             **changes,
         }

@@ -42,7 +42,6 @@ def test_own_profiles_show_their_origin_versions_floors_and_use(tmp_path: Path) 
         ):
             assert floor in item, floor
         assert "None of the last 50 evaluations was graded with it." in item
-        assert "Try it on a sample" in item
         evaluated(api, "tonight")
         for used in ("profiles/rag@2", "policies/workflow@1"):
             found = show(api, f"/library/{used}")

@@ -388,17 +388,6 @@ def test_json_that_is_wrong_is_answered_with_a_status_as_json(api: Api) -> None:
     )
 
 
-def test_an_exporter_that_asks_too_often_is_told_when_to_go_on(tmp_path: Path) -> None:
-    with serving(f"sqlite:///{tmp_path}/ledger.db", rate_per_s=0.1, rate_burst=1) as api:
-        post(api, [agent(1)])
-        answer = post(api, [agent(1)])
-        assert (answer.status_code, status(answer)[0], int(answer.headers["retry-after"]) > 0) == (
-            429,
-            8,
-            True,
-        )
-
-
 # --- keeping
 
 

@@ -416,7 +416,7 @@ def test_an_execution_whose_server_died_says_so(tmp_path: Path) -> None:
     with executing(f"sqlite:///{tmp_path}/ledger.db", tmp_path) as api:
         made = ask(api, asked("wait go", name="left"))
         until(lambda: api.get(f"/executions/{made['execution']}").json()["state"] == "running")
-        row = jobs.find(api.services.ledger.database, jobs.EXECUTION, "default", made["execution"])
+        row = jobs.find(api.services.ledger.database, "default", made["execution"])
         assert row is not None
         assert _state(row) == "… running"
         assert "its server is gone" in _state(row._replace(beat_ms=0))

@@ -8,7 +8,6 @@ import json
 import re
 from collections import Counter
 from functools import cached_property
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from assay.store.access import revoke_token
 from assay.store.drafts import Link, draft
 from assay.views import drawing
 from documents import FAMILIES, run, scorecard
-from examples import CAMPAIGN, repeats
+from examples import repeats
 from serving import Api, description, runs, serving
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -473,7 +472,7 @@ def test_a_cookie_counts_for_a_change_only_from_our_own_page(closed: Api) -> Non
 
 def test_a_form_from_another_site_is_refused_also_where_no_token_is_needed(api: Api) -> None:
     digest = graded(api, run())["grade_digest"]
-    for path in ("/login", "/logout", f"/runs/{digest}/replay", "/library/profiles/rag@1"):
+    for path in ("/login", "/logout", f"/runs/{digest}/replay"):
         for origin in (
             {"Sec-Fetch-Site": "cross-site"},
             {"Sec-Fetch-Site": "none"},
@@ -807,16 +806,6 @@ def test_an_internal_error_is_a_page_without_a_trace_of_the_inside(
     assert b"secret inside" in api.log.getvalue()
 
 
-def test_too_many_requests_are_answered_with_a_page_that_says_when_to_go_on(tmp_path: Path) -> None:
-    with serving(f"sqlite:///{tmp_path}/ledger.db", rate_per_s=0.5, rate_burst=2) as api:
-        for _ in range(2):
-            show(api, "/runs")
-        answer = api.client.get("/runs", headers=HTML)
-        assert answer.status_code == 429
-        assert int(answer.headers["retry-after"]) >= 1
-        assert "Too many requests" in Markup(answer.text).text
-
-
 # --- one run
 
 
@@ -955,83 +944,6 @@ def test_every_chart_of_a_page_has_its_sentence_and_its_table(api: Api) -> None:
 
 
 # --- the library
-
-TRIED = [
-    "profiles/code-repair@1",
-    "profiles/dag-review@1",
-    "profiles/rag@1",
-    "profiles/tool-use@1",
-    "rubrics/rag@1",
-    "rubrics/code-repair@1",
-    "policies/workflow@1",
-]
-
-
-def sample_on(found: Markup, source: str) -> str:
-    assert [1 for tag, _ in found.tags if tag == "textarea"] == [1]
-    return unescape(
-        source[source.index("<textarea") : source.index("</textarea>")].partition(">")[2]
-    )
-
-
-def test_what_is_on_the_shelf_can_be_tried_on_the_sample_that_the_page_offers(api: Api) -> None:
-    for item in TRIED if CAMPAIGN else TRIED[-3:]:
-        check_tried(api, item)
-
-
-def check_tried(api: Api, item: str) -> None:
-    source = api.client.get(f"/library/{item}", headers=HTML).text
-    sample = sample_on(Markup(source), source)
-    before = api.services.ledger.head()
-    answer = send(api, f"/library/{item}", run=sample.replace("\n", "\r\n"))
-    assert answer.status_code == 200, answer.text
-    found = Markup(answer.text)
-    assert "Tried on the sample" in found.text
-    assert "Grade " in found.text
-    assert sample_on(found, answer.text) == sample
-    assert api.services.ledger.head() == before
-    letter = re.search(r"Grade ([A-F]), (not )?passed", found.text)
-    assert letter is not None
-
-
-def test_a_tried_run_gets_the_very_grade_that_posting_it_gives(api: Api) -> None:
-    evidence = run("rag", scores={"faithfulness": {"raw": 0.8}})
-    text = Markup(send(api, "/library/profiles/rag@2", run=json.dumps(evidence)).text).text
-    grade = graded(api, evidence)["grade"]
-    assert grade["explanation"][0] in text
-    assert f"{grade['weighted_score']:.2f}" in text
-
-
-@pytest.mark.parametrize(
-    ("sample", "said"),
-    [
-        (
-            '{\n "schema": "assay.run/1",\n "run_id": oops\n}',
-            ["line 3", "not JSON", "Fix it there"],
-        ),
-        (
-            '{\n "schema": "assay.run/1",\n "run_id": "r",\n "statsu": "success"\n}',
-            ["statsu", "status"],
-        ),
-        ("", ["the field is empty"]),
-        ("[1, 2]", ["must be a JSON object"]),
-        ('{"a": 1, "a": 2}', ["line 1", "appears twice"]),
-        ("[" * 5000, ["This sample cannot be graded"]),
-        (
-            '{"schema": "assay.run/1", "run_id": "' + SCRIPT.replace('"', "") + '"}',
-            ["This sample cannot be graded"],
-        ),
-    ],
-)
-def test_a_sample_that_cannot_be_read_is_answered_in_the_page_with_its_line(
-    api: Api, sample: str, said: list[str]
-) -> None:
-    answer = send(api, "/library/profiles/rag@1", run=sample)
-    assert answer.status_code == 422
-    found = Markup(answer.text)
-    assert_harmless(found)
-    for one in said:
-        assert one in found.text, found.text[:3000]
 
 
 def test_a_rubric_shows_every_anchor_and_a_published_item_its_digest(api: Api) -> None:

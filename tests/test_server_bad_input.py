@@ -4,12 +4,16 @@ kept and given back as text.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import http.client
 import io
 import json
 import os
+import select
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from assay.errors.codes import CODES
+from assay.server import bodies, posted_runs
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
@@ -133,8 +138,6 @@ FORGED = [
     *("/executions/1", "/executions/..%2fx", "/executions/%00"),
     *(
         "/records/1",
-        "/jobs/1",
-        "/jobs/..",
         f"/grades/sha256:{'f' * 64}",
         "/decisions/-1",
         "/library/policies/..%2fx",
@@ -281,11 +284,6 @@ def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
     assert refused(api.post("/decisions", listed), 422)["where"] == "candidate[0]"
     unnamed = {"name": "next", "runs": [*one, {**one[0], "dataset": {"id": "d"}}]}
     assert refused(api.post("/evaluations", unnamed), 422)["where"] == "runs[1]"
-    refused(api.post("/jobs", {"kind": "delete"}), 422)
-    refused(api.post("/jobs", {"kind": "rescore", "filters": {"nope": "x"}}), 422)
-    for rules in ("profile", "rubric"):
-        job = api.post("/jobs", {"kind": "regrade", rules: "rag"})
-        assert (job.status_code, job.json().get("where")) == (422, rules), "would be ignored"
     refused(api.post("/cards", {"schema": "assay.judge-card/1"}), 422)
     refused(api.post("/baselines", {"name": "../x", "evidence": one}), 400)
 
@@ -329,6 +327,149 @@ def test_a_real_server_refuses_a_body_over_the_limit_before_reading_it(tmp_path:
             wire.settimeout(10)
             assert wire.recv(100).startswith(b"HTTP/1.1 413")
         assert server.call("GET", "/health")[0] == 200
+
+
+# --- floods
+
+
+@pytest.fixture(scope="module")
+def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server that must still answer after each flood."""
+    with Process(f"sqlite:///{tmp_path_factory.mktemp('flood')}/l.db", "--quiet") as server:
+        yield server
+
+
+FIRST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+POST = b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "again", "status"),
+    [
+        pytest.param(FIRST + b"X-Long: ", b"x" * 10_000, 431, id="one header"),
+        pytest.param(FIRST, b"X-Short: x\r\n" * 1000, 431, id="many headers"),
+        pytest.param(FIRST, b"x" * 10_000, 431, id="the name of a header"),
+        pytest.param(b"GET /", b"x" * 10_000, 414, id="the path"),
+        pytest.param(b"GET /?q=", b"%20" * 3000, 414, id="the query"),
+        pytest.param(
+            POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nX-Trailer: ",
+            b"x" * 10_000,
+            431,
+            id="a trailer",
+        ),
+        pytest.param(
+            POST + b"Transfer-Encoding: chunked\r\n\r\n1;x=",
+            b"x" * 10_000,
+            431,
+            id="the extension of a chunk",
+        ),
+    ],
+)
+def test_a_head_without_end_is_refused_while_it_arrives(
+    flooded: Process, begin: bytes, again: bytes, status: int
+) -> None:
+    with socket.create_connection(("127.0.0.1", flooded.port), timeout=30) as wire:
+        wire.sendall(begin)
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 60_000_000 and not select.select([wire], [], [], 0)[0]:
+                wire.sendall(again)
+                sent += len(again)
+        answer = wire.recv(4096)
+    assert sent < 60_000_000
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer
+    assert b"SRV-431" in answer
+    assert flooded.call("GET", "/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (FIRST + b"X-Long: " + b"x" * 70_000, 431),
+        (b"GET /?" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: 127.0.0.1", 414),
+        (b"GET /api/v1/health?" + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 60_000, 200),
+    ],
+)
+def test_a_head_of_64_kib_is_the_limit(flooded: Process, head: bytes, status: int) -> None:
+    with socket.create_connection(("127.0.0.1", flooded.port), timeout=30) as wire:
+        wire.sendall(head + b"\r\n\r\n")
+        assert wire.recv(4096).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_requests_one_after_another_on_a_connection_are_no_long_head(flooded: Process) -> None:
+    wire = http.client.HTTPConnection("127.0.0.1", flooded.port, timeout=30)
+    for _ in range(5):
+        wire.request("GET", f"{API}/health", headers={"X": "x" * 40_000})
+        answer = wire.getresponse()
+        assert (answer.status, bool(answer.read())) == (200, True)
+    wire.close()
+
+
+LINES = b"Content-Type: application/x-ndjson\r\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(b"\n" * 4_000_000, id="blank"),
+        pytest.param(b"{}\n" * 300_000, id="invalid"),
+        pytest.param(b"[" + b"0," * 4_000_000 + b"0]\n", id="one line of many values"),
+    ],
+)
+def test_while_lines_are_read_others_are_answered(flooded: Process, lines: bytes) -> None:
+    body = gzip.compress(lines, 9)
+    head = POST.replace(b"Content-Type: application/json\r\n", LINES)
+    health = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with (
+        socket.create_connection(("127.0.0.1", flooded.port), timeout=60) as flood,
+        socket.create_connection(("127.0.0.1", flooded.port), timeout=60) as other,
+    ):
+        other.sendall(health[:-1])
+        length = f"Content-Length: {len(body)}\r\nContent-Encoding: gzip\r\n\r\n".encode()
+        flood.sendall(head + length + body)
+        other.sendall(health[-1:])
+        (first, *_), _, _ = select.select([flood, other], [], [], 60)
+        assert first is other, "the flood was answered first"
+        assert other.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert flood.recv(100).startswith((b"HTTP/1.1 413 ", b"HTTP/1.1 422 "))
+
+
+def test_no_more_lines_and_faults_are_read_than_help(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"Content-Type": "application/x-ndjson"}
+    invalid = api.client.post(f"{API}/runs", content=b"{}\n" * 5000, headers=headers)
+    found = refused(invalid, 422)
+    assert found["counts"]["received"] == posted_runs.MAX_INVALID + 1
+    assert len(found["faults"]) == 100
+    assert "were not read" in found["fix"]
+    monkeypatch.setattr(bodies, "MAX_LINES", 1000)
+    blank = refused(api.client.post(f"{API}/runs", content=b"\n" * 1001, headers=headers), 413)
+    assert "more than 1,000 lines" in blank["detail"]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param(b"{" + b",".join(b'"%d":0' % i for i in range(250_000)) + b"}", id="keys"),
+        pytest.param(b"[" + b"{}," * 250_000 + b"{}]", id="objects"),
+        pytest.param(b"[" + b"[[[[[[0]]]]]]," * 40_000 + b"0]", id="lists in lists"),
+    ],
+)
+def test_a_document_of_too_many_values_is_refused_before_it_is_parsed(
+    tmp_path: Path, metadata: bytes
+) -> None:
+    document = json.dumps(run()).encode()[:-1] + b', "metadata": {"x": ' + metadata + b"}}"
+    with serving(f"sqlite:///{tmp_path}/l.db") as api:
+        for path in ("/runs", "/scorecards", "/evaluations", "/runs/live"):
+            found = refused(api.client.post(API + path, content=document, headers=JSON), 413)
+            assert "more than 250,000 values" in found["detail"]
+
+
+def test_a_text_full_of_commas_is_one_value(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/l.db") as api:
+        answer = api.post("/runs", run(outputs={"answer": '{"a": [1, "\\"]},' * 100_000}))
+        assert answer.status_code == 201
 
 
 # --- every route at once

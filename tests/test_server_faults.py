@@ -33,18 +33,17 @@ import postgres
 from assay.errors import UsageError
 from assay.records.contract import OVER_BUDGET
 from assay.server import background, evaluating
-from assay.server import jobs as server_jobs
 from assay.server.app import create_app
-from assay.server.background import is_dead, own_name
+from assay.server.background import Owner, is_dead
 from assay.server.evaluating import take_up
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
 from assay.server.writer import MAX_BATCH
 from assay.store import events as stored_events
+from assay.store import executions as stored_executions
 from assay.store import jobs as stored_jobs
 from assay.store import queue
 from assay.store.database_errors import NoRoom
-from assay.store.databases import Database
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from campaign_kills import campaign
@@ -113,20 +112,6 @@ def refused_for_room(server: Process, method: str, path: str, body: Any = None) 
     return f"{document['detail']} {document['fix']}"
 
 
-def finished(server: Process, job: str) -> Any:
-    """A job, when it is over."""
-    return until(
-        lambda: next(
-            (
-                one
-                for one in [server.call("GET", f"/jobs/{job}")[1]]
-                if one.get("state") in ("done", "failed")
-            ),
-            None,
-        )
-    )
-
-
 # --- killed
 
 
@@ -136,7 +121,7 @@ def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_lose
     tmp_path: Path,
     assay: Any,
 ) -> None:
-    found = campaign(lambda: ledger_url, KILLS, folder=tmp_path, longest_s=0.4)
+    found = campaign(lambda: ledger_url, KILLS, longest_s=0.4)
     assert found.kills == KILLS
     assert found.acknowledged > 0
     assert found.good, (found.lost, found.doubled, found.flaws, found.unfinished)
@@ -216,40 +201,6 @@ def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(
         assert all(ledger.get(digest) is not None for digest in acknowledged)
 
 
-def test_a_job_that_is_interrupted_goes_on_where_it_stopped_and_a_dead_owner_is_replaced(
-    ledger_url: str,
-) -> None:
-    with open_ledger(ledger_url) as ledger:
-        database = ledger.database
-        made = again_job(database)
-        first = claim_again(database, "a")
-        assert first is not None
-        assert claim_again(database, "b") is None, "one job, one server"
-        assert stored_jobs.report(database, first, "a", {**first.progress, "cursor": 17})
-        stale = queue.now_ms() + 2 * stored_jobs.STALE_MS[stored_jobs.AGAIN]
-        later = claim_again(database, "b", at_ms=stale)
-        assert later is not None
-        assert later.progress["cursor"] == 17
-        assert not stored_jobs.report(database, first, "a", first.progress), (
-            "whoever was taken for dead does not go on"
-        )
-        assert stored_jobs.report(database, later, "b", later.progress, state=stored_jobs.QUEUED)
-        found = stored_jobs.find(database, stored_jobs.AGAIN, "default", made.id)
-        assert found is not None
-        assert found.state == stored_jobs.QUEUED
-        assert stored_jobs.find(database, stored_jobs.AGAIN, "other", made.id) is None
-
-
-def again_job(database: Database) -> stored_jobs.Job:
-    asked = b'{"kind":"rescore"}'
-    made = stored_jobs.new(stored_jobs.AGAIN, "default", asked, author=None)
-    return stored_jobs.create(database, made)
-
-
-def claim_again(database: Database, owner: str, **more: Any) -> stored_jobs.Job | None:
-    return stored_jobs.claim(database, stored_jobs.AGAIN, owner, **more)
-
-
 def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[bool]:
     """The same runs, posted to several servers at once: for each answer, whether the run was
     new.
@@ -271,7 +222,7 @@ def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[
 
 
 @on_postgresql
-def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_of_each_others_events(
+def test_two_servers_on_one_postgresql_store_a_run_once_and_tell_of_each_others_events(
     ledger_url: str,
     tmp_path: Path,
 ) -> None:
@@ -304,49 +255,41 @@ def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_o
             "evaluation_start",
             "evaluation_complete",
         ]
-        jobs = [first.call("POST", "/jobs", {"kind": "rescore"})[1]["id"] for _ in range(4)]
-        for job in jobs:
-            done = finished(second, job)
-            assert (done["state"], done["progress"]["unchanged"]) == ("done", 11)
-        logs = [
-            json.loads(line)
-            for server in (first, second)
-            for line in server.end()[1].splitlines()
-            if line.startswith("{")
-        ]
-        assert sorted(line["job"] for line in logs if line["event"] == "job") == sorted(jobs), (
-            "each was done by one server"
-        )
     with open_ledger(ledger_url) as ledger:
         assert (ledger.count("run").n, ledger.count("grade").n) == (11, 11)
         assert verify(ledger).clean
 
 
 def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same_machine(
-    ledger_url: str,
+    ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = (
+        "from assay.server.background import Owner; owner = Owner(); owner.hold();"
+        " print(owner.name, flush=True); input()"
+    )
     with open_ledger(ledger_url) as ledger:
-        dead = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "from assay.server.background import own_name; print(own_name())",
-            ],
-            capture_output=True,
+        database = ledger.database
+        stored_executions.create(database, stored_jobs.new("e", "default", b"{}", author=None), [])
+        with subprocess.Popen(
+            [sys.executable, "-c", code],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-            check=True,
-        )
-        owner = dead.stdout.strip()
+        ) as other:
+            assert other.stdout is not None
+            owner = other.stdout.readline().strip()
+            assert not is_dead(owner)
+            assert stored_jobs.claim(database, owner) is not None
+            assert stored_jobs.claim(database, "b", is_dead=is_dead) is None, "one job, one server"
+            other.kill()
         assert is_dead(owner)
-        assert not is_dead(own_name())
-        assert not is_dead("elsewhere/1/1/x"), "of another machine nothing is known"
-        made = again_job(ledger.database)
-        assert claim_again(ledger.database, owner) is not None
-        assert claim_again(ledger.database, "b") is None
-        found = claim_again(ledger.database, "b", is_dead=is_dead)
+        assert not is_dead(Owner().name), "of another machine nothing is known"
+        found = stored_jobs.claim(database, "b", is_dead=is_dead)
         assert found is not None
-        assert found.id == made.id
-        assert claim_again(ledger.database, "c", is_dead=is_dead) is None
+        assert found.id == "e"
+        assert stored_jobs.claim(database, "c", is_dead=is_dead) is None
 
 
 # --- the database
@@ -517,7 +460,6 @@ def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
         assert server.call("POST", "/runs/live", head_of(evidence))[0] == 201
         watcher = Watcher(server, "watched")
         watcher.until("workflow_start")
-        job = server.call("POST", "/jobs", {"kind": "rescore"})[1]["id"]
         postgres.stop()
         try:
             for method, path, body in (
@@ -530,7 +472,6 @@ def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
                     {"event": "step_end", "step": evidence["steps"][0]},
                 ),
                 ("GET", "/runs/watched/events", None),
-                ("POST", "/jobs", {"kind": "rescore"}),
             ):
                 assert "the database cannot be reached" in refused_for_now(
                     server, method, path, body
@@ -564,9 +505,6 @@ def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
             "evaluation_start",
             "evaluation_complete",
         ]
-        done = finished(server, job)
-        assert (done["state"], done["progress"]["faults"]) == ("done", [])
-        assert done["progress"]["seen"] >= 60
         server.end()
     with open_ledger(ledger_url) as ledger:
         assert all(ledger.get(digest) is not None for digest in acknowledged)
@@ -651,39 +589,6 @@ def test_a_run_that_broke_while_the_database_was_away_is_stored_later(
         assert api.get("/runs/r-1/grade").json()["passed"] is False
         events = frames(api.get("/runs/r-1/events").text)
         assert [kind for _, kind, _ in events] == ["workflow_start", "error"]
-
-
-def test_a_job_that_met_a_database_that_was_away_goes_on_and_counts_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_jobs, "PAGE", 10)
-    with serving(f"sqlite:///{tmp_path}/l.db") as api:
-        api.post("/runs", runs(35))
-        put, calls = api.services.ledger.find, iter(range(1000))
-
-        def find(kind: str, *arguments: Any, **more: Any) -> Any:
-            if more.get("limit") == 10 and next(calls) in (1, 3):
-                raise AWAY
-            return put(kind, *arguments, **more)
-
-        monkeypatch.setattr(api.services.ledger, "find", find)
-        job = api.post("/jobs", {"kind": "rescore"}).json()["id"]
-        done = until(
-            lambda: next(
-                (
-                    one
-                    for one in [api.get(f"/jobs/{job}").json()]
-                    if one["state"] in ("done", "failed")
-                ),
-                None,
-            )
-        )
-        assert (
-            done["state"],
-            done["progress"]["seen"],
-            done["progress"]["unchanged"],
-            done["progress"]["faults"],
-        ) == ("done", 35, 35, [])
 
 
 def test_when_a_test_run_is_gone_its_postgresql_is_stopped_and_its_folder_deleted(

@@ -21,14 +21,12 @@ from typing import Any
 
 import pytest
 
-from assay.cli import serve
-from assay.cli.frame import dispatch, load_command
+from assay.cli.frame import load_command
 from assay.cli.release_settings import release_settings
 from assay.errors import AssayError, ShelfError
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf, hold
 from assay.server import workers
-from assay.server.auth import RateLimit
 from assay.server.metrics import Metrics
 from assay.server.settings import VARIABLE, ServerSettings, from_environment, to_environment
 from documents import run
@@ -401,26 +399,3 @@ def test_only_several_workers_get_a_folder_and_one_that_finds_no_library_there_d
         with pytest.raises(AssayError, match="that the server's workers share can't be read"):
             workers.library_of(given)
     assert not folder.exists()
-
-
-# --- the rate
-
-
-def test_several_workers_together_allow_the_rate_and_no_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    given: list[ServerSettings] = []
-    monkeypatch.setattr(serve, "serve", lambda settings, **_more: given.append(settings) or 0)
-    for number in ("1", "4"):
-        assert dispatch("serve", ["--rate", "100", "--workers", number]) == 0
-    assert dispatch("serve", ["--rate", "0", "--workers", "4"]) == 0
-    assert [(one.rate_per_s, one.rate_burst) for one in given] == [
-        (100.0, 200),
-        (25.0, 50),
-        (0.0, 1),
-    ]
-    passed = 0
-    for _ in range(4):  # a client that asks every worker as often as it can, for ten seconds
-        limit = RateLimit(given[1].rate_per_s, given[1].rate_burst)
-        passed += sum(limit.wait_s("t", 0.001 * tick) == 0 for tick in range(10_000))
-    assert passed <= 100 * 10 + 200

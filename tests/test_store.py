@@ -37,7 +37,7 @@ from assay.store.database_errors import worded
 from assay.store.databases import open_database
 from assay.store.drafts import KINDS, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.listing import evidence_of, grades_of, runs_behind
+from assay.store.listing import evidence_of, grades_of
 from assay.store.names import seen
 from assay.store.verify import verify
 from assay.store.writing import insert_rows
@@ -716,9 +716,6 @@ def test_no_question_about_a_page_of_runs_goes_through_a_whole_project(tmp_path:
         ]
         assert evidence_of(ledger.database, "default", [stored[2].digest, *many]) == {
             stored[2].digest: [stored[0].digest]
-        }
-        assert runs_behind(ledger.database, "default", [stored[1].digest, *many]) == {
-            stored[1].digest: stored[0].digest
         }
         assert len(ledger.find("run", {"tag": "x", "workflow": "w"}, look_at=100).items) == 0
         assert len(plans) > 8

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from assay.store.chain import ChainLink, next_chain
 from assay.store.drafts import Link, digest_bytes, draft
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.listing import evidence_of, grades_of, runs_behind
+from assay.store.listing import evidence_of, grades_of
 from assay.store.recent import sides_of
 from assay.store.verify import VerifyReport, verify
 from documents import run
@@ -91,7 +91,6 @@ def test_links_of_a_forgotten_record_still_name_it(ledger: Ledger) -> None:
     assert ledger.forget(card, author="dpo", reason="asked to").rests_on_it == (grade,)
     assert ledger.links_of_many([evidence, card, grade]) == before
     assert ledger.links_of(evidence) == [Link("evidence_of", card, evidence)]
-    assert runs_behind(ledger.database, "default", [card]) == {card: evidence}
     assert evidence_of(ledger.database, "default", [grade]) == {grade: [evidence]}
     assert [one.digest for one in grades_of(ledger.database, "default", [evidence])[evidence]] == [
         grade
@@ -121,7 +120,6 @@ def test_the_links_of_a_record_are_those_of_its_project(ledger: Ledger) -> None:
     assert (
         grades_of(ledger.database, "other", [evidence])
         == evidence_of(ledger.database, "other", [grade])
-        == runs_behind(ledger.database, "other", [card])
         == {}
     )
 
@@ -151,7 +149,6 @@ def test_no_question_about_links_goes_through_a_whole_project(tmp_path: Path) ->
         sides_of(ledger.database, "default", [1, 2])
         grades_of(ledger.database, "default", names)
         evidence_of(ledger.database, "default", names)
-        runs_behind(ledger.database, "default", names)
         assert len(plans) > 20
         assert [
             plan for plan in plans if plan.startswith("SCAN") or plan.endswith("(project=?)")

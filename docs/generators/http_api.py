@@ -114,7 +114,6 @@ def make_app(folder: str) -> Any:
     settings = ServerSettings(
         db=f"sqlite:///{folder}/l.db",
         allow_anonymous=True,
-        rate_per_s=0.0,
         workflows=str(flows),
         schemas=str(tree),
     )
@@ -174,7 +173,6 @@ def _bodies() -> dict[str, Any]:
             "exam": exam,
             "answers": [json.loads(line) for line in answers],
         },
-        "POST /api/v1/jobs": {"kind": "regrade", "policy": "workflow"},
         "POST /api/v1/records/{digest}/forget": {"reason": "The customer asked for it."},
     }
 
@@ -190,8 +188,6 @@ def _asked(client: TestClient) -> dict[str, tuple[Any, Any, str]]:
         made[key] = (body, answer, path)
         if key == "POST /api/v1/scorecards":
             digest = answer.json()["digest"]
-        if key == "POST /api/v1/jobs":
-            _finished(client, answer.json()["location"])
     return made
 
 
@@ -221,14 +217,6 @@ def _executed(client: TestClient) -> dict[str, tuple[Any, Any, str]]:
         at = f"{path}?dataset=tickets@1&family=tool-use"
         made[f"POST {path}"] = (TRACE, client.post(at, json=TRACE), at)
     return made
-
-
-def _finished(client: TestClient, address: str) -> None:
-    """Wait until a job is done: what the ledger lists then is always the same."""
-    for _ in range(600):
-        if client.get(address).json()["state"] not in ("queued", "waiting", "running"):
-            return
-        time.sleep(0.05)
 
 
 def _section(route: Route, made: dict[str, tuple[Any, Any, str]], client: TestClient) -> list[str]:
@@ -281,7 +269,7 @@ def _shown(answer: Any) -> str:
 
 
 def _stable(text: str) -> str:
-    """Without times, digests and the random ids of jobs."""
+    """Without times, digests and the random ids of executions."""
     return re.sub(r'(?<=["/ ])[0-9a-f]{16}(?=["?/\s]|$)', "0123456789abcdef", scrubbed(text))
 
 
@@ -319,6 +307,6 @@ def _address(path: str, client: TestClient) -> str:
     if found is None:
         return path
     listed = client.get(path[: found.start()].rstrip("/").replace("/records", "/grades")).json()
-    items = listed.get("items") or listed.get("jobs") or [{}]
+    items = listed.get("items") or [{}]
     key = "digest" if found[1] == "digest" else "id"
     return path.replace(found[0], str(items[0].get(key, "sha256:" + "0" * 64)))

@@ -67,10 +67,6 @@ def settings_of(options: Options) -> ServerSettings:
         anonymous_project=known_project(options.project),
         host=options.host,
         max_body_bytes=options.max_body,
-        # each worker gets a share: a client connected to every worker would otherwise get a
-        # multiple of the limit
-        rate_per_s=options.rate / options.workers,
-        rate_burst=max(1, int(2 * options.rate / options.workers)),
         otlp_grace_s=options.otlp_grace,
         otlp_limit_s=options.otlp_limit,
         otlp_keep_s=options.otlp_keep * 24 * 3600,
@@ -100,6 +96,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
     try:
         import uvicorn
 
+        from assay.server.http_protocol import HttpProtocol
         from assay.server.logs import uvicorn_config
         from assay.server.settings import to_environment
         from assay.server.workers import shared_folder
@@ -139,6 +136,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
             workers=workers,
             log_config=uvicorn_config(),
             access_log=False,
+            http=HttpProtocol,
             ws="none",
             proxy_headers=False,
             server_header=False,
@@ -170,7 +168,7 @@ COMMANDS = {
     "serve": Command(
         _serve,
         "Serve the pages, the API and the event streams of a ledger. SIGTERM stops it cleanly:"
-        " requests finish, jobs go back into the queue.",
+        " requests finish, executions go back into the queue.",
         "assay serve --db postgresql://assay@db/assay --workers 4",
         (
             "--db",
@@ -235,17 +233,6 @@ COMMANDS = {
             ),
             "--policy",
             "--judge-card",
-            arg(
-                "--rate",
-                within=Bounds(0, 1_000_000_000),
-                metavar="N",
-                type=float,
-                default=2000.0,
-                help=(
-                    "requests per second for each token, shared among the workers; 0 for no limit"
-                    " (default: 2000)"
-                ),
-            ),
             arg(
                 "--max-body",
                 within=Bounds(1024, 1 << 40),

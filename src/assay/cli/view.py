@@ -112,6 +112,7 @@ def _serve(options: Options, view: View, listening: socket.socket) -> None:
 
     from assay.cli.release_settings import release_settings
     from assay.server.app import create_app
+    from assay.server.http_protocol import HttpProtocol
     from assay.server.logs import Log, uvicorn_config
     from assay.server.one_visitor import HOST, OneVisitor
     from assay.server.settings import ServerSettings
@@ -127,7 +128,6 @@ def _serve(options: Options, view: View, listening: socket.socket) -> None:
         is_temporary=view.is_temporary,
         is_view=True,
         host=HOST,
-        rate_per_s=0,
         log_requests=False,
     )
     visitor = OneVisitor(
@@ -147,6 +147,7 @@ def _serve(options: Options, view: View, listening: socket.socket) -> None:
             visitor,
             log_config=logging,
             access_log=False,
+            http=HttpProtocol,
             ws="none",
             proxy_headers=False,
             server_header=False,

@@ -2,7 +2,7 @@
 
 `create_app(settings)` builds everything; applications share only their routes. Startup opens the
 ledger and finishes the work of a crashed server. Shutdown takes no new work, closes streams,
-returns jobs to the queue and stores queued records.
+returns executions to the queue and stores queued records.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from fastapi import FastAPI
 
 from assay import __version__
 from assay.server import pages, problems
+from assay.server.evaluating import Leftovers
 from assay.server.executing import Executor
 from assay.server.guard import Guard
-from assay.server.jobs import JobWorker
 from assay.server.logs import Log
 from assay.server.routes import (
     decisions,
     evaluations,
     executions,
-    jobs,
     library,
     live,
     records,
@@ -45,7 +44,6 @@ MODULES = (
     decisions,
     evaluations,
     records,
-    jobs,
     library,
     telemetry,
     *pages.PAGES,
@@ -62,10 +60,11 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        worker = JobWorker(services)
+        leftovers = Leftovers(services)
+        services.owner.hold()
         services.writer.start()
         services.hub.start()
-        worker.start()
+        leftovers.start()
         executor.start()
         restore = _handle_signals(services)
         services.log.write("started", version=__version__, ledger=services.ledger.where)
@@ -76,11 +75,12 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
             restore()
             stop(services)
             await executor.close()
-            await worker.close()
+            await leftovers.close()
             await asyncio.to_thread(services.wait)
             await asyncio.to_thread(services.writer.close)
             await asyncio.to_thread(services.exporter.close, within_s=settings.shutdown_s / 4)
             services.ledger.close()
+            services.owner.release()
             services.log.write("stopped")
 
     app = FastAPI(

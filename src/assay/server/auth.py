@@ -45,42 +45,16 @@ class Principal(NamedTuple):
         return f"token {self.token}" if self.token else "anonymous"
 
 
-class RateLimit:
-    """A bucket of requests for each token, filled at a steady rate. Each process has its own."""
-
-    def __init__(self, per_s: float, burst: int) -> None:
-        self._per_s = per_s
-        self._burst = float(burst)
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def wait_s(self, who: str, now: float) -> float:
-        """0 if the request may pass, else the seconds to wait."""
-        level, before = self._buckets.get(who, (self._burst, now))
-        level = min(self._burst, level + (now - before) * self._per_s)
-        if level < 1:
-            self._buckets[who] = (level, now)
-            return (1 - level) / self._per_s
-        if len(self._buckets) > MAX_CACHED:
-            self._buckets.clear()
-        self._buckets[who] = (level - 1, now)
-        return 0.0
-
-
 class Gatekeeper:
     """Checks tokens, with a cache in front of the database."""
 
     def __init__(self, settings: ServerSettings, database: Database) -> None:
         self._settings = settings
         self._database = database
-        self._limit = (
-            RateLimit(settings.rate_per_s, settings.rate_burst) if settings.rate_per_s > 0 else None
-        )
         self._known: dict[bytes, tuple[Principal | None, float]] = {}
 
     async def principal(self, request: Request) -> Principal:
-        """The principal of a request. Raises a problem without a valid token or beyond the rate
-        limit.
-        """
+        """The principal of a request. Raises a problem without a valid token."""
         credentials = header(request, "authorization")
         credentials = _of_cookie(request) if credentials is None else credentials
         principal = (
@@ -95,15 +69,6 @@ class Gatekeeper:
                 fix="Send `Authorization: Bearer TOKEN`; `assay token create` makes one.",
                 headers=_CHALLENGE,
             )
-        if self._limit is not None:
-            wait = self._limit.wait_s(principal.token, time.monotonic())
-            if wait:
-                raise Problem(
-                    429,
-                    "too many requests with this token.",
-                    fix="Wait, then try again.",
-                    headers={"Retry-After": str(max(1, round(wait + 0.5)))},
-                )
         return principal
 
     async def known(self, token: str) -> Principal | None:

@@ -1,16 +1,18 @@
 """Background work of a server: jobs, executions, traces. Each task polls for the next piece of
 work.
 
-A job has an owner, the name of a process. On the same machine a dead process can be detected, so a
-restarted server takes its jobs over at once. On other machines a job is free when its owner has
-been silent for long enough.
+A job has an owner, a server that holds a lock as long as it lives. A server of the same user on the
+same machine sees that the lock is free and takes the job over at once. Elsewhere a job is free when
+its owner has been silent for long enough.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import secrets
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -58,38 +60,50 @@ class Background:
                 await asyncio.wait_for(self._woken.wait(), self._idle_s)
 
 
-def own_name() -> str:
-    """A unique name for this process."""
-    pid = os.getpid()
-    return f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
+class Owner:
+    """The name under which a server owns work, and a lock that it holds until it ends, however it
+    ends.
+    """
+
+    def __init__(self) -> None:
+        self.name = secrets.token_hex(8)
+        self._file: int | None = None
+
+    def hold(self) -> None:
+        """Take the lock. Without a folder for it, this owner counts as dead only by its silence."""
+        with suppress(OSError):
+            self._file = os.open(_lock_of(self.name), os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._file is not None:
+            with suppress(OSError):
+                os.unlink(_lock_of(self.name))
+            os.close(self._file)
+            self._file = None
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the process of a name is known to be gone; False if unknown.
+    """Whether the process of an owner was killed; False if unknown.
 
-    >>> is_dead(own_name()), is_dead("elsewhere/1/1/x")
+    >>> is_dead(Owner().name), is_dead("../../etc/passwd")
     (False, False)
     """
-    place, pid, began, *_ = [*owner.split("/"), "", "", ""]
-    if not place or place != _place() or not pid.isdigit() or not began:
+    if len(owner) != 16 or not set(owner) <= set("0123456789abcdef"):
         return False
-    return _began(int(pid)) != began
-
-
-def _place() -> str:
-    """The machine's boot id and the PID namespace; '' if unknown."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()}:{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def _began(pid: int) -> str | None:
-    """When a process began, since process ids are reused; None if it is gone."""
+        file = os.open(_lock_of(owner), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:  # of another machine or user, or ended in order
+        return False
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _lock_of(owner: str) -> str:
+    return os.path.join(tempfile.gettempdir(), f"assay-server-{owner}.lock")

@@ -2,14 +2,15 @@
 the client gets back.
 
 A body is refused as soon as it is known to be wrong, and never takes more memory than its limit,
-compressed or not.
+compressed or not. It is read in small steps, and other requests are answered between them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -30,6 +31,14 @@ B = TypeVar("B")
 JSON = "application/json"
 LINES = "application/x-ndjson"
 GZIP_FROM = 1024
+STEP = 16 * 1024
+"""How many bytes of a body are unpacked or split at once."""
+LARGE = 1024 * 1024
+"""Larger documents are read and graded in a thread."""
+MAX_VALUES = 250_000
+"""How many values one document may have: its parser keeps every other thread waiting."""
+MAX_LINES = 1_000_000
+"""How many lines one body may have, blank ones included."""
 BODY_READ = "assay.body_read"
 """The key that marks a request's scope once its body was read completely."""
 _NAME = "body"
@@ -105,35 +114,40 @@ async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> A
         more = message.get("more_body", False)
         if not more:
             request.scope[BODY_READ] = True
-        for plain in _unpacked(unpack, message.get("body", b""), limit - seen):
+        for plain in _unpacked(unpack, message.get("body", b"")):
             seen += len(plain)
             if seen > limit:
                 raise _too_large(limit)
             yield plain
+            await asyncio.sleep(0)
     if unpack is not None and not unpack.eof:
         raise Problem(
             400, "the gzip stream of the body is cut off.", where="Content-Encoding", fix=_PLAIN
         )
 
 
-def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
+def _unpacked(unpack: Any, part: bytes) -> Iterator[bytes]:
+    """A part of a body in steps, decompressed."""
     if unpack is None:
-        return [part] if part else []
-    try:
-        plain = unpack.decompress(part, max(1, room + 1))
-    except zlib.error:
-        raise Problem(
-            400, "the body is not a gzip stream.", where="Content-Encoding", fix=_PLAIN
-        ) from None
-    if unpack.unconsumed_tail or unpack.unused_data:
-        raise (
-            _too_large(len(plain))
-            if unpack.unconsumed_tail
-            else Problem(
+        for start in range(0, len(part), STEP):
+            yield part[start : start + STEP]
+        return
+    more = True
+    while more:
+        try:
+            plain = unpack.decompress(part, STEP)
+        except zlib.error:
+            raise Problem(
+                400, "the body is not a gzip stream.", where="Content-Encoding", fix=_PLAIN
+            ) from None
+        if unpack.unused_data:
+            raise Problem(
                 400, "there is data after the gzip stream.", where="Content-Encoding", fix=_PLAIN
             )
-        )
-    return [plain] if plain else []
+        part = unpack.unconsumed_tail
+        more = bool(part) or len(plain) == STEP
+        if plain:
+            yield plain
 
 
 def _too_large(limit: int) -> Problem:
@@ -150,20 +164,68 @@ async def content(request: Request, settings: ServerSettings) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+async def lines(request: Request, settings: ServerSettings) -> AsyncIterator[tuple[int, bytes]]:
+    """The lines of a body that aren't blank, with their numbers."""
+    number, parts, held, limit = 0, list[bytes](), 0, settings.max_body_bytes
+    async for part in chunks(request, settings, limit=settings.max_stream_bytes):
+        *ended, rest = part.split(b"\n")
+        number += len(ended)
+        if number > MAX_LINES:
+            raise Problem(
+                413, f"the body has more than {MAX_LINES:,} lines.", fix="Send it in parts."
+            )
+        for place, line in enumerate(ended, number - len(ended) + 1):
+            whole = b"".join([*parts, line]) if parts else line
+            parts, held = [], 0
+            if whole and not whole.isspace():
+                yield place, whole
+        if rest:
+            parts.append(rest)
+            held += len(rest)
+        if held > limit:
+            raise Problem(413, f"a line is longer than {limit:,} bytes.")
+    if parts:
+        yield number + 1, b"".join(parts)
+
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[,\[{]', re.DOTALL)
+
+
+def check_values(data: bytes) -> None:
+    """Refuse a document with too many values before it is parsed."""
+    if data.count(b",") + data.count(b"[") + data.count(b"{") < MAX_VALUES:
+        return
+    values = 0
+    for token in _TOKEN.finditer(data):  # those outside of strings
+        values += token[0][:1] != b'"'
+        if values >= MAX_VALUES:
+            raise Problem(
+                413,
+                f"the document has more than {MAX_VALUES:,} values.",
+                fix="Send it in parts, or as lines (application/x-ndjson).",
+            )
+
+
 def parsed(data: bytes) -> Any:
     """A body as a tree, every number exact. Invalid JSON is a 400 with its position."""
     if not data.strip():
         raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME, fix="Send JSON.")
+    check_values(data)
     try:
         return json_files.parsed(data, file=_NAME)
     except InputError as error:
         raise problem_of(error) from None
 
 
+async def tree_of(data: bytes) -> Any:
+    """A body as a tree; a large one is parsed in a thread."""
+    return await asyncio.to_thread(parsed, data) if len(data) > LARGE else parsed(data)
+
+
 async def tree(request: Request, settings: ServerSettings) -> Any:
     """A JSON body as a tree."""
     media_type(request, JSON)
-    return parsed(await content(request, settings))
+    return await tree_of(await content(request, settings))
 
 
 def document(tree: Any, *, at: str = "") -> Document:

@@ -16,12 +16,14 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
+from assay.server.background import Background
 from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.server.streams import Key
 from assay.store import events as stored_events
+from assay.store import queue
 from assay.store.database_errors import is_away
 from assay.store.databases import Database
 from assay.store.events import Event, Live, RunUpdate
@@ -31,6 +33,32 @@ from assay.views import events
 STALE_MS = 30_000
 """An evaluation that takes longer than this is assumed to be left by a dead server."""
 AT_ONCE = 1000
+LOOK_S = 30.0
+"""How often to look for runs whose evaluation was not finished."""
+
+
+class Leftovers:
+    """The runs that a dead server or a silent runner left without a grade: every waiting one when
+    the server starts, later those that have waited too long.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._owner = services.owner.name
+        self._since_ms = 0
+        self._background = Background("take_up", self._take_up, services.log, idle_s=LOOK_S)
+        self.close = self._background.close
+
+    def start(self) -> None:
+        """Start looking for them. The server keeps answering requests."""
+        self._since_ms = queue.now_ms()
+        self._background.start()
+
+    async def _take_up(self) -> bool:
+        since, self._since_ms = self._since_ms, 0
+        await take_up(self._services, self._owner, since_ms=since)
+        await end_silent(self._services)
+        return False
 
 
 def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from assay.errors import AssayError, InputError
 from assay.records.evidence import Workflow
 from assay.running.catalogue import Offered
 from assay.running.workflow import read_workflow
-from assay.server.background import Background, is_dead, own_name
+from assay.server.background import Background, is_dead
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.graded_by import check_rules, grader_of, own_profile, rules_digest
@@ -66,7 +66,7 @@ class Executor:
             None if settings.workflows is None else Offered(settings.workflows, settings.datasets)
         )
         self._services = services
-        self._owner = own_name()
+        self._owner = services.owner.name
         self._works: dict[asyncio.Task[None], ExecutionWork] = {}
         self._background = Background("executions", self._next, services.log, idle_s=IDLE_S)
         self.start, self.wake = self._background.start, self._background.wake
@@ -87,7 +87,6 @@ class Executor:
         job = await asyncio.to_thread(
             jobs.claim,
             self._services.ledger.database,
-            jobs.EXECUTION,
             self._owner,
             able=self.offered is not None,
             is_dead=is_dead,
@@ -256,7 +255,7 @@ class ExecutionWork:
         subject = Workflow(**read_workflow(path).subject())
         grader = grader_of(self._services, self._job.project)
         planned, own = grader.plan_for(subject), self._services.settings.release
-        check_rules(accepted, rules_digest(grader, subject), "execution")
+        check_rules(accepted, rules_digest(grader, subject))
         source: dict[str, Any] = {
             "id": dataset["id"],
             "version": dataset["version"],

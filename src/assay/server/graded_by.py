@@ -60,23 +60,14 @@ def own_profile(services: Services) -> dict[str, Any]:
     return {} if on_it else {"project_profile": profile}
 
 
-def library_digest(services: Services, named: Mapping[str, str | None]) -> str:
-    """All that may grade a run under what a request names, as one digest: the chosen profile,
-    rubric and policy, and the library that runs choose from.
-    """
-    chosen = {"policy": services.settings.policy, **_rules(services, named)}
-    loaded = {kind: services.shelf.load(_KINDS[kind], name) for kind, name in chosen.items()}
-    return digest({"library": services.library, **loaded})
-
-
-def check_rules(accepted: Mapping[str, Any], rules: str, what: str) -> None:
-    """Refuse to continue something under other rules than those it was accepted with."""
+def check_rules(accepted: Mapping[str, Any], rules: str) -> None:
+    """Refuse to continue an execution under other rules than those it was accepted with."""
     if rules != accepted.get("rules", rules):
         raise InputError(
             "RUN-005",
-            f"the profile, rubric or policy is not the one that this {what} was accepted with: its"
-            " runs would be graded by two sets of rules.",
-            fix=f"Ask for a new {what}, or restore the rules.",
+            "the profile, rubric or policy is not the one that this execution was accepted with:"
+            " its runs would be graded by two sets of rules.",
+            fix="Ask for a new execution, or restore the rules.",
         )
 
 

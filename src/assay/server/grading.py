@@ -1,10 +1,9 @@
-"""Makes stored grades from documents, for the routes of runs and scorecards, live runs, traces,
-executions and jobs.
+"""Makes stored grades from documents, for the routes of runs and scorecards, live runs, traces
+and executions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Raw
@@ -15,8 +14,7 @@ from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload as payload_of
 from assay.records.digests import in_one_order
-from assay.records.reading import read_run, read_scorecard
-from assay.store.drafts import Draft, Item, Link, Stored, evidence_draft, graded_drafts
+from assay.store.drafts import Draft, Stored, evidence_draft, graded_drafts
 
 
 class BasedGrader(Grader):
@@ -67,12 +65,10 @@ def make(
     grader: Grader,
     *,
     author: str | None,
-    reason: str | None = None,
-    links: Sequence[Link] = (),
 ) -> DraftedGrade:
     """Grade one document, storing nothing yet. Raises an error for a faulty document."""
     graded = grader.grade(settled(document))
-    evidence = evidence_draft(graded.evidence, author=author, reason=reason)
+    evidence = evidence_draft(graded.evidence, author=author)
     identity = None
     if graded.run is not None:
         # A run in its one order has one digest, in the ledger and in its grade.
@@ -80,42 +76,6 @@ def make(
         identity = evidence.name if ordered is graded.run else digest(ordered)
     payload = payload_of(graded.grade, graded.run, identity=identity)
     card = graded.grade.scorecard
-    return _made(grader, evidence, card, payload, author=author, reason=reason, links=links)
-
-
-def make_again(
-    card: Item,
-    run: Item | None,
-    grader: Grader,
-    *,
-    author: str | None,
-    reason: str,
-    links: Sequence[Link] = (),
-) -> DraftedGrade:
-    """Grade a stored scorecard as it is under other rules: nothing is scored again, and no gate is
-    added.
-    """
-    tree = card.tree()
-    grade = grader.grade_card(read_scorecard(Document(tree, card.digest)), scored=run is not None)
-    behind = None if run is None or run.body is None else run.tree()
-    record = None if run is None or behind is None else read_run(Document(behind, run.digest))
-    payload = payload_of(grade, record)
-    evidence = tree if behind is None else behind
-    return _made(grader, evidence, tree, payload, author=author, reason=reason, links=links)
-
-
-def _made(
-    grader: Grader,
-    evidence: Any,
-    card: Any,
-    payload: dict[str, Any],
-    *,
-    author: str | None,
-    reason: str | None,
-    links: Sequence[Link],
-) -> DraftedGrade:
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
-    drafts = graded_drafts(
-        evidence, card, payload, author=author, reason=reason, links=(*basis.links, *links)
-    )
+    drafts = graded_drafts(evidence, card, payload, author=author, links=basis.links)
     return DraftedGrade(payload, [*basis.drafts, *drafts], drafts[0])

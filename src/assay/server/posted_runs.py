@@ -11,20 +11,24 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.errors import AssayError, count
+from assay.errors import AssayError, count, raise_faults
 from assay.files.json_files import Unread, parse_line
 from assay.pipeline.grading import Grader
 from assay.server import bodies
 from assay.server.auth import Principal
 from assay.server.grading import DraftedGrade, make
-from assay.server.problems import Problem, problem_of
-from assay.server.state import LARGE, Services
+from assay.server.problems import MAX_FAULTS, Problem, problem_of
+from assay.server.state import Services
 
 BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
 """The fields of each grade in the answer to a stream of lines."""
 BLOCK = 128
 """Lines that are graded and stored together."""
 MAX_LIST = 5000
+TURN = 32
+"""How many runs are graded before other requests have their turn."""
+MAX_INVALID = 1000
+"""How many invalid lines a stream may have: the rest is not read."""
 _ONE = "Send at least one run."
 
 
@@ -38,12 +42,9 @@ async def post_one(
     kind: str,
     address: str,
 ) -> Response:
-    """Grade and store one document; a large one in a thread, so that other requests are answered
-    meanwhile.
-    """
-    compute = services.in_turn if len(data) > LARGE else services.at_once
-    graded = await compute(
-        principal.project, lambda: _made(bodies.parsed(data), grader, principal, kind)
+    """Grade and store one document."""
+    graded = await services.graded(
+        principal.project, len(data), lambda: _made(bodies.parsed(data), grader, principal, kind)
     )
     result = (await services.store(principal.project, [graded]))[0].result(address=address)
     return bodies.answer(
@@ -93,8 +94,8 @@ async def post_list(
             )
         except (AssayError, Problem) as error:
             faults.append((index, problem_of(error)))
-        if index % 32 == 31:
-            await asyncio.sleep(0)  # let other requests run
+        if index % TURN == TURN - 1:
+            await asyncio.sleep(0)
     if faults:
         index, first = faults[0]
         listed = [
@@ -129,7 +130,7 @@ async def post_lines(
     results: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
     block: list[tuple[int, DraftedGrade]] = []
-    number, rest, limit = 0, b"", services.settings.max_body_bytes
+    found, invalid = 0, 0
 
     async def flush() -> None:
         kept = await services.store(principal.project, [graded for _, graded in block])
@@ -145,71 +146,62 @@ async def post_lines(
             )
         block.clear()
 
-    async def take(line: bytes) -> None:
-        parsed = parse_line(line, "body", number)
-        if parsed is None:
-            return
+    async for number, line in bodies.lines(request, services.settings):
         try:
-            if isinstance(parsed, Unread):
-                faults.append(parsed.fault.as_dict())
-                return
-            if isinstance(parsed.tree, dict) and parsed.tree.get("schema") == "assay.scorecard/1":
-                raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
-            block.append(
-                (
-                    number,
-                    await services.at_once(
-                        principal.project, lambda: make(parsed, grader, author=principal.author)
-                    ),
-                )
-            )
+            work = partial(_of_line, line, number, grader, principal)
+            block.append((number, await services.graded(principal.project, len(line), work)))
         except (AssayError, Problem) as error:
-            problem = problem_of(error)
-            faults.extend(
-                dict(fault)
-                for fault in problem.faults
-                or [{"line": number, "message": problem.detail, "code": problem.code}]
-            )
+            listed = _listed(problem_of(error), number)
+            found, invalid = found + len(listed), invalid + 1
+            faults += listed[: MAX_FAULTS - len(faults)]
+        if invalid > MAX_INVALID:
+            break
         if len(block) >= BLOCK:
             await flush()
-
-    async for part in bodies.chunks(
-        request, services.settings, limit=services.settings.max_stream_bytes
-    ):
-        *lines, rest = (rest + part).split(b"\n")
-        if len(rest) > limit:
-            raise Problem(413, f"a line is longer than {limit:,} bytes.")
-        for line in lines:
-            number += 1
-            await take(line)
-        await asyncio.sleep(0)
-    if rest:
-        number += 1
-        await take(rest)
+        if number % TURN == 0:
+            await asyncio.sleep(0)
     if block:
         await flush()
     new = sum(result["new"] for result in results)
     counts = {
-        "received": len(results) + len({fault.get("line") for fault in faults}),
+        "received": len(results) + invalid,
         "stored": len(results),
         "new": new,
-        "faults": len(faults),
+        "faults": found,
     }
     if faults or not results:
         words = (
-            f"{count(counts['faults'], 'fault')}; {count(len(results), 'line')} stored."
+            f"{count(found, 'fault')}; {count(len(results), 'line')} stored."
             if faults
             else "the body has no lines."
         )
+        rest = f"The lines after the {MAX_INVALID:,} invalid ones were not read."
         raise Problem(
             422,
             words,
             code=str(faults[0]["code"]) if faults else "FIL-005",
             where="body",
-            fix="" if faults else _ONE,
+            fix=_ONE if not faults else rest if invalid > MAX_INVALID else "",
             faults=faults,
             extra={"counts": counts, "results": results},
         )
     return bodies.answer(
         request, {"results": results, "faults": [], "counts": counts}, status=201 if new else 200
     )
+
+
+def _of_line(line: bytes, number: int, grader: Grader, principal: Principal) -> DraftedGrade:
+    bodies.check_values(line)
+    parsed = parse_line(line, "body", number)
+    assert parsed is not None, "blank lines are left out"
+    if isinstance(parsed, Unread):
+        raise_faults([parsed.fault], where="body")
+    if isinstance(parsed.tree, dict) and parsed.tree.get("schema") == "assay.scorecard/1":
+        raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
+    return make(parsed, grader, author=principal.author)
+
+
+def _listed(problem: Problem, line: int) -> list[dict[str, Any]]:
+    """The faults of one line."""
+    alone = {"line": line, "message": problem.detail, "code": problem.code}
+    return [dict(fault) for fault in problem.faults or [alone]]

@@ -22,17 +22,6 @@ class RequestBody(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """A JSON object that a route reads."""
 
 
-class JobRequest(RequestBody, frozen=True):
-    """Score or grade again what is in the ledger."""
-
-    kind: Literal["rescore", "regrade"]
-    filters: Filters | None = None
-    policy: Text | None = None
-    profile: Text | None = None
-    rubric: Text | None = None
-    reason: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
-
-
 class StoredSide(RequestBody, frozen=True):
     """Stored runs by digest, by filter or by the evaluation they belong to, or a stored baseline by
     name: one of them.

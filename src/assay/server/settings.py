@@ -56,11 +56,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For bodies of lines, which are never in memory as a whole."""
     body_timeout_s: float = 30.0
     """The longest pause between two parts of a body; a whole body may take ten times as long."""
-    rate_per_s: float = 2000.0
-    """Per token and worker. The operator's limit is divided among the workers, so that together
-    they never allow more.
-    """
-    rate_burst: int = 4000
     heartbeat_s: float = 15.0
     poll_s: float = 1.0
     """How often a stream looks for events that another process stored."""

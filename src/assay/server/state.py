@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, TypeVar
 
 from fastapi import Depends, Request
@@ -25,6 +24,8 @@ from assay.judging.card import check_card
 from assay.library.shelf import Shelf
 from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
+from assay.server.background import Owner
+from assay.server.bodies import LARGE
 from assay.server.grade_events import GradeExporter
 from assay.server.grading import BasedGrader, DraftedGrade, StoredGrade
 from assay.server.logs import Log
@@ -43,8 +44,6 @@ from assay.views.exporting import configured
 R = TypeVar("R")
 
 MAX_GRADERS = 64
-LARGE = 1024 * 1024
-"""Larger bodies are graded in a thread, so that other requests are answered meanwhile."""
 GRADING_THREADS = 4
 """How many projects are graded in threads at once. Other threaded work of a server has its own
 threads and never waits for these.
@@ -63,9 +62,6 @@ class Services:
         self.metrics = Metrics()
         self._held = library_of(settings)
         self.shelf = Shelf(held=self._held)
-        self.library = digest(
-            sorted(sha256(file or b"").hexdigest() for file in self._held.files.values())
-        )
         self.shelf.policy(settings.policy)
         own = settings.release
         self._named = {settings.policy, own.extended, *own.graded_by.values()}
@@ -78,6 +74,7 @@ class Services:
         self.writer = Writer(self.ledger, self.metrics, self.log)
         self.hub = Hub(settings, self.ledger.database, self.metrics)
         self.exporter = GradeExporter(configured(settings.otlp_endpoint), self.metrics, self.log)
+        self.owner = Owner()
         self.stopping = False
         self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -125,6 +122,12 @@ class Services:
             self._graders.clear()
         self._graders[key] = (grader, until)
         return grader
+
+    async def graded(self, project: str, size: int, work: Callable[[], R]) -> R:
+        """Grade a document of this size; a large one in a thread, so that other requests are
+        answered meanwhile.
+        """
+        return await (self.in_turn if size > LARGE else self.at_once)(project, work)
 
     async def at_once(self, project: str, work: Callable[[], R]) -> R:
         """Grade at once; or in turn, if the cost of a JSON Schema has no low bound and other

@@ -18,7 +18,7 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
-from assay.server.background import Background, is_dead, own_name
+from assay.server.background import Background, is_dead
 from assay.server.graded_by import grader_of
 from assay.server.grading import StoredGrade, make
 from assay.server.problems import Problem
@@ -78,7 +78,7 @@ class TraceBuilder:
         self._sweep_at = time.monotonic()
         self._grace_ms = int(1000 * grace_s)
         self._limit_ms = int(1000 * limit_s)
-        self._owner = own_name()
+        self._owner = services.owner.name
         self._background = Background("traces", self._next, services.log, idle_s=IDLE_S)
         self.start, self.close = self._background.start, self._background.close
 

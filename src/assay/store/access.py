@@ -1,4 +1,4 @@
-"""Tokens and idempotency keys.
+"""Tokens: who may do what in which project.
 
 A token has the form `assay_<id>_<secret>`. The id finds its row; the hash of the secret is compared
 in constant time. The token is shown once, when it is created.
@@ -21,7 +21,7 @@ from assay.registry import near_miss
 from assay.store.databases import Database
 from assay.store.drafts import note
 from assay.store.ledger import known_project
-from assay.store.serving import answers, insert_new, now_text, tokens
+from assay.store.serving import now_text, tokens
 
 SCOPES = ("read", "write", "judge", "baseline", "admin")
 """`write` is for a runner's own results. Judge cards and baselines, by which they are judged, need
@@ -144,32 +144,3 @@ def find_token(database: Database, text: str) -> Token | None:
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-# --- answers to repeated requests
-
-
-class StoredAnswer(NamedTuple):
-    """The answer to the first request with a key."""
-
-    request: str
-    status: int
-    location: str | None
-    body: bytes
-
-
-def find_answer(database: Database, project: str, key: str) -> StoredAnswer | None:
-    """The stored answer for a key."""
-    query = select(answers.c.request, answers.c.status, answers.c.location, answers.c.body).where(
-        answers.c.project == project, answers.c.key == key
-    )
-    row = database.read(lambda connection: connection.execute(query).first())
-    return None if row is None else StoredAnswer(row[0], row[1], row[2], bytes(row[3]))
-
-
-def keep_answer(database: Database, project: str, key: str, answer: StoredAnswer) -> StoredAnswer:
-    """Store the answer for a key. If another request with the key came first, its answer counts."""
-    row = {"project": project, "key": key, "created_at": now_text(), **answer._asdict()}
-    if database.write(lambda connection: insert_new(connection, answers, row)):
-        return answer
-    return find_answer(database, project, key) or answer

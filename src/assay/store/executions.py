@@ -25,9 +25,8 @@ from assay.store.events import (
     append,
 )
 from assay.store.facets import key as index_key
-from assay.store.jobs import EXECUTION, OPEN, Job, row_of, send_beat
-from assay.store.jobs import find as find_job
-from assay.store.serving import execution_runs, insert_new, insert_or_skip, jobs, live_runs
+from assay.store.jobs import OPEN, Job, row_of, send_beat
+from assay.store.serving import execution_runs, insert_or_skip, jobs, live_runs
 from assay.store.tables import records
 
 STATES = (QUEUED, EXECUTING, EVALUATING, DONE, FAILED, CANCELLED)
@@ -69,22 +68,15 @@ class RunTaken(Exception):
         self.run_id = run_id
 
 
-def create(database: Database, job: Job, runs: Sequence[Planned]) -> Job:
-    """Queue an execution with all its runs. If one with this id exists, it is returned instead."""
+def create(database: Database, job: Job, runs: Sequence[Planned]) -> None:
+    """Queue an execution with all its runs."""
 
-    def work(connection: Connection) -> bool:
-        if not insert_new(connection, jobs, row_of(job)):
-            return False
+    def work(connection: Connection) -> None:
+        connection.execute(insert(jobs).values(row_of(job)))
         for start in range(0, len(runs), _PART):
             _reserve(connection, job, runs[start : start + _PART], start)
-        return True
 
-    if database.write(work):
-        return job
-    known = find_job(database, EXECUTION, job.project, job.id)
-    if known is None:
-        raise RunTaken(job.id)
-    return known
+    database.write(work)
 
 
 def _reserve(connection: Connection, job: Job, part: Sequence[Planned], start: int) -> None:
@@ -123,11 +115,7 @@ def _reserve(connection: Connection, job: Job, part: Sequence[Planned], start: i
 
 def waiting(database: Database, project: str) -> int:
     """How many executions of a project are not over."""
-    query = select(func.count()).where(
-        jobs.c.project == project,
-        jobs.c.kind == EXECUTION,
-        jobs.c.state.in_(OPEN),
-    )
+    query = select(func.count()).where(jobs.c.project == project, jobs.c.state.in_(OPEN))
     return int(database.read(lambda connection: connection.execute(query).scalar_one()))
 
 

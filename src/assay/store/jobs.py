@@ -1,28 +1,24 @@
-"""Jobs: the request, its progress, and which process works on it.
-
-`again` jobs score or grade what is in the ledger again; `execution` jobs run a workflow on a
-dataset (see `executions`). Servers claim them by `queue`.
+"""Jobs: the request to run a workflow on a dataset, its faults, and which process works on it.
+The runs of a job are in `executions`. Servers claim jobs by `queue`.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, false, select, update
 
 from assay.files.json_files import parse_json
 from assay.store import queue
 from assay.store.databases import Database
 from assay.store.serving import jobs, now_text
 
-AGAIN, EXECUTION = "again", "execution"
 QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 OPEN = (QUEUED, RUNNING, CANCELLING)
-STALE_MS = {AGAIN: 60_000, EXECUTION: 15_000}
+STALE_MS = 15_000
 """After this long without a heartbeat, the owner of a job is presumed dead."""
 
 
@@ -31,7 +27,6 @@ class Job(NamedTuple):
 
     id: str
     project: str
-    kind: str
     state: str
     asked: bytes
     progress: dict[str, Any]
@@ -44,17 +39,6 @@ class Job(NamedTuple):
         """The request."""
         return cast("dict[str, Any]", parse_json(self.asked))
 
-    def document(self) -> dict[str, Any]:
-        """The job as the API shows it."""
-        return {
-            "id": self.id,
-            "state": self.state,
-            "asked": self.request(),
-            "progress": self.progress,
-            "created_at": self.created_at,
-            "author": self.author,
-        }
-
 
 _COLUMNS = tuple(jobs.c[name] for name in Job._fields)
 
@@ -66,18 +50,9 @@ def _job(row: Row[Any]) -> Job:
     return Job(**values)
 
 
-def new(
-    kind: str, project: str, request: bytes, *, author: str | None, name: str | None = None
-) -> Job:
+def new(name: str, project: str, request: bytes, *, author: str | None) -> Job:
     """A job that has not begun."""
-    progress = (
-        {"seen": 0, "written": 0, "unchanged": 0, "failed": 0, "faults": [], "cursor": None}
-        if kind == AGAIN
-        else {"faults": []}
-    )
-    return Job(
-        name or secrets.token_hex(8), project, kind, QUEUED, request, progress, now_text(), author
-    )
+    return Job(name, project, QUEUED, request, {"faults": []}, now_text(), author)
 
 
 def row_of(job: Job) -> dict[str, Any]:
@@ -90,26 +65,18 @@ def row_of(job: Job) -> dict[str, Any]:
     }
 
 
-def create(database: Database, job: Job) -> Job:
-    """Queue a job."""
-    database.write(lambda connection: connection.execute(insert(jobs).values(row_of(job))))
-    return job
-
-
-def find(database: Database, kind: str, project: str, job_id: str) -> Job | None:
+def find(database: Database, project: str, job_id: str) -> Job | None:
     """A job of a project."""
-    query = select(*_COLUMNS).where(
-        jobs.c.project == project, jobs.c.id == job_id, jobs.c.kind == kind
-    )
+    query = select(*_COLUMNS).where(jobs.c.project == project, jobs.c.id == job_id)
     row = database.read(lambda connection: connection.execute(query).first())
     return None if row is None else _job(row)
 
 
-def newest(database: Database, kind: str, project: str, *, limit: int = 50) -> list[Job]:
+def newest(database: Database, project: str, *, limit: int = 50) -> list[Job]:
     """The jobs of a project, newest first."""
     query = (
         select(*_COLUMNS)
-        .where(jobs.c.project == project, jobs.c.kind == kind)
+        .where(jobs.c.project == project)
         .order_by(jobs.c.created_at.desc(), jobs.c.id)
         .limit(limit)
     )
@@ -118,7 +85,6 @@ def newest(database: Database, kind: str, project: str, *, limit: int = 50) -> l
 
 def claim(
     database: Database,
-    kind: str,
     owner: str,
     *,
     able: bool = True,
@@ -128,17 +94,16 @@ def claim(
     """Claim the oldest job that waits or whose owner is dead. An owner that is not `able` to do the
     work takes only jobs to cancel.
     """
-    of_kind = jobs.c.kind == kind
     states = (RUNNING, CANCELLING) if able else (CANCELLING,)
     row = queue.claim(
         database,
         jobs,
         owner,
-        waiting=and_(of_kind, jobs.c.state == QUEUED) if able else false(),
-        held=and_(of_kind, jobs.c.state.in_(states)),
+        waiting=jobs.c.state == QUEUED if able else false(),
+        held=jobs.c.state.in_(states),
         state=_unless_cancelled(RUNNING),
         oldest_first=jobs.c.created_at,
-        stale_ms=STALE_MS[kind],
+        stale_ms=STALE_MS,
         at_ms=at_ms,
         is_dead=is_dead,
     )

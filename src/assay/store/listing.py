@@ -152,18 +152,6 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
     return evidence
 
 
-def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[str, str]:
-    """The run that each scorecard was made from, if there is one."""
-    c, r = t.links.c, t.records.c
-    query = (
-        select(c.target_seq, r.digest)
-        .join(t.records, (r.project == c.project) & (r.seq == c.source_seq))
-        .where(c.project == project, c.relation == "evidence_of")
-    )
-    rows = _rows_about(database, project, cards, (query, c.target_seq))
-    return {card: digest_text(bytes(run)) for card, run in rows}
-
-
 def evaluated_samples(
     database: Database, project: str, evaluations: Sequence[int], sample: str
 ) -> dict[int, list[str]]:

@@ -1,5 +1,5 @@
-"""The tables of a server next to the ledger: tokens, idempotency keys, runs in progress with their
-events, jobs, the runs of executions, and spans that wait for their trace.
+"""The tables of a server next to the ledger: tokens, runs in progress with their events, jobs with
+their runs, and spans that wait for their trace.
 
 Nothing here is evidence: these rows are changed and deleted, and their outcome is in `records`.
 Every table but `tokens` is kept by project, and every query names one. A change here needs a new
@@ -61,20 +61,6 @@ tokens = Table(
 enough for 256 random bits.
 """
 
-answers = Table(
-    "answers",
-    metadata,
-    _text("project"),
-    _text("key"),
-    _text("request"),
-    _number("status"),
-    _text("location", nullable=True),
-    Column("body", LargeBinary, nullable=False),
-    _text("created_at"),
-    PrimaryKeyConstraint("project", "key", name="answers_pk"),
-)
-"""The answers to requests with an idempotency key."""
-
 live_runs = Table(
     "live_runs",
     metadata,
@@ -116,13 +102,10 @@ jobs = Table(
     Column("progress", LargeBinary, nullable=False),
     _text("created_at"),
     _text("author", nullable=True),
-    _text("kind"),
     *_lease(),
     PrimaryKeyConstraint("id", name="jobs_pk"),
 )
-"""Work in the background: `again` scores or grades again, `execution` runs a workflow on a
-dataset.
-"""
+"""Executions: requests to run a workflow on a dataset."""
 Index("jobs_by_project", jobs.c.project, jobs.c.created_at)
 Index("jobs_by_state", jobs.c.state, jobs.c.beat_ms)
 

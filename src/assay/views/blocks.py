@@ -372,13 +372,6 @@ class Button(Block, frozen=True):
     hidden: Mapping[str, str]
 
 
-class TryForm(Block, frozen=True):
-    """A field for evidence that is graded and not stored."""
-
-    action: str
-    sample: str
-
-
 class ListEntry(Struct, frozen=True):
     """One entry of a list. Its kind is how it looks: `bad` and `open` stand out."""
 

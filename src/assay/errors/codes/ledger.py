@@ -109,7 +109,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "SRV-409": ErrorCode(
         "A request contradicts an earlier one.",
-        "Use a new `Idempotency-Key`, or send the same body again.",
+        "Use another id for a new run or execution; one that is over can't be changed.",
     ),
     "SRV-413": ErrorCode(
         "A request is larger than its limit.",
@@ -124,8 +124,12 @@ CODES: dict[str, ErrorCode] = {
         "Correct what `where`, `faults` or `reasons` name.",
     ),
     "SRV-429": ErrorCode(
-        "A token makes too many requests.",
+        "Too many executions or traces of this project are waiting.",
         "Wait as long as the `Retry-After` header asks for.",
+    ),
+    "SRV-431": ErrorCode(
+        "The address and headers of a request are larger than 64 KiB.",
+        "Send long texts in the body.",
     ),
     "SRV-500": ErrorCode(
         "An internal error while a request was answered.",

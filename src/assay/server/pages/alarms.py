@@ -100,21 +100,11 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
     alarms += [
         Alarm(
             "bad",
-            f"A job to {job.request()['kind']} failed{_left(job)}.",
-            address("api", "v1", "jobs", job.id),
-            job.created_at,
-        )
-        for job in jobs.newest(database, jobs.AGAIN, project, limit=JOBS)
-        if job.state == jobs.FAILED or job.progress["faults"]
-    ]
-    alarms += [
-        Alarm(
-            "bad",
             f"The evaluation {job.request()['name']} failed: {_fault(job)}.",
             address("runs", workflow=job.request()["workflow"]["id"]),
             job.created_at,
         )
-        for job in jobs.newest(database, jobs.EXECUTION, project, limit=JOBS)
+        for job in jobs.newest(database, project, limit=JOBS)
         if job.state == jobs.FAILED
     ]
     return alarms
@@ -192,12 +182,6 @@ def _worse(baseline: CardBaseline | None) -> Evaluation | None:
         return None
     high = baseline.difference.high
     return baseline.evaluation if high is not None and high < 0 else None
-
-
-def _left(job: jobs.Job) -> str:
-    """How many records a job could not grade, in words; empty if there are none."""
-    failed = job.progress.get("failed", 0)
-    return f" for {count(failed, 'record')}" if failed else ""
 
 
 def _fault(job: jobs.Job) -> str:

@@ -116,7 +116,6 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
         403: "Not allowed",
         404: "Not found",
         405: "Not supported here",
-        429: "Too many requests",
         500: "Internal error",
     }
     title = titles.get(problem.status, HTTPStatus(problem.status).phrase)

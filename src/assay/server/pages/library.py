@@ -1,55 +1,43 @@
 """The shelf: profiles, policies and rubrics with their versions and digests, and the gates,
 measures and formulas they use.
-
-A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: the run
-is scored and graded as if it had been posted, and nothing is stored. Faults are shown with their
-lines.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import AssayError, Fault, InputError, ShelfError, count
-from assay.files.json_files import Document, parsed
+from assay.errors import ShelfError, count
 from assay.formulas import FORMULAS
-from assay.grading.policy import Policy, make_rules
+from assay.grading.policy import make_rules
 from assay.library.families import FAMILIES, WORKFLOW
 from assay.library.shelf import KINDS, ShelfFile, version_key
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import Profile
-from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages import shelf_parts
 from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
-from assay.server.pages.sample import sample_for
+from assay.server.pages.routing import PageRoute
 from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
 from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.views.blocks import (
     Column,
     Details,
     Facts,
-    Note,
     Paragraph,
     Part,
     Table,
-    TryForm,
     Verbatim,
     contents,
     section,
 )
 from assay.views.events import plain
-from assay.views.grade import grade_head, grade_sections
-from assay.views.pieces import address, code, link, shown, verdict
+from assay.views.pieces import address, code, link, shown
 from assay.views.values import json_text
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -62,8 +50,6 @@ TITLES = {
     "measures": ("Measures", "Raw scores that are read off the evidence itself."),
     "formulas": ("Formulas", "How a raw score becomes a number from 0 to 1."),
 }
-MAX_SAMPLE = 200_000
-"""How many characters of a sample the page shows again."""
 
 
 def _singular(kind: str) -> str:
@@ -194,15 +180,7 @@ def _sheet(request: Request, services: Services, kind: str, name: str) -> Respon
 
 
 def _item(
-    request: Request,
-    services: Services,
-    project: str,
-    entry: ShelfFile,
-    loaded: Any,
-    *,
-    tried: Sequence[Part] = (),
-    sample: str = "",
-    status: int = 200,
+    request: Request, services: Services, project: str, entry: ShelfFile, loaded: Any
 ) -> Response:
     versions = [
         [
@@ -226,14 +204,12 @@ def _item(
     floors = shelf_parts.FloorPolicy(grading.id, make_rules(grading))
     rubric = getattr(loaded, "rubric", None)
     parts = [
-        *tried,
         shelf_parts.content(
             loaded,
             floors,
             services.shelf.rubric(rubric) if isinstance(loaded, Profile) and rubric else None,
         ),
         used_by(services, project, entry),
-        *_try_form(services, entry, loaded, sample),
         section(
             "Versions",
             Table("Versions", ("Name", "From", "Digest of the file"), versions),
@@ -249,106 +225,4 @@ def _item(
     )
     more = [Paragraph(loaded.description)] if getattr(loaded, "description", None) else []
     crumb = Paragraph(link(f"All {entry.kind}", f"/library#{entry.kind}"), "hint")
-    return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=lead, status=status)
-
-
-# --- trying it out
-
-
-def _try_form(services: Services, entry: ShelfFile, loaded: Any, sample: str) -> list[Part]:
-    if not isinstance(loaded, Profile | Rubric | Policy):
-        return []
-    given = sample or sample_for(services.shelf, loaded)
-    action = f"{address('library', entry.kind, entry.id)}#tried"
-    return [section("Try it on a sample", TryForm(action, given[:MAX_SAMPLE]), id="try")]
-
-
-@router.post("/library/{kind}/{name}")
-async def try_item(
-    request: Request,
-    kind: str,
-    name: str,
-    sent: Mapping[str, str] = SENT,
-    principal: Principal = READ,
-    services: Services = SERVICES,
-) -> Response:
-    """Score and grade the run in the form. Nothing is stored."""
-    if kind not in KINDS:
-        raise lookup.absent("kind of library item", kind)
-    entry, loaded = _loaded(services, kind, name)
-    if not isinstance(loaded, Profile | Rubric | Policy):
-        raise lookup.absent("item that can be tried on a run", name)
-    data = sent.get("run", "").replace("\r\n", "\n")
-    try:
-        tried = await services.in_turn(
-            principal.project, lambda: _tried(services, principal.project, entry, data)
-        )
-        status = 200
-    except AssayError as error:
-        tried, status = _wrong(error), 422
-    return await asyncio.to_thread(
-        _item,
-        request,
-        services,
-        principal.project,
-        entry,
-        loaded,
-        tried=[tried],
-        sample=data or " ",
-        status=status,
-    )
-
-
-def _tried(services: Services, project: str, entry: ShelfFile, data: str) -> Part:
-    raw = data.encode("utf-8", "replace")
-    if not data.strip():
-        raise InputError("FIL-005", "the field is empty.", fix="Paste a run as JSON.")
-    tree = parsed(raw, file="the sample")
-    chosen: dict[str, Any] = {_singular(entry.kind): entry.id}
-    graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
-    result: dict[str, Any] = plain(graded.payload())
-    card = json_text(plain(graded.grade.scorecard))[:20_000]
-    return section(
-        "Tried on the sample",
-        *grade_head(result),
-        *grade_sections(result, ids=False),
-        Details("Scorecard", [Verbatim(card, "Scorecard")]),
-        id="tried",
-        hint="Not stored.",
-        kind="tried",
-    )
-
-
-_FIXES = {
-    "FIL-002": (
-        "Fix it there: texts and keys need double quotes, and no comma comes before a closing"
-        " bracket."
-    )
-}
-"""What to do about a fault whose message doesn't explain it."""
-
-
-def _wrong(error: AssayError) -> Part:
-    """What is wrong with the sample, line by line, and what to do."""
-    faults = list(getattr(error, "faults", ())) or [
-        Fault(error.message, code=error.code, fix=error.fix)
-    ]
-    rows = [
-        [
-            f"line {fault.line}" if fault.line is not None else "no line",
-            shown(fault.path, "the whole"),
-            fault.message,
-            shown(fault.fix or _FIXES.get(fault.code), "fix what the message names"),
-            code(fault.code),
-        ]
-        for fault in faults[:100]
-    ]
-    text = f"This sample cannot be graded: {count(len(faults), 'fault')}."
-    listed = Table(
-        "Faults",
-        ("Line", "Where", Column("What is wrong", "wide"), Column("What to do", "wide"), "Code"),
-        rows,
-    )
-    return section(
-        "Tried on the sample", Note(verdict("fail", text), "bad"), listed, id="tried", kind="tried"
-    )
+    return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=lead)

@@ -36,7 +36,6 @@ PAGE_OF = {
     "index": "schemas",
     "entry": "schemas",
     "check": "schemas",
-    "result": "results",
     "labelset": "label",
 }
 """Where records of a kind are shown; others are shown by the API."""

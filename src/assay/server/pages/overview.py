@@ -68,7 +68,7 @@ def overview(
     if not workflows and not alarms:
         stored = services.ledger.count(project=project).n
         lead = f"Nothing is {'graded' if stored else 'stored'} in this project yet."
-        parts = [*([now] if now else []), _first(), _results()]
+        parts = [*([now] if now else []), _first(), _runs()]
         return page(request, "Overview", *parts, nav="/", lead=lead)
     # Attention is about the same workflows on every page of cards.
     watched = workflow_states(services.ledger, project, workflows[:WATCHED])
@@ -88,7 +88,7 @@ def overview(
         ),
         Group([_card(services, project, state) for state in states], "workflows"),
         *_more(len(workflows), start, len(states)),
-        _results(),
+        _runs(),
     ]
     lead = f"{count(len(workflows), 'workflow')}"
     lead += ", the most recently active first." if len(workflows) > 1 else "."
@@ -113,17 +113,9 @@ def _first() -> Part:
     )
 
 
-def _results() -> Part:
-    """Links to pages that aren't in the menu."""
-    return Paragraph(
-        phrase(
-            link("Runs", "/runs"),
-            " one by one, and ",
-            link("results", "/results"),
-            " of measures, ranks, summaries and drift that commands stored.",
-        ),
-        "hint",
-    )
+def _runs() -> Part:
+    """A link to a page that isn't in the menu."""
+    return Paragraph(phrase(link("Runs", "/runs"), " one by one."), "hint")
 
 
 def _more(total: int, start: int, shown: int) -> list[Part]:

@@ -1,5 +1,5 @@
-"""What runs now: evaluations with their progress and pass rate so far, runs that are posted live,
-and jobs. With the `write` scope, evaluations and runs can be cancelled here.
+"""What runs now: evaluations with their progress and pass rate so far, and runs that are posted
+live. With the `write` scope, they can be cancelled here.
 
 The section refreshes every few seconds, and the whole page when something begins or ends, so that a
 finished evaluation appears on its card.
@@ -130,23 +130,17 @@ async def cancel_run(
 def _running(services: Services, principal: Principal) -> RunningNow:
     database, project = services.ledger.database, principal.project
     may_cancel = "write" in principal.scopes
-    busy, again = (
-        [
-            job
-            for job in jobs.newest(database, kind, project, limit=LOOKED_AT)
-            if job.state in jobs.OPEN
-        ]
-        for kind in (jobs.EXECUTION, jobs.AGAIN)
-    )
+    busy = [
+        job for job in jobs.newest(database, project, limit=LOOKED_AT) if job.state in jobs.OPEN
+    ]
     live = list(recent.live(database, project, (events.RUNNING,), limit=LOOKED_AT))
     rows = [
         *(_evaluation(services, job, may_cancel=may_cancel) for job in busy[:SHOWN]),
         *(_posted(run, may_cancel=may_cancel) for run in live[:SHOWN]),
-        *(_job(job) for job in again[:SHOWN]),
     ]
-    known = [*(job.id for job in (*busy, *again)), *(run.run_id for run in live)]
+    known = [*(job.id for job in busy), *(run.run_id for run in live)]
     mark = sha256("\n".join(known).encode("utf-8", "replace")).hexdigest()[:16]
-    return RunningNow(rows, any(len(listed) > SHOWN for listed in (busy, live, again)), mark)
+    return RunningNow(rows, any(len(listed) > SHOWN for listed in (busy, live)), mark)
 
 
 def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
@@ -175,7 +169,7 @@ def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
 
 
 def _state(job: Job) -> str:
-    silent = now_ms() - job.beat_ms > jobs.STALE_MS[jobs.EXECUTION]
+    silent = now_ms() - job.beat_ms > jobs.STALE_MS
     if job.state == jobs.RUNNING and (silent or is_dead(job.owner or "")):
         return verdict("stale", "Stopped: its server is gone, and another server must take over")
     return verdict(job.state)
@@ -202,14 +196,3 @@ def _posted(run: LiveBrief, *, may_cancel: bool) -> list[str]:
 def _names(named: Any) -> str:
     named = named if isinstance(named, dict) else {}
     return " ".join(str(named[name]) for name in ("id", "version") if named.get(name))
-
-
-def _job(job: Job) -> list[str]:
-    return [
-        link(f"{job.request()['kind']} {job.id[:8]}", address("api", "v1", "jobs", job.id)),
-        verdict(job.state),
-        count(job.progress.get("seen", 0), "record"),
-        "",
-        moment(job.created_at),
-        "",
-    ]

@@ -12,7 +12,6 @@ import asyncio
 import re
 import secrets
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
@@ -40,7 +39,7 @@ from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.state import SERVICES, Services
 from assay.store import executions as stored
 from assay.store import jobs
-from assay.store.events import DONE, FAILED, QUEUED
+from assay.store.events import DONE, FAILED
 from assay.store.executions import Placed, Planned
 from assay.store.jobs import Job
 from assay.store.listing import grades_of
@@ -64,9 +63,7 @@ class ExecutionPlan(NamedTuple):
 
 
 async def accept(request: Request, services: Services, principal: Principal, tree: Any) -> Response:
-    """Check a request and queue its execution. With an idempotency key, the same request returns
-    the same execution.
-    """
+    """Check a request and queue its execution."""
     executor: Executor = request.app.state.executor
     if executor.offered is None:
         raise Problem(
@@ -75,50 +72,34 @@ async def accept(request: Request, services: Services, principal: Principal, tre
             where="schema",
             fix="Its operator may start it with `assay serve --workflows DIR`.",
         )
-    key = request.headers.get("idempotency-key")
-    name = (
-        secrets.token_hex(8)
-        if key is None
-        else sha256(f"{principal.project}\n{key}".encode()).hexdigest()[:16]
-    )
+    name = secrets.token_hex(8)
     plan = await asyncio.to_thread(
         _execution_plan, services, executor.offered, principal.project, tree, name
     )
     database = services.ledger.database
-    kept = encode(plan.kept)
-    known = await asyncio.to_thread(jobs.find, database, jobs.EXECUTION, principal.project, name)
-    if known is None:
-        waiting = await asyncio.to_thread(stored.waiting, database, principal.project)
-        if waiting >= services.settings.run_queue:
-            raise Problem(
-                429,
-                f"{waiting} executions of this project are waiting.",
-                fix="Wait for one of them, or cancel it.",
-                headers={"Retry-After": "30"},
-            )
-        job = jobs.new(jobs.EXECUTION, principal.project, kept, author=principal.author, name=name)
-        try:
-            known = await asyncio.to_thread(stored.create, database, job, plan.runs)
-        except stored.RunTaken as taken:
-            raise Problem(
-                409,
-                f"a run {taken.run_id[:80]!r} was started before.",
-                where="name",
-                fix="Give the execution another name, or none.",
-            ) from None
-        executor.wake()
-    if known.asked != kept:
+    waiting = await asyncio.to_thread(stored.waiting, database, principal.project)
+    if waiting >= services.settings.run_queue:
+        raise Problem(
+            429,
+            f"{waiting} executions of this project are waiting.",
+            fix="Wait for one of them, or cancel it.",
+            headers={"Retry-After": "30"},
+        )
+    job = jobs.new(name, principal.project, encode(plan.kept), author=principal.author)
+    try:
+        await asyncio.to_thread(stored.create, database, job, plan.runs)
+    except stored.RunTaken as taken:
         raise Problem(
             409,
-            "this idempotency key was used for another request.",
-            where="Idempotency-Key",
-            fix="Use a new key for each new request.",
-        )
-    address = f"{ADDRESS}/{known.id}"
+            f"a run {taken.run_id[:80]!r} was started before.",
+            where="name",
+            fix="Give the execution another name, or none.",
+        ) from None
+    executor.wake()
+    address = f"{ADDRESS}/{name}"
     listed = [{"run_id": run.run_id, "events": _events(run.run_id)} for run in plan.runs[:SHOWN]]
     answer = {
-        **_brief(known),
-        "state": QUEUED,
+        **_brief(job),
         "count": len(plan.runs),
         "runs": listed,
         "location": address,
@@ -263,7 +244,7 @@ def list_executions(
     request: Request, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """The last fifty."""
-    newest = jobs.newest(services.ledger.database, jobs.EXECUTION, principal.project)
+    newest = jobs.newest(services.ledger.database, principal.project)
     return bodies.answer(request, {"items": [_brief(job) for job in newest]})
 
 
@@ -345,11 +326,7 @@ async def cancel(request: Request, principal: Principal, execution_id: str) -> J
 
 def _find(services: Services, principal: Principal, name: str) -> Job:
     plain = name.isascii() and name.isalnum() and len(name) <= 40
-    job = (
-        jobs.find(services.ledger.database, jobs.EXECUTION, principal.project, name)
-        if plain
-        else None
-    )
+    job = jobs.find(services.ledger.database, principal.project, name) if plain else None
     if job is None:
         raise lookup.absent("execution", name)
     return job

@@ -20,7 +20,6 @@ from assay.judging.card import check_card
 from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, JUDGE, READ, WRITE, Principal
-from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
@@ -61,20 +60,15 @@ async def post_scorecard(
     """One scorecard (`assay.scorecard/1`)."""
     bodies.media_type(request, bodies.JSON)
     data = await bodies.content(request, services.settings)
-
-    async def work() -> Response:
-        grader = chosen(services, principal, request)
-        return await post_one(
-            request,
-            services,
-            principal,
-            grader,
-            data,
-            kind="assay.scorecard/1",
-            address="/api/v1/scorecards",
-        )
-
-    return await answered_once(request, services, principal, data, work)
+    return await post_one(
+        request,
+        services,
+        principal,
+        chosen(services, principal, request),
+        data,
+        kind="assay.scorecard/1",
+        address="/api/v1/scorecards",
+    )
 
 
 @router.post(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -12,7 +11,6 @@ from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.graded_by import grader_of
 from assay.server.grading import BasedGrader
-from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
@@ -45,16 +43,7 @@ _CHOICES = [
     }
     for name in _KINDS
 ]
-_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
-    "description": (
-        "the same key with the same body is answered once, and again with the same answer"
-    ),
-}
-POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
+POSTING: dict[str, Any] = {"parameters": _CHOICES}
 
 
 @router.post(
@@ -92,26 +81,15 @@ async def post_runs(request: Request, principal: Principal = WRITE) -> Response:
         return await post_lines(request, services, principal, chosen(services, principal, request))
     data = await bodies.content(request, services.settings)
     if _EXECUTION in data:
-        tree = bodies.parsed(data)
+        tree = await bodies.tree_of(data)
         if isinstance(tree, dict) and tree.get("schema") == executions.SCHEMA:
-            return await answered_once(
-                request,
-                services,
-                principal,
-                data,
-                lambda: executions.accept(request, services, principal, tree),
-            )
-
-    async def work() -> Response:
-        grader = chosen(services, principal, request)
-        if data.lstrip()[:1] == b"[":
-            trees = await asyncio.to_thread(bodies.parsed, data)
-            return await post_list(request, services, principal, grader, trees)
-        return await post_one(
-            request, services, principal, grader, data, kind="assay.run/1", address=ADDRESS
-        )
-
-    return await answered_once(request, services, principal, data, work)
+            return await executions.accept(request, services, principal, tree)
+    grader = chosen(services, principal, request)
+    if data.lstrip()[:1] == b"[":
+        return await post_list(request, services, principal, grader, await bodies.tree_of(data))
+    return await post_one(
+        request, services, principal, grader, data, kind="assay.run/1", address=ADDRESS
+    )
 
 
 @router.get("", summary="List runs")

@@ -52,11 +52,6 @@ _TABLES = {
         revoked_at:text?""",
         "id",
     ),
-    "answers": (
-        """project:text key:text request:text status:number location:text? body:bytes
-        created_at:text""",
-        "project key",
-    ),
     "live_runs": (
         """project:text run_id:text state:text head:bytes events:number digest:text? author:text?
         created_at:text owner:text? beat_ms:number""",
@@ -68,7 +63,7 @@ _TABLES = {
     ),
     "jobs": (
         """id:text project:text state:text asked:bytes progress:bytes created_at:text author:text?
-        kind:text owner:text? beat_ms:number""",
+        owner:text? beat_ms:number""",
         "id",
     ),
     "execution_runs": (
