@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -561,7 +564,9 @@ def graded(**changes: Any) -> dict[str, Any]:
     )
 
 
-def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_from() -> None:
+def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     grade = graded(
         run_id=T, metadata={"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}}
     )
@@ -572,7 +577,8 @@ def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_fr
             "run_id": T,
             "metadata": {"otel": {"trace_id": T, "span_id": "b" * 16, "response_id": "r-9"}},
         }
-        target = OtlpTarget(exporter.endpoint, {"x-key": "hunter2"}, 5)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=hunter2")
+        target = OtlpTarget(exporter.endpoint, 5)
         sent = send(events_of(grade, of_trace), target)
         assert sent == (1 + len(grade["criteria"]), None)
         assert [
@@ -616,7 +622,7 @@ def test_a_score_that_nobody_gave_is_absent_from_its_event() -> None:
 def test_many_grades_go_in_several_requests() -> None:
     grade = graded()
     with Receiver() as receiver:
-        sent = send(list(events_of(grade)) * 100, OtlpTarget(receiver.address + "/v1/logs", {}, 5))
+        sent = send(list(events_of(grade)) * 100, OtlpTarget(receiver.address + "/v1/logs", 5))
         assert (sent.events, sent.warning, len(receiver.got)) == (600, None, 2)
 
 
@@ -634,35 +640,52 @@ def test_grades_that_wait_in_a_file_are_sent_on_the_traces_that_their_ids_name(
     assert not Path(box.path).exists()
 
 
-def test_without_opentelemetry_proto_events_go_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
-    with Receiver() as receiver:
-        send(events_of(graded()), OtlpTarget(receiver.address + "/v1/logs", {}, 5))
-        (_, headers, data) = receiver.got[0]
-    assert headers["content-type"] == "application/json"
-    assert (
-        json.loads(data)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["eventName"] == EVENT
-    )
+def test_without_the_sdk_an_option_is_refused_and_the_environment_is_a_warning(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "opentelemetry").mkdir()
+    (tmp_path / "opentelemetry" / "__init__.py").touch()
+    (tmp_path / "run.json").write_bytes(encode(run("code-repair")))
+    command = [sys.executable, "-m", "assay", "grade", "run.json"]
+    env = {"PYTHONPATH": str(tmp_path), "PATH": os.environ["PATH"], "NO_COLOR": "1"}
+
+    def done(*more: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *more],
+            cwd=tmp_path,
+            env={**env, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    plain = done()
+    asked = done("--otlp-endpoint", "http://127.0.0.1:1")
+    named = done(OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "[otel]" in asked.stderr
+    assert (named.returncode, named.stdout) == (plain.returncode, plain.stdout)
+    assert "[otel]" in named.stderr
 
 
 @pytest.mark.parametrize("code", [302, 400, 401, 503])
-def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None:
+def test_a_receiver_that_refuses_is_a_warning_without_secrets(
+    code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2")
     with (
         Receiver() as stranger,
         Receiver(code, {"Location": stranger.address + "/v1/logs"}) as receiver,
     ):
         address = receiver.address.replace("http://", "http://me:hunter2@") + "/v1/logs?key=hunter2"
-        sent = send(
-            events_of(graded()),
-            OtlpTarget(address.replace("me:hunter2@", ""), {"Authorization": "Bearer hunter2"}, 5),
-        )
+        sent = send(events_of(graded()), OtlpTarget(address, 5))
         assert sent.warning is not None
         assert (sent.events, str(code) in sent.warning, "hunter2" in sent.warning) == (
             0,
             True,
             False,
         )
-        assert stranger.got == []
+        assert (stranger.got, len(receiver.got), capsys.readouterr().err) == ([], 1, "")
 
 
 @pytest.mark.parametrize(
@@ -677,29 +700,18 @@ def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None
     ],
 )
 def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
-    sent = send(events_of(graded()), OtlpTarget(address, {"bad name\n": "x"}, 1))
+    sent = send(events_of(graded()), OtlpTarget(address, 1))
     assert sent.warning is not None
     assert "hunter2" not in sent.warning
 
 
 def test_the_environment_names_the_exporter_as_the_specification_says() -> None:
     assert configured(environment={}) is None
-    environment = {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1",
-        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t,x=1",
-        "OTEL_EXPORTER_OTLP_TIMEOUT": "2500",
-    }
-    found = configured(environment=environment)
-    assert found == ("http://a:1/v1/logs", {"authorization": "Bearer t", "x": "1"}, 2.5)
-    assert "Bearer" not in repr(found)
-    exact = configured(
-        environment={**environment, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://b:2/logs"}
-    )
-    assert exact is not None
-    assert exact.endpoint == "http://b:2/logs"
-    given = configured("http://c:3", environment=environment)
-    assert given is not None
-    assert given.endpoint == "http://c:3/v1/logs"
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1"}
+    assert configured(environment=environment) == ("http://a:1/v1/logs", None)
+    logs = {**environment, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://b:2/logs"}
+    assert configured(environment=logs) == ("http://b:2/logs", None)
+    assert configured("http://c:3", environment=logs) == ("http://c:3/v1/logs", None)
 
 
 @pytest.mark.parametrize("code", [200, 503])

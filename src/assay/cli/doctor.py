@@ -242,12 +242,12 @@ JOBS: dict[str, JobNeeds] = {
         "read inspect_ai logs packed with Zstandard", "inspect", (("zstandard", "zstandard"),)
     ),
     "otel": JobNeeds(
-        "read OpenTelemetry's binary form",
+        "read OpenTelemetry's binary form, and send grades as events",
         "otel",
         (
             (
-                "opentelemetry.proto.collector.trace.v1.trace_service_pb2",
-                "opentelemetry-proto",
+                "opentelemetry.exporter.otlp.proto.http._log_exporter",
+                "opentelemetry-exporter-otlp-proto-http",
             ),
         ),
     ),

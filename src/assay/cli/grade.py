@@ -29,6 +29,7 @@ from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
 from assay.pipeline.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
+from assay.views.exporting import Outbox
 from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
-    from assay.views.exporting import Outbox
 
 SMALL = 256 * 1024
 SHOWN = 50
@@ -125,7 +125,7 @@ class Grading:
             if self._stored is not None:
                 self._choice = self._stored.choice
                 self._sinks.append(Output(self._stored.path, "ledger", JsonLines()))
-            self._outbox = _outbox(self._options, stack)
+            self._outbox = Outbox.of(self._options.otlp_endpoint, stack)
             if self._outbox is not None:
                 self._sinks.append(Output(self._outbox.path, "jsonl", JsonLines()))
             self._stack = stack.pop_all()
@@ -266,18 +266,6 @@ class Grading:
             with open(self._page.path, "rb") as stream:
                 page = stream.read()
         opt.append_summary(self._summary, page + b"\n")
-
-
-def _outbox(options: Options, stack: ExitStack) -> Outbox | None:
-    if not (
-        options.otlp_endpoint
-        or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-        or os.environ.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
-    ):
-        return None
-    from assay.views.exporting import Outbox
-
-    return Outbox.of(options.otlp_endpoint, stack)
 
 
 def _spool(options: Options) -> Any:

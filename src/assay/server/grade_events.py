@@ -155,6 +155,5 @@ class GradeExporter:
         to = self._exporter
         assert to is not None
         if self._until is not None:
-            left = max(0.1, min(to.timeout, self._until - time.monotonic()))
-            to = to._replace(timeout=left)
+            to = to._replace(timeout=max(0.1, self._until - time.monotonic()))
         return send((event for entry in batch for event in entry.make()), to).warning

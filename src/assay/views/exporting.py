@@ -1,47 +1,44 @@
-"""Sends evaluation events over OTLP/HTTP, if an option or the environment names an exporter.
+"""Sends evaluation events over OTLP/HTTP with OpenTelemetry's own exporter, if an option or the
+environment names an address.
 
-Export is best effort: nothing here raises, and a failed export changes no grade and no exit code.
-Headers contain secrets and never appear in a message; of an address, only the host does. Redirects
-are not followed: they would send the headers to another host.
+The exporter reads the rest of its settings (headers, time limit, certificates, compression) from
+the environment, as its specification says. Export is best effort: nothing that fails while events
+are sent raises or changes a grade or an exit code. Headers contain secrets and never appear in a
+message; of an address, only the host does. Redirects are not followed, and nothing is sent twice.
 """
 
 from __future__ import annotations
 
 import os
 import time
-import urllib.error
-import urllib.request
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from http.client import HTTPException
 from itertools import chain, islice
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
-from assay.canon import encode
-from assay.files.redirects import staying_opener
+from assay.errors import UsageError
+from assay.installing import import_extra, install_hint
 from assay.records.grade import Payload
-from assay.views.telemetry import Origin, document, events, origin_of
+from assay.views.telemetry import EVENT, Origin, events, origin_of
 
 BATCH = 500
 """Events in one request."""
-TIMEOUT_S = 10.0
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 Event = tuple[Mapping[str, Any], Origin]
 """The attributes of an event, and the trace that it hangs on."""
 
 
 class OtlpTarget(NamedTuple):
-    """Where events go."""
+    """Where events go, and how long a request may take if the environment doesn't say it."""
 
     endpoint: str
-    headers: Mapping[str, str] = {}
-    timeout: float = TIMEOUT_S
+    timeout: float | None = None
 
-    def __repr__(self) -> str:  # headers contain secrets
+    def __repr__(self) -> str:  # an address can contain secrets
         return f"OtlpTarget({_shown(self.endpoint)})"
 
 
@@ -55,45 +52,31 @@ class Sent(NamedTuple):
 def configured(
     endpoint: str | None = None, *, environment: Mapping[str, str] | None = None
 ) -> OtlpTarget | None:
-    """The exporter that an option or the environment names; None if neither does.
+    """The receiver that an option or the environment names; None if neither does.
 
     >>> configured(environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318/"}).endpoint
     'http://localhost:4318/v1/logs'
     """
     settings = os.environ if environment is None else environment
-    base = endpoint or settings.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-    exact = None if endpoint else settings.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
-    address = exact or (
-        None if not base else base if base.endswith("/v1/logs") else f"{base.rstrip('/')}/v1/logs"
-    )
+    logs, base = (settings.get(name) for name in ENDPOINTS)
+    if endpoint is None and logs:
+        return OtlpTarget(logs)
+    address = endpoint or base
     if not address:
         return None
-    headers: dict[str, str] = {}
-    for key in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"):
-        for pair in settings.get(key, "").split(","):
-            name, equals, value = pair.partition("=")
-            if equals and name.strip():
-                headers[name.strip()] = unquote(value.strip())
-    milliseconds = (
-        settings.get("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT")
-        or settings.get("OTEL_EXPORTER_OTLP_TIMEOUT")
-        or ""
-    )
-    timeout = (
-        int(milliseconds) / 1000
-        if milliseconds.isascii() and milliseconds.isdigit() and 0 < int(milliseconds) < 10**7
-        else TIMEOUT_S
-    )
-    return OtlpTarget(address, headers, timeout)
+    if endpoint:
+        _sdk()
+    return OtlpTarget(address if address.endswith("/v1/logs") else f"{address.rstrip('/')}/v1/logs")
 
 
 def send(found: Iterable[Event], target: OtlpTarget) -> Sent:
     """Send events. Never raises: what could not be sent is a warning."""
-    left, now_ns, sent = iter(found), time.time_ns(), 0
+    left, sent = iter(found), 0
     try:
-        while batch := list(islice(left, BATCH)):
-            post(document(batch, now_ns=now_ns), target)
-            sent += len(batch)
+        with _Client(target) as client:
+            while batch := list(islice(left, BATCH)):
+                client.post(batch)
+                sent += len(batch)
     except _Unsent as error:
         why = f"not sent to {_shown(target.endpoint)}: {error}. Grades are not affected."
         return Sent(sent, f"the evaluation events were {why}")
@@ -134,60 +117,106 @@ class _Unsent(Exception):
     """Why a request did not arrive."""
 
 
-def post(events_document: Mapping[str, Any], target: OtlpTarget) -> None:
-    """Send one document, as protobuf where opentelemetry-proto is installed, else as JSON."""
-    if not target.endpoint.lower().startswith(("http://", "https://")):
-        raise _Unsent("the address is neither http nor https")
-    media, data = _packed(events_document)
-    try:
-        request = urllib.request.Request(  # noqa: S310 - http or https only
-            target.endpoint, data=data, headers={**target.headers, "Content-Type": media}
-        )
-        with staying_opener().open(request, timeout=target.timeout) as answer:
-            answer.read(64 * 1024)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise _Unsent(f"it answered with status {error.code}") from None
-    except urllib.error.URLError as error:
-        reason = error.reason
-        raise _Unsent(
-            reason.strerror or type(reason).__name__
-            if isinstance(reason, OSError)
-            else "it cannot be reached"
-        ) from None
-    except (OSError, ValueError, HTTPException) as error:
-        raise _Unsent(type(error).__name__) from None
-
-
-def _packed(events_document: Mapping[str, Any]) -> tuple[str, bytes]:
-    protocol = os.environ.get(
-        "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+def _sdk() -> Any:
+    """The module of OpenTelemetry's exporter, which comes with an extra."""
+    return import_extra(
+        "opentelemetry.exporter.otlp.proto.http._log_exporter",
+        "otel",
+        "OpenTelemetry's exporter is not installed, so events can't be sent.",
+        where="--otlp-endpoint",
     )
-    if protocol != "http/json":
+
+
+class _Client:
+    """OpenTelemetry's exporter with a session of ours, which says why a request failed."""
+
+    def __init__(self, target: OtlpTarget) -> None:
+        if not target.endpoint.lower().startswith(("http://", "https://")):
+            raise _Unsent("the address is neither http nor https")
         try:
-            from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
-            from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-                ExportLogsServiceRequest,
+            module = _sdk()
+        except UsageError:
+            raise _Unsent(
+                f"OpenTelemetry's exporter is not installed ({install_hint('otel')})"
+            ) from None
+        import logging  # with the SDK, which loads it
+
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        # What it logs contains addresses, and what we raise says the same.
+        logging.getLogger(module.__name__).setLevel(logging.CRITICAL + 1)
+        self._failures: list[str] = []
+        self._resource = Resource({"service.name": "assay"})
+        self._scope = InstrumentationScope("assay")
+        try:
+            self._exporter = module.OTLPLogExporter(
+                target.endpoint, timeout=target.timeout, session=_session(self._failures)
             )
-        except ModuleNotFoundError:
-            return "application/json", encode(events_document)
-        message: Any = ParseDict(_with_base64_ids(events_document), ExportLogsServiceRequest())
-        return "application/x-protobuf", message.SerializeToString()
-    return "application/json", encode(events_document)
+        except Exception as error:  # a setting of the environment that it can't read
+            raise _Unsent(f"its settings can't be used: {type(error).__name__}") from None
+
+    def __enter__(self) -> _Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exporter.shutdown()
+
+    def post(self, batch: Iterable[Event]) -> None:
+        """Send events in one request."""
+        now_ns = time.time_ns()
+        result = self._exporter.export([self._record(*event, now_ns) for event in batch])
+        if self._failures or result.name != "SUCCESS":
+            raise _Unsent(self._failures[0] if self._failures else "the request can't be made")
+
+    def _record(self, attributes: Mapping[str, Any], origin: Origin, now_ns: int) -> Any:
+        from opentelemetry import trace
+        from opentelemetry._logs import LogRecord, SeverityNumber
+        from opentelemetry.sdk._logs import ReadableLogRecord
+
+        span = trace.SpanContext(
+            int(origin.trace_id or "0", 16), int(origin.span_id or "0", 16), is_remote=True
+        )
+        record = LogRecord(
+            timestamp=now_ns,
+            observed_timestamp=now_ns,
+            context=trace.set_span_in_context(trace.NonRecordingSpan(span)),
+            severity_number=SeverityNumber.INFO,
+            severity_text="INFO",
+            event_name=EVENT,
+            attributes={
+                name: value if isinstance(value, bool | str | list) else float(value)
+                for name, value in attributes.items()
+            },
+        )
+        return ReadableLogRecord(record, self._resource, self._scope)
 
 
-def _with_base64_ids(tree: Any) -> Any:
-    """The document as protobuf reads it: OTLP writes ids in hex, protobuf's JSON in base64."""
-    if isinstance(tree, list):
-        return [_with_base64_ids(item) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    return {
-        key: b64encode(bytes.fromhex(item)).decode()
-        if key in ("traceId", "spanId")
-        else _with_base64_ids(item)
-        for key, item in tree.items()
-    }
+def _session(failures: list[str]) -> Any:
+    """An HTTP session that notes why a request failed, in words without secrets. What it raises the
+    exporter doesn't try again, so nobody waits for a receiver that is not there.
+    """
+    import requests
+
+    class Session(requests.Session):
+        def request(self, *arguments: Any, **options: Any) -> requests.Response:
+            try:
+                answer = super().request(*arguments, **options)
+            except Exception as error:
+                failures.append(
+                    "it took too long"
+                    if isinstance(error, requests.Timeout)
+                    else "it cannot be reached"
+                    if isinstance(error, requests.ConnectionError)
+                    else type(error).__name__
+                )
+                raise _Unsent(failures[-1]) from None
+            if answer.status_code >= 300:
+                failures.append(f"it answered with status {answer.status_code}")
+                raise _Unsent(failures[-1])
+            return answer
+
+    return Session()
 
 
 def _shown(endpoint: str) -> str:
