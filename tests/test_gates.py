@@ -782,6 +782,8 @@ UNRETRIEVED = {
         {"id": "doc-1", "text": "It is so."},
         {"id": "doc-1", "text": "It is not so."},
     ],
+    "a text and none under one id": [{"id": "doc-1", "text": "It is so."}, {"id": "doc-1"}],
+    "no text and one under one id": [{"id": "doc-1"}, {"id": "doc-1", "text": "It is so."}],
 }
 
 

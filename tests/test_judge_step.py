@@ -74,7 +74,7 @@ def test_nonsense_leaves_the_score_missing_with_the_reason() -> None:
     assert "judge_reasons" not in bad["metadata"]
     assert good["scores"]["correctness"]["raw"] == 5
     assert (step.missing, step.counts["unparsable"]) == (2, 2)
-    assert "unparsable" in step.first_fault
+    assert "not JSON" in step.first_fault
 
 
 def test_a_second_look_asks_only_what_had_no_verdict(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_a_server_that_dies_half_way_is_reported() -> None:
         ("huge", "more than 4 MiB"),
         ("line", "more than 4 MiB"),
         ("twice", "two tools named 'look'"),
-        ("keys", 'has the key "inputSchema" twice'),
+        ("keys", 'the key "inputSchema" appears twice'),
         ("shape", "its answer breaks the protocol"),
         ("refuses", "not today"),
         ("ancient", "1999-01-01"),
@@ -452,4 +452,4 @@ def test_a_schema_that_is_given_twice_hides_nothing(wrong_url: str, way: str) ->
     with pytest.raises(InputError) as error:
         server.read_http(f"{wrong_url}/{way}", timeout_s=TIME_S)
     assert error.value.code == "FMC-011"
-    assert 'has the key "inputSchema" twice' in str(error.value)
+    assert 'the key "inputSchema" appears twice' in str(error.value)

@@ -507,6 +507,21 @@ def test_what_a_scorecard_says_otherwise_than_its_profile_is_a_fault(
     assert "Decimal(" not in refused.value.message
 
 
+@pytest.mark.parametrize("factor", [1, Decimal("0.5"), 30])
+@pytest.mark.parametrize("wrong", range(5))
+def test_a_wrong_weight_is_blamed_on_its_own_criterion(factor: Any, wrong: int) -> None:
+    own = own_card("rag")
+    for criterion in own["criteria"]:
+        criterion["weight"] = Decimal(str(criterion["weight"])) * factor
+    assert graded(own, profile="rag")["passed"] is True
+    weighted = [at for at, found in enumerate(own["criteria"]) if found["weight"]]
+    at = weighted[wrong % len(weighted)]
+    own["criteria"][at]["weight"] *= 2
+    with pytest.raises(EvidenceError) as refused:
+        graded(own, profile="rag")
+    assert [fault.path for fault in refused.value.faults] == [f"criteria[{at}].weight"]
+
+
 def test_a_malformed_name_of_an_added_criterion_is_refused_as_a_criterion_that_is_missing() -> None:
     tree = {**run("rag"), "metadata": {"added_criteria": [["tone"]]}}
     with pytest.raises(EvidenceError) as refused:

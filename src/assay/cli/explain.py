@@ -28,7 +28,7 @@ from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.grade_text import explanation
 from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, with_texts
 
-STORED = dict.fromkeys(("profile", "rubric"), "the evaluation")
+STORED = "the evaluation"
 KNOWN = 10_000
 """Runs that are remembered, to find the one that was meant."""
 _PART = re.compile(r"/|::")
@@ -41,7 +41,7 @@ def run(options: Options) -> int:
         return _whole(options, stored)
     others = OtherRuns()
     graded = _graded(options, others) if stored is None else _stored(options, stored)
-    named_by = _named_by(options) if stored is None else STORED
+    named_by = _named_by(options) if stored is None else _named_by_settings(stored)
     results: list[Any] = []
     passed = True
     for result, evidence in graded:
@@ -106,13 +106,21 @@ def _show(
 
 def _named_by(options: Options) -> dict[str, str]:
     """Who named the profile and the rubric, where the command line did not."""
-    sources = options.sources
-    named = {kind: sources.get(kind, COMMAND_LINE) for kind in ("profile", "rubric")}
+    named = {
+        kind: options.sources.get(kind, COMMAND_LINE)
+        for kind in ("profile", "rubric")
+        if getattr(options, kind) is not None
+    }
     return {
-        kind: "the evaluation" if source == DEFAULT else source
+        kind: STORED if source == DEFAULT else source
         for kind, source in named.items()
         if source != COMMAND_LINE
     }
+
+
+def _named_by_settings(stored: StoredInput) -> dict[str, str]:
+    settings = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
+    return {kind: STORED for kind in ("profile", "rubric") if settings.get(kind)}
 
 
 def _as_stored(options: Options) -> bool:

@@ -102,9 +102,7 @@ class Judging(NamedTuple):
         if not self.missing:
             return []
         total = sum(self.counts.values())
-        why = self.down or self.first_fault.removeprefix("unparsable: ")
-        # the judge itself reads `it is not JSON`: another wording there is another question
-        why = why.replace("it is not JSON", "the reply is not JSON").rstrip(".")
+        why = (self.down or self.first_fault).rstrip(".")
         return [f"{self.missing:,} of {total:,} judge verdicts are missing: {why}."]
 
 

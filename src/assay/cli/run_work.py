@@ -70,6 +70,8 @@ class RunWork:
         self.reasons = RunReasons()
         self.passes: dict[str, dict[str, bool]] = {}
         """By sample and run, whether it passed."""
+        self._raised: RuntimeError | None = None
+        """What the runner raised itself; any other is the loop's, which somebody stopped."""
         self._events: EventFile | None = None
         self._ready: dict[str, Piece] = {}
         self._kept = 0
@@ -81,6 +83,13 @@ class RunWork:
             notify=None if options.events is None else self._tell,
             after=after_of(workflow, criteria=criteria, scorers=scorers),
         )
+
+    async def _run(self, left: Sequence[SampleWork]) -> None:
+        try:
+            await self._runner.run(left)
+        except RuntimeError as error:
+            self._raised = error
+            raise
 
     def execute(
         self, journal: RunJournal, lines: JudgedLines, grading: Grading, folder: str
@@ -97,9 +106,9 @@ class RunWork:
             self._progress = Progress(len(left), self.name, unit="runs")
             try:
                 with _stdout_is_ours():
-                    asyncio.run(self._runner.run(left))
+                    asyncio.run(self._run(left))
             except (asyncio.CancelledError, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and "Event loop stopped" not in str(error):
+                if error is self._raised:
                     raise
                 raise InputError(
                     "RUN-006",

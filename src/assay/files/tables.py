@@ -202,7 +202,7 @@ def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], in
             if fields:
                 yield fields, reader.line_num
     except csv.Error as error:
-        fix = "The file may be cut off." if "unexpected end" in str(error) else ""
+        fix = "The file may be cut off." if next(lines, None) is None else ""
         raise InputError(
             "FIL-002", f"is not CSV: line {reader.line_num}: {error}.", where=path, fix=fix
         ) from None

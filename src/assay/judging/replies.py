@@ -63,7 +63,7 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
             if reply.finish in ("length", "max_tokens")
             else ""
         )
-        return _unusable(f"it is not JSON ({error}).{cut}")
+        return _unusable(f"the reply is not JSON ({error}).{cut}")
     fault = _shape_fault(tree, schema)
     if fault is not None:
         return _unusable(fault)

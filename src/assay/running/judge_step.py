@@ -147,7 +147,8 @@ class JudgeStep:
             answer = JudgeAnswer("errored", None, why, "", False, False, None)
         self.counts[answer.outcome] += 1
         if answer.verdict is None:
-            self.first_fault = self.first_fault or f"{answer.outcome}: {answer.reason}"
+            named = "" if answer.outcome == "unparsable" else f"{answer.outcome}: "
+            self.first_fault = self.first_fault or f"{named}{answer.reason}"
         return answer
 
     def _refusal(self) -> str:

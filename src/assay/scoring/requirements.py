@@ -8,7 +8,9 @@ states a status other than success fails the gate on it, whatever its own gates 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -169,33 +171,33 @@ def _same_numbers(own: dict[str, Any], required: dict[str, Any]) -> bool:
 def _weight_faults(
     criteria: Sequence[Criterion], specs: dict[str, ProfileCriterion], profile: str
 ) -> list[Fault]:
-    """The first weight that differs from the plan's; weights are relative, so a common factor is
-    allowed.
+    """The weights that differ from the plan's. Weights are relative, so a common factor is allowed:
+    the one that most of them have, and among several such 1.
     """
-    proportion: Fraction | None = None
+    weights: dict[int, tuple[Fraction, Fraction]] = {}
     for index, criterion in enumerate(criteria):
         spec = specs.get(criterion.name)
-        if spec is None:
-            continue
-        try:
-            own, required = (
-                Fraction(*exact.ratio(criterion.weight)),
-                Fraction(*exact.ratio(spec.weight)),
-            )
-        except ValueError:
-            continue  # reported by `grading`
-        proportion = own / required if proportion is None and required else proportion
-        if own != required * (proportion or 0) or own < 0 or (required and not own):
+        if spec is not None:
+            with suppress(ValueError):  # reported by `grading`
+                weights[index] = (
+                    Fraction(*exact.ratio(criterion.weight)),
+                    Fraction(*exact.ratio(spec.weight)),
+                )
+    factors = Counter(own / required for own, required in weights.values() if required and own > 0)
+    factor = max(factors, key=lambda one: (factors[one], one == 1), default=Fraction(0))
+    faults = []
+    for index, (own, required) in weights.items():
+        if own != required * factor or (required and not own):
+            spec = specs[criteria[index].name]
             message = (
-                f"is {criterion.weight}, which does not fit the weight {spec.weight} that"
+                f"is {criteria[index].weight}, which does not fit the weight {spec.weight} that"
                 f" {profile} gives '{spec.id}'."
             )
-            return [
-                Fault(
-                    message,
-                    code="SCO-014",
-                    path=f"criteria[{index}].weight",
-                    fix="Use the profile's weights.",
-                )
-            ]
-    return []
+            fault = Fault(
+                message,
+                code="SCO-014",
+                path=f"criteria[{index}].weight",
+                fix="Use the profile's weights.",
+            )
+            faults.append(fault)
+    return faults

@@ -1,7 +1,7 @@
 """HTTP as uvicorn and httptools speak it, with a limit for all that is not a body.
 
 httptools keeps a header, an address or a trailer in memory until it is complete, however long it
-is. What brings a request no further is therefore counted as it arrives.
+is. So bytes that bring a request no further are counted as they arrive.
 """
 
 from __future__ import annotations

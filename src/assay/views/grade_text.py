@@ -66,8 +66,7 @@ def _used(result: Result, named_by: Mapping[str, str]) -> str:
 
 def _why(kind: str, why: str, named_by: Mapping[str, str]) -> str:
     """Why a profile or rubric was chosen. Grading knows that one was requested, not where."""
-    is_named = why == f"asked for with --{kind}" and kind in named_by
-    return f"from {named_by[kind]}" if is_named else why
+    return f"from {named_by[kind]}" if kind in named_by else why
 
 
 def _bars(criteria: Sequence[Result]) -> Table:

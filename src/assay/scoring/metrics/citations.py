@@ -46,7 +46,8 @@ def cited_ids(claim: Claim) -> list[str]:
 
 
 def citable_ids(retrieval: Sequence[Retrieved]) -> frozenset[str]:
-    """The ids that a citation may name: those with exactly one text, which can be looked up.
+    """The ids that a citation may name: those with exactly one text, which can be looked up. A
+    missing text is another text, so that nobody makes an id citable by leaving one out.
 
     >>> from assay.records.evidence import Retrieved
     >>> sorted(
@@ -55,17 +56,19 @@ def citable_ids(retrieval: Sequence[Retrieved]) -> frozenset[str]:
     ...             Retrieved(id="a", text="It rains."),
     ...             Retrieved(id="b"),
     ...             Retrieved(id="c", text=" "),
+    ...             Retrieved(id="d", text="It snows."),
+    ...             Retrieved(id="d"),
     ...         ]
     ...     )
     ... )
     ['a']
     """
-    texts = grouped(
-        (passage.id, passage.text)
-        for passage in retrieval
-        if passage.id.strip() and passage.text is not None and any(map(str.isalnum, passage.text))
+    texts = grouped((passage.id, passage.text) for passage in retrieval if passage.id.strip())
+    return frozenset(
+        passage_id
+        for passage_id, (text, *others) in texts.items()
+        if text is not None and any(map(str.isalnum, text)) and {*others} <= {text}
     )
-    return frozenset(passage_id for passage_id, listed in texts.items() if len(set(listed)) == 1)
 
 
 def is_cited(claim: Claim, citable: frozenset[str]) -> bool:

@@ -8,13 +8,12 @@ the terminal.
 
 from __future__ import annotations
 
-import re
 from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError, count
-from assay.files.json_files import parse_json
+from assay.files.json_files import json_fault, parse_json
 from assay.sandbox.commands import kill_group
 from assay.sandbox.worker import exit_words
 
@@ -69,10 +68,9 @@ class ByteBudget:
         try:
             parse_json(message)
         except ValueError as error:
-            found = re.match(r"Detected duplicate key (.{,80})", str(error))
-            if found is not None:
-                key = found[1].partition(" at line ")[0]
-                self.fail("FMC-011", f"an answer of the server has the key {key} twice.")
+            fault = json_fault(error, message, file="", line=None)
+            if fault.code == "FIL-003":
+                self.fail("FMC-011", f"in an answer of the server, {fault.message[:120]}")
 
 
 class ServerProcess:
