@@ -167,7 +167,7 @@ class Client:
             return JudgeAnswer("errored", None, why, key, False, False, None)
         try:
             version = question.prompt_version
-            reply, cached = await self._reply(
+            reply, cached = await self.reply(
                 key, version, Prompt(prompt.messages, prompt.schema, sample), fresh=fresh
             )
             read = read_verdict(reply, question, prompt.schema)
@@ -177,7 +177,7 @@ class Client:
                 text, fault = reply.text or "", read.fault or ""
                 again = digest({"mends": key, "reply": text, "fault": fault})
                 messages = repair(prompt.messages, text, fault)
-                reply, also_cached = await self._reply(
+                reply, also_cached = await self.reply(
                     again, version, Prompt(messages, prompt.schema, sample), fresh=fresh
                 )
                 cached = cached and also_cached
@@ -207,7 +207,7 @@ class Client:
                 ),
             )
 
-    async def _reply(
+    async def reply(
         self,
         key: str,
         prompt_version: str,
