@@ -525,6 +525,7 @@ def test_a_floor_of_a_wrong_shape_is_refused_and_never_taken_for_no_floor(
         **({} if raw is not None else {"missing": "nobody looked"}),
     }
     assert refusal(with_number(scorecard({**base, "critical_floor": "@"}), floor)).codes <= {
+        "FIL-002",
         "GRD-104",
         "GRD-101",
         "SCO-001",
@@ -532,6 +533,7 @@ def test_a_floor_of_a_wrong_shape_is_refused_and_never_taken_for_no_floor(
     }
     override = {"value": "@", "reason": "tuned"}
     assert refusal(with_number(scorecard({**base, "floor_override": override}), floor)).codes <= {
+        "FIL-002",
         "GRD-104",
         "GRD-101",
         "SCO-001",

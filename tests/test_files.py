@@ -23,13 +23,18 @@ from assay.files.inputs import file_digest
 from assay.files.json_files import (
     MAX_LINE,
     Document,
+    LineSplitter,
+    OutOfRange,
     Unread,
     parse_json,
     parse_line,
+    parse_wide_json,
+    read_documents,
     read_json,
     show_path,
     stream_documents,
 )
+from assay.files.json_stream import stream_json, stream_lines
 from assay.files.yaml_files import locate, parse_yaml, read_yaml
 from assay.records.reading import read_run
 from assay.tools.reading.files import source_of
@@ -128,7 +133,7 @@ def _as_read(tree: Any) -> Any:
 
 
 @each(
-    "text", ["0.10", "1.50", "-0.0", "1E+2", "0.1234567890123456789012345678901234567890", "1E+400"]
+    "text", ["0.10", "1.50", "-0.0", "1E+2", "0.1234567890123456789012345678901234567890", "1E+300"]
 )
 def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
     found = parse_json(text.encode())
@@ -199,13 +204,58 @@ def test_no_beginning_of_an_object_is_taken_for_the_whole(tree: Any, data: st.Da
 @example(b"\xff\xfe")
 @example(b'{"a":"\xc3"}')
 @example(b"\xef\xbb\xbf")
-def test_no_line_of_bytes_is_anything_but_a_document_a_fault_or_blank(line: bytes) -> None:
+def test_no_line_of_bytes_is_anything_but_a_document_or_a_fault(line: bytes) -> None:
     found = parse_line(line, "f", 1)
-    assert found is None or isinstance(found, Document | Unread)
-    if found is None:
-        assert not line.strip()
+    assert isinstance(found, Document | Unread)
     if isinstance(found, Unread):
         assert found.fault.text().startswith("line 1 ")
+
+
+@given(st.lists(st.sampled_from([b"\n", b" ", b"\r\n", b"{}", b"[1", b"2]"])), st.data())
+def test_lines_are_split_alike_however_they_arrive(parts: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(parts)
+    expected = [(place, line) for place, line in enumerate(whole.split(b"\n"), 1) if line.strip()]
+    splitter, found, left = LineSplitter(), [], whole
+    while left:
+        size = data.draw(st.integers(1, len(left)))
+        found += splitter.feed(left[:size])
+        left = left[size:]
+    assert found + splitter.last() == expected
+
+
+@each(
+    ("text", "path"),
+    [
+        ("1e309", ()),
+        ('{"a": [0, {"b": -1e400}]}', ("a", 1, "b")),
+        ("[1e-400]", (0,)),
+        ("[0e999999999]", (0,)),
+        ("1.7976931348623159e308", ()),
+        ("9" * 309, ()),
+    ],
+)
+def test_a_number_that_no_double_holds_is_refused_by_every_reader_of_json(
+    tmp_path: Path, text: str, path: tuple[Any, ...]
+) -> None:
+    data = text.encode()
+    for read in (parse_json, parse_wide_json):
+        with pytest.raises(OutOfRange, match="out of range") as caught:
+            read(data)
+        assert caught.value.path == path
+    fault = fault_of(data)
+    assert (fault.code, fault.path) == ("FIL-002", show_path(path))
+    (tmp_path / "a.json").write_bytes(data)
+    with pytest.raises(InputError, match="out of range"):
+        list(stream_json(str(tmp_path / "a.json"), [()]))
+    for read_lines in (stream_lines, read_documents):
+        (tmp_path / "a.jsonl").write_bytes(b"{}\n" + data)
+        with pytest.raises(InputError, match="out of range"):
+            list(read_lines(str(tmp_path / "a.jsonl")))
+
+
+@each("text", ["1.7976931348623157e308", "-1e308", "5e-324", "9" * 308, "0", "-0.0", "0.00"])
+def test_a_number_that_a_double_holds_is_read(text: str) -> None:
+    assert Decimal(parse_json(text.encode())) == Decimal(text)
 
 
 def test_a_line_that_is_cut_off_names_the_column_where_it_ends_also_before_a_line_end() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -92,6 +93,21 @@ def test_no_text_makes_a_document_invalid(
     assert uri.isascii()
     assert " " not in uri
     assert place.get("physicalLocation", {}).get("region", {"startLine": 1})["startLine"] >= 1
+
+
+# an embedded link as section 3.11.6 defines it, where its bracket is not escaped
+LINK = re.compile(r"(?<!\\)(?:\\\\)*\[(?:[^\\\[\]]|\\[\\\[\]])*\]\(")
+
+
+@given(st.text("[]()\\a", max_size=30))
+@example("[the fix](https://evil.example)")
+@example("\\[the fix](1)")
+@example("\\\\[the fix\\](1)")
+def test_what_others_wrote_puts_no_link_into_a_message(text: str) -> None:
+    (found,) = results(("a.mjs", [structs.replace(FEW, message=text, fix="", path="")]))
+    shown = found["message"]["text"]
+    assert LINK.search(shown) is None
+    assert text in (shown, re.sub(r"\\(.)", r"\1", shown))
 
 
 def test_a_result_points_at_its_rule_its_file_and_its_line() -> None:
@@ -216,6 +232,7 @@ def test_an_unknown_rule_or_level_is_refused() -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=30), st.none() | st.integers(1, 9))
+@example("[run](https://evil.example)", "[gate](https://evil.example)", 1)
 def test_grades_are_valid_by_the_official_schema_whatever_they_say(
     official: Any, run_id: str, reason: str, line: int | None
 ) -> None:
@@ -241,6 +258,7 @@ def test_grades_are_valid_by_the_official_schema_whatever_they_say(
     assert list(official.iter_errors(document)) == []
     (run,) = document["runs"]
     assert len(run["results"]) == 5 + 2
+    assert not any(LINK.search(one["message"]["text"]) for one in run["results"])
     assert all("physicalLocation" in one["locations"][0] for one in run["results"])
     assert {one["ruleId"] for one in run["results"]} == {
         one["id"] for one in run["tool"]["driver"]["rules"]

@@ -13,6 +13,7 @@ import os
 import select
 import socket
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -412,6 +413,7 @@ LINES = b"Content-Type: application/x-ndjson\r\n"
     "lines",
     [
         pytest.param(b"\n" * 4_000_000, id="blank"),
+        pytest.param(b" " * 4_000_000, id="one blank line"),
         pytest.param(b"{}\n" * 300_000, id="invalid"),
         pytest.param(b"[" + b"0," * 4_000_000 + b"0]\n", id="one line of many values"),
     ],
@@ -446,6 +448,33 @@ def test_no_more_lines_and_faults_are_read_than_help(
     monkeypatch.setattr(bodies, "MAX_LINES", 1000)
     blank = refused(api.client.post(f"{API}/runs", content=b"\n" * 1001, headers=headers), 413)
     assert "more than 1,000 lines" in blank["detail"]
+
+
+HOSTILE_NUMBERS = ["1e309", "-1e999999999", "1e-999999999", "0e999999999", "9" * 400, "NaN"]
+
+
+@pytest.mark.parametrize("number", HOSTILE_NUMBERS)
+def test_a_number_that_no_double_holds_is_refused_when_it_is_posted(
+    flooded: Process, number: str
+) -> None:
+    for name in ("outputs", "metadata", "inputs", "expected"):
+        data = json.dumps(run(**{name: {"answer": "@"}})).replace('"@"', number).encode()
+        for body, kind in ((data, "json"), (b"[" + data + b"]", "json"), (data, "x-ndjson")):
+            status, found = flooded.call(
+                "POST", "/runs", body, headers={"Content-Type": f"application/{kind}"}
+            )
+            assert (status, found["code"]) == (422 if kind == "x-ndjson" else 400, "FIL-002")
+
+
+def test_pages_show_the_largest_and_the_smallest_number(flooded: Process) -> None:
+    numbers = '[1.7976931348623157e308, 5e-324, "@"]'.replace('"@"', "9" * 308)
+    data = json.dumps(run(outputs={"answer": "@"})).replace('"@"', numbers).encode()
+    status, made = flooded.call("POST", "/runs", data)
+    assert status == 201
+    for path in ("/", "/runs", f"/runs/{made['digest']}"):
+        address = f"http://127.0.0.1:{flooded.port}{path}"
+        with urllib.request.urlopen(address, timeout=30) as page:
+            assert page.status == 200
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from assay.errors import AssayError
 from assay.files.inputs import StoredInput, open_input
-from assay.files.json_files import MAX_LINE
+from assay.files.json_files import read_lines
 
 BLOCK = 512 * 1024
 R = TypeVar("R")
 
 
 class LineBlock(NamedTuple):
-    """Lines of one file."""
+    """Lines of one file that aren't blank, with their numbers."""
 
     file: str
-    first: int
-    lines: list[bytes]
+    lines: list[tuple[int, bytes]]
     size: int
     numbered: bool = True
     """Whether the numbers of the lines mean something to people."""
@@ -34,20 +33,17 @@ class LineBlock(NamedTuple):
 
 def read_blocks(file: str) -> Iterator[LineBlock]:
     """Blocks of whole lines. An endless line is cut at the limit, and ends the file."""
-    first, size = 1, 0
-    lines: list[bytes] = []
+    lines, size = list[tuple[int, bytes]](), 0
     numbered = not isinstance(file, StoredInput)
     with open_input(file) as stream:
-        while line := stream.readline(MAX_LINE + 1):
-            lines.append(line)
-            size += len(line)
+        for number, line in read_lines(stream):
+            lines.append((number, line))
+            size += len(line) + 1
             if size >= BLOCK:
-                yield LineBlock(str(file), first, lines, size, numbered)
-                first, lines, size = first + len(lines), [], 0
-            if len(line) > MAX_LINE:
-                break
+                yield LineBlock(str(file), lines, size, numbered)
+                lines, size = [], 0
     if lines:
-        yield LineBlock(str(file), first, lines, size, numbered)
+        yield LineBlock(str(file), lines, size, numbered)
 
 
 def graded_blocks(

@@ -131,10 +131,7 @@ class StreamWorker:
     def block(self, block: LineBlock) -> BlockGrades:
         """A block of lines, graded, and its size."""
         with uncollected():
-            parsed = (
-                parse_line(line, block.file, number)
-                for number, line in enumerate(block.lines, block.first)
-            )
+            parsed = (parse_line(line, block.file, number) for number, line in block.lines)
             if not block.numbered:
                 parsed = (
                     structs.replace(document, line=None)
@@ -142,12 +139,7 @@ class StreamWorker:
                     else document
                     for document in parsed
                 )
-            pieces = [
-                piece
-                for document in parsed
-                if document is not None
-                for piece in self.pieces(document)
-            ]
+            pieces = [piece for document in parsed for piece in self.pieces(document)]
             return BlockGrades(pieces, block.size)
 
 

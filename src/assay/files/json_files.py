@@ -1,16 +1,16 @@
 """JSON that others wrote, and the documents of a file or stream.
 
-Numbers come in as decimal text, duplicate keys are refused, nesting and size are limited. Each
-document knows its file and line, so that an error can name the place. It doesn't know what a
-document means.
+Numbers come in as decimal text, one that no double holds is refused, and so are duplicate keys;
+nesting and size are limited. Each document knows its file and line, so that an error can name the
+place. It doesn't know what a document means.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
-from itertools import chain
 from typing import IO, Any
 
 import jiter
@@ -20,6 +20,9 @@ from assay.errors import Fault, InputError, raise_faults
 from assay.files.inputs import StoredInput, open_input
 
 MAX_LINE = 64 * 1024 * 1024
+CHUNK = 1024 * 1024
+MIN_EXPONENT, MAX_EXPONENT, MAX_BITS = -324, 308, 1024
+"""What doubles hold. Most programs read every number of a JSON document as one."""
 
 Path = tuple[str | int, ...]
 
@@ -61,23 +64,91 @@ class Unread(Struct, frozen=True):
 
 def parse_json(data: bytes, *, is_own: bool = False) -> Any:
     """A JSON document, every number exact. Raises ValueError with the parser's message. In one that
-    this process wrote itself (`is_own`), no key appears twice.
+    this process wrote itself (`is_own`), no key appears twice, and every number was checked.
 
     >>> parse_json(b'{"weight": 0.10}')
     {'weight': Decimal('0.10')}
+    >>> parse_json(b"[1e309]")
+    Traceback (most recent call last):
+        ...
+    assay.files.json_files.OutOfRange: the number 1E+309 is out of range
     """
-    return jiter.from_json(
+    tree = jiter.from_json(
         data,
         allow_inf_nan=False,
         catch_duplicate_keys=not is_own,
         float_mode="decimal",
         cache_mode="keys",
     )
+    return tree if is_own else in_range(tree)
+
+
+class OutOfRange(ValueError):
+    """A number that no double holds: other programs would read it as infinite, as 0 or not at
+    all.
+    """
+
+    def __init__(self, number: Decimal | int, path: Path) -> None:
+        exact = Decimal(number)
+        shown = str(exact) if len(exact.as_tuple().digits) < 40 else f"{exact:.3E}"
+        super().__init__(f"the number {shown} is out of range")
+        self.path = path
+
+
+def in_range(tree: Any) -> Any:
+    """The tree, if a double holds every number in it. Raises OutOfRange."""
+    left = [tree]
+    while left:
+        value = left.pop()
+        kind = type(value)
+        if kind is dict:
+            left += value.values()
+        elif kind is list:
+            left += value
+        elif (kind is Decimal or kind is int) and not _is_in_range(value):
+            raise OutOfRange(value, _path_to(value, tree) or ())
+    return tree
+
+
+def _is_in_range(number: Decimal | int) -> bool:
+    if isinstance(number, int):
+        return number.bit_length() < MAX_BITS or _is_finite(number)
+    exponent = number.adjusted()
+    return MIN_EXPONENT <= exponent < MAX_EXPONENT or (
+        exponent == MAX_EXPONENT and _is_finite(number)
+    )
+
+
+def _is_finite(number: Decimal | int) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _path_to(value: Any, tree: Any) -> Path | None:
+    """Where this very object is in the tree."""
+    if tree is value:
+        return ()
+    places: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(tree, dict):
+        places = tree.items()
+    elif isinstance(tree, list):
+        places = enumerate(tree)
+    for place, inner in places:
+        path = _path_to(value, inner)
+        if path is not None:
+            return (place, *path)
+    return None
 
 
 def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -> Fault:
     """The parser's error in our words, with its place."""
     message = str(error)
+    if isinstance(error, OutOfRange):
+        fix = "Numbers are at most 1.7e308; write a larger one as text."
+        at = show_path(error.path)
+        return Fault(f"{message}.", code="FIL-002", file=file, line=line, path=at, fix=fix)
     place = re.search(r" at line (\d+) column (\d+)$", message)
     text = message[: place.start()] if place else message
     row, column = (int(place[1]), int(place[2])) if place else (1, 1)
@@ -131,8 +202,10 @@ def parse_wide_json(data: bytes) -> Any:
     import json  # only for such documents; it is a fifth as fast
 
     try:
-        return json.loads(
-            data, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique_keys
+        return in_range(
+            json.loads(
+                data, parse_float=Decimal, parse_constant=no_constant, object_pairs_hook=unique_keys
+            )
         )
     except json.JSONDecodeError:
         raise refusal from None  # no surrogate was at fault
@@ -212,15 +285,15 @@ class _Hashed:
     def __init__(self, stream: IO[bytes], digest: Any) -> None:
         self._stream, self._update = stream, digest.update
 
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._update(data)
-        return data
+    def __getattr__(self, name: str) -> Callable[[int], bytes]:
+        read = getattr(self._stream, name)
 
-    def readline(self, size: int = -1) -> bytes:
-        data = self._stream.readline(size)
-        self._update(data)
-        return data
+        def hashed(size: int) -> bytes:
+            data: bytes = read(size)
+            self._update(data)
+            return data
+
+        return hashed
 
 
 def read_documents(path: str) -> Iterator[Document]:
@@ -251,7 +324,7 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
             return
         head = stream.readline(MAX_LINE + 1)
         if not file.endswith(".json") and _is_document(head):
-            yield from _lines(stream, name, first=[head])
+            yield from _lines(stream, name, begun=head)
             return
         data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
     if not limited(data, name).strip():
@@ -271,20 +344,61 @@ def _is_document(line: bytes) -> bool:
         return False
 
 
-def _lines(
-    stream: IO[bytes], name: str, *, first: Iterable[bytes] = ()
-) -> Iterator[Document | Unread]:
-    lines = chain(first, iter(lambda: stream.readline(MAX_LINE + 1), b""))
-    for number, data in enumerate(lines, 1):
-        parsed = parse_line(data, name, number)
-        if parsed is not None:
-            yield parsed
-        if len(data) > MAX_LINE:
-            return  # the rest of an endless line is not a line
+class LineSplitter:
+    """Splits data into lines as it arrives. Blank lines are counted and left out, without work for
+    each of them.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        """How many lines have ended."""
+        self.held = 0
+        """How long the line that has not ended is already."""
+        self._parts: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """The lines that end in the data, with their numbers."""
+        *ended, rest = data.split(b"\n")
+        if ended and self._parts:
+            ended[0] = b"".join([*self._parts, ended[0]])
+            self._parts, self.held = [], 0
+        first = self.number + 1
+        self.number += len(ended)
+        if rest:
+            self._parts.append(rest)
+            self.held += len(rest)
+        return [item for item in enumerate(ended, first) if item[1] and not item[1].isspace()]
+
+    def last(self) -> list[tuple[int, bytes]]:
+        """The line after the last line end, unless it is blank."""
+        return self.feed(b"\n")
 
 
-def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
-    """One line of a stream: a document, a fault, or None for a blank line."""
+def read_lines(stream: Any, *, begun: bytes = b"") -> Iterator[tuple[int, bytes]]:
+    """The lines of a stream that aren't blank, with their numbers. One that is longer than
+    `MAX_LINE` is the last, and may be cut off.
+    """
+    lines = LineSplitter()
+    found = lines.feed(begun)
+    while True:
+        for number, line in found:
+            yield number, line
+            if len(line) > MAX_LINE:
+                return
+        data = b"" if lines.held > MAX_LINE else stream.read1(CHUNK)
+        if not data:
+            yield from lines.last()
+            return
+        found = lines.feed(data)
+
+
+def _lines(stream: Any, name: str, *, begun: bytes = b"") -> Iterator[Document | Unread]:
+    for number, line in read_lines(stream, begun=begun):
+        yield parse_line(line, name, number)
+
+
+def parse_line(data: bytes, name: str, number: int) -> Document | Unread:
+    """A line of a stream that isn't blank: a document or a fault."""
     if len(data) > MAX_LINE:
         return Unread(
             Fault(
@@ -295,13 +409,8 @@ def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
                 fix="The rest of the file was not read.",
             )
         )
+    text = data.rstrip(b"\r\n")  # the end of a line that is cut off would be blamed
     try:
-        return Document(parse_json(data), name, number)
-    except ValueError:
-        text = data.rstrip(b"\r\n")
-    if not text.strip():
-        return None
-    try:  # again without the newline: in a line that is cut off inside a string it would be blamed
         return Document(parse_json(text), name, number)
     except ValueError as error:
         return Unread(json_fault(error, text, file=name, line=number))

@@ -1,8 +1,8 @@
 """JSON of other tools, read piece by piece: a document of any size in the memory of one element.
 
 Numbers are read exactly as written. NaN and Infinity, which Python programs write for missing
-values, are read as None. A duplicate key in an object is refused, and so is a number with an
-extreme exponent: computing with it would fail or exhaust memory.
+values, are read as None. A duplicate key in an object is refused, and so is a number that no double
+holds.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ import msgspec
 from assay.canon import encode
 from assay.errors import InputError
 from assay.files.inputs import open_input
-from assay.files.json_files import MAX_LINE, DuplicateKey, unique_keys
+from assay.files.json_files import (
+    CHUNK,
+    MAX_LINE,
+    DuplicateKey,
+    OutOfRange,
+    in_range,
+    read_lines,
+    unique_keys,
+)
 
-CHUNK = 1024 * 1024
-MAX_EXPONENT = 999
-"""The largest order of magnitude of a number; doubles end at 308."""
 _BLANKS = " \t\n\r"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _NUMERIC = re.compile(r"[-+.eE0-9]*")
@@ -36,19 +41,11 @@ _HALF = re.compile("[\ud800-\udfff]")
 Place = tuple[str | int, ...]
 
 
-class _OutOfRange(ValueError):
-    """A number with an extreme exponent."""
-
-
 def _number(text: str) -> Decimal:
     try:
-        number = Decimal(text)
-        if -MAX_EXPONENT <= number.adjusted() <= MAX_EXPONENT:
-            return number
-    except ArithmeticError:
-        pass
-    shown = text if len(text) <= 40 else f"{text[:40]}..."
-    raise _OutOfRange(f"the number {shown} is out of range.")
+        return Decimal(text)
+    except ArithmeticError:  # the exponent has more than 18 digits
+        raise OutOfRange(Decimal("Infinity"), ()) from None
 
 
 _parse = msgspec.json.Decoder(float_hook=_number).decode
@@ -73,13 +70,10 @@ def stream_json(
 def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tuple[int, Any]]:
     """The documents of a .jsonl file with their line numbers."""
     with open_input(path) if opened is None else nullcontext(opened) as stream:
-        number = 0
-        while line := stream.readline(MAX_LINE + 1):
-            number += 1
+        for number, line in read_lines(stream):
             if len(line) > MAX_LINE:
                 raise _large(path, number)
-            if not line.isspace():
-                yield number, loads(line, path, number)
+            yield number, loads(line, path, number)
 
 
 def loads(data: bytes, path: str, line: int | None = None) -> Any:
@@ -88,7 +82,7 @@ def loads(data: bytes, path: str, line: int | None = None) -> Any:
         value = _parse(data)  # the same result, faster
         # of two equal keys one is lost, and its quotation marks with it
         if encode(value).count(b'"') == data.count(b'"') and b"\\u0022" not in data:
-            return value
+            return in_range(value)
     except (ValueError, RecursionError):
         pass
     reader = _StreamReader(BytesIO(), path, _text(data, path, line), line or 1)
@@ -177,8 +171,8 @@ class _StreamReader:
                     raise self._fault(f"{words}.", self._at + ahead, is_open=is_open) from None
             except DuplicateKey as error:
                 raise self._twice(error.key) from None
-            except _OutOfRange as error:
-                raise self._fault(str(error), lead="") from None
+            except OutOfRange as error:
+                raise self._too_large(error) from None
             except ValueError:  # an integer of thousands of digits
                 raise self._fault("a number has too many digits.") from None
             except RecursionError:
@@ -186,6 +180,10 @@ class _StreamReader:
             else:
                 if _NUMERIC.fullmatch(self._text, end) and self._fill():
                     continue  # the number may continue in the next piece, also after its point
+                try:
+                    in_range(value)
+                except OutOfRange as error:
+                    raise self._too_large(error) from None
                 part, self._at = self._text[self._at : end], end
                 return _writable(value) if "\\ud" in part or "\\uD" in part else value
 
@@ -206,6 +204,10 @@ class _StreamReader:
         self._ended = not data
         return bool(data)
 
+    def _too_large(self, error: OutOfRange) -> InputError:
+        line = self._line + self._text.count("\n", 0, self._at)
+        return InputError("FIL-002", f"{error}.", where=f"{self._path}:{line}")
+
     def _twice(self, key: str) -> InputError:
         return self._fault(f"the key {key!r} appears twice in one object.", code="FIL-003")
 
@@ -215,7 +217,6 @@ class _StreamReader:
         at: int | None = None,
         *,
         code: str = "FIL-002",
-        lead: str = "not JSON: ",
         is_open: bool = False,
     ) -> InputError:
         at = self._at if at is None else at
@@ -223,8 +224,7 @@ class _StreamReader:
         cut = self._ended and (is_open or _LAST.fullmatch(self._text, at) is not None)
         words = "it ends in the middle of a value." if cut else message
         fix = "The file is cut off." if cut else ""
-        lead = "not JSON: " if cut else lead
-        return InputError(code, f"{lead}{words}", where=f"{self._path}:{line}", fix=fix)
+        return InputError(code, f"not JSON: {words}", where=f"{self._path}:{line}", fix=fix)
 
 
 def _leads(place: Place, pattern: tuple[str, ...]) -> bool:

@@ -22,6 +22,8 @@ from assay.registry import identifier_fault
 
 R = TypeVar("R")
 
+MAX_FAULTS = 1000
+"""How many faults of its shape are listed for one document: each takes a search for a near miss."""
 _OPERATIONS = ("latency_ms", "cost_usd")
 
 
@@ -81,7 +83,10 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
     # only for an error: importing the validator costs as much as all the rest
     from assay.records.schemas import schema_faults
 
-    for found in schema_faults(kind, document.tree):
+    for number, found in enumerate(schema_faults(kind, document.tree), 1):
+        if number > MAX_FAULTS:
+            yield document.fault(f"has more faults than the {MAX_FAULTS:,} listed.", code=code)
+            return
         fault = document.fault(found.message, found.path, code=code)
         fault.unknown_key, fault.hinted = found.unknown_key, found.hinted
         yield fault

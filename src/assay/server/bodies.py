@@ -20,7 +20,7 @@ from starlette.responses import Response
 from assay.canon import encode
 from assay.errors import InputError
 from assay.files import json_files
-from assay.files.json_files import Document
+from assay.files.json_files import Document, LineSplitter
 from assay.records.reading import read_record
 from assay.server.problems import Problem, problem_of
 from assay.server.settings import ServerSettings
@@ -166,26 +166,19 @@ async def content(request: Request, settings: ServerSettings) -> bytes:
 
 async def lines(request: Request, settings: ServerSettings) -> AsyncIterator[tuple[int, bytes]]:
     """The lines of a body that aren't blank, with their numbers."""
-    number, parts, held, limit = 0, list[bytes](), 0, settings.max_body_bytes
+    splitter, limit = LineSplitter(), settings.max_body_bytes
     async for part in chunks(request, settings, limit=settings.max_stream_bytes):
-        *ended, rest = part.split(b"\n")
-        number += len(ended)
-        if number > MAX_LINES:
+        found = splitter.feed(part)
+        if splitter.number > MAX_LINES:
             raise Problem(
                 413, f"the body has more than {MAX_LINES:,} lines.", fix="Send it in parts."
             )
-        for place, line in enumerate(ended, number - len(ended) + 1):
-            whole = b"".join([*parts, line]) if parts else line
-            parts, held = [], 0
-            if whole and not whole.isspace():
-                yield place, whole
-        if rest:
-            parts.append(rest)
-            held += len(rest)
-        if held > limit:
+        for line in found:
+            yield line
+        if splitter.held > limit:
             raise Problem(413, f"a line is longer than {limit:,} bytes.")
-    if parts:
-        yield number + 1, b"".join(parts)
+    for line in splitter.last():
+        yield line
 
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[,\[{]', re.DOTALL)

@@ -11,8 +11,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.errors import AssayError, count, raise_faults
-from assay.files.json_files import Unread, parse_line
+from assay.errors import AssayError, count
+from assay.files import json_files
+from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
 from assay.server import bodies
 from assay.server.auth import Principal
@@ -192,13 +193,10 @@ async def post_lines(
 
 def _of_line(line: bytes, number: int, grader: Grader, principal: Principal) -> DraftedGrade:
     bodies.check_values(line)
-    parsed = parse_line(line, "body", number)
-    assert parsed is not None, "blank lines are left out"
-    if isinstance(parsed, Unread):
-        raise_faults([parsed.fault], where="body")
-    if isinstance(parsed.tree, dict) and parsed.tree.get("schema") == "assay.scorecard/1":
+    tree = json_files.parsed(line, file="body", line=number)
+    if isinstance(tree, dict) and tree.get("schema") == "assay.scorecard/1":
         raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
-    return make(parsed, grader, author=principal.author)
+    return make(Document(tree, "body", number), grader, author=principal.author)
 
 
 def _listed(problem: Problem, line: int) -> list[dict[str, Any]]:

@@ -108,8 +108,8 @@ def descriptor(name: str, holds: str, fix: str, level: str = "error") -> dict[st
     return {
         "id": name,
         "name": "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name)),
-        "shortDescription": {"text": holds},
-        "help": {"text": fix},
+        "shortDescription": message(holds),
+        "help": message(fix),
         "defaultConfiguration": {"level": _level(level)},
     }
 
@@ -135,10 +135,17 @@ def _result(
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _level(finding.level),
-        "message": {"text": " ".join(filter(None, parts))},
+        "message": message(" ".join(filter(None, parts))),
         "locations": [place],
         "partialFingerprints": {FINGERPRINT: f"{key}:{seen[key]}"},
     }
+
+
+def message(text: str) -> dict[str, str]:
+    """A message without links: text in which a viewer would find one (SARIF 2.1.0, section 3.11.6)
+    is escaped.
+    """
+    return {"text": re.sub(r"[\\\[\]]", r"\\\g<0>", text) if "](" in text else text}
 
 
 def file_place(file: str, line: int | None) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from assay.views.sarif import (
     descriptor,
     file_place,
     fingerprint,
+    message,
     tool,
 )
 from assay.views.spooled import Spooled
@@ -154,7 +155,7 @@ def _result(
     return {
         "ruleId": printable(rule),
         "level": "error",
-        "message": {"text": shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}..."},
+        "message": message(shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}..."),
         "locations": [place],
         "partialFingerprints": {FINGERPRINT: fingerprint(rule, run or text)},
     }
