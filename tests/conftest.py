@@ -299,6 +299,14 @@ def _commands_share_one_reader_of_modules() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Settings of a user who trusts nothing yet, in place of those of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def commands() -> Commands:
     return Commands()

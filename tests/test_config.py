@@ -14,7 +14,7 @@ from assay.errors import InputError, UsageError
 from assay.files.upwards import find_config
 from assay.files.yaml_files import read_yaml
 from assay.running.config import KEYS, Config, read_config
-from assay.running.config_code import refuse_outside_code
+from assay.running.config_trust import part_faults, refuse_untrusted, scorer_faults
 from assay.running.dataset import read_dataset
 from assay.running.workflow import read_workflow
 
@@ -250,15 +250,19 @@ def test_a_stranger_cannot_leave_a_file_above_the_working_folder(
         find_config()
 
 
+def refuse_code(config: Config, workflow: str) -> None:
+    refuse_untrusted(config, [*part_faults(config, "workflow", workflow), *scorer_faults(config)])
+
+
 def refused_code(config: Config) -> list[str]:
     with pytest.raises(InputError) as refused:
-        refuse_outside_code(config, config.chosen("workflow"))
+        refuse_code(config, str(config.chosen("workflow")))
     assert refused.value.code == "CFG-002"
     assert "--trust" in refused.value.faults[0].fix
     return [one.path for one in refused.value.faults]
 
 
-def test_code_outside_the_folder_is_refused_and_data_is_not(write: Any, tmp_path: Path) -> None:
+def test_code_outside_the_folder_is_refused(write: Any, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     os.chdir(home)
@@ -266,7 +270,7 @@ def test_code_outside_the_folder_is_refused_and_data_is_not(write: Any, tmp_path
     (tmp_path / "w.yaml").write_text(
         WORKFLOW.replace("workflow:\n", "workflow: w\n").replace("\n  ", "\n")
     )
-    refuse_outside_code(write(f"{WORKFLOW}dataset: ../d.jsonl\n"), "assay.yaml#workflow")
+    refuse_code(write(f"{WORKFLOW}dataset: ../d.jsonl\n"), "assay.yaml#workflow")
     assert refused_code(write("workflow: ../w.yaml\n")) == ["workflow"]
     assert refused_code(write("workflows: {a: {file: ../w.yaml}}\n")) == ["workflows.a"]
     command = WORKFLOW.replace(
@@ -281,7 +285,6 @@ def test_code_outside_the_folder_is_refused_and_data_is_not(write: Any, tmp_path
     (home / "mark.py").symlink_to(tmp_path / "evil.py")
     scorer = f'{WORKFLOW}scorers:\n  - target: "mark:score"\n'
     assert refused_code(write(scorer)) == ["scorers[0].target"]
-    refuse_outside_code(write("workflow: w.yaml\n"), "../w.yaml")  # the command line named it
 
 
 def test_code_in_a_malformed_workflow_is_left_to_its_reader(write: Any) -> None:
@@ -289,10 +292,10 @@ def test_code_in_a_malformed_workflow_is_left_to_its_reader(write: Any) -> None:
     text = WORKFLOW.replace("workflow:\n", "workflow: w\n").replace("\n  ", "\n")
     for change in ("scorers: 5\n", "repository: {readable: 5}\n"):
         Path("w.yaml").write_text(text + change)
-        refuse_outside_code(config, "w.yaml")
+        refuse_code(config, "w.yaml")
         with pytest.raises(InputError) as refused:
             read_workflow("w.yaml")
         assert refused.value.code == "RUN-001"
     Path("w.yaml").write_text(text.replace('target: "bot:answer"', "command: 5"))
-    refuse_outside_code(config, "w.yaml")
+    refuse_code(config, "w.yaml")
     assert read_workflow("w.yaml").code == []

@@ -122,19 +122,15 @@ def test_a_run_uses_the_file_and_code_elsewhere_only_when_trusted(
 ) -> None:
     (tmp_path / "w.yaml").write_text(WORKFLOW)
     (tmp_path / "bot.py").write_text(BOT)
-    (tmp_path / "d.jsonl").write_text(
-        '{"id": 1, "question": "?", "expected": {"answer": "Oslo"}}\n'
-    )
     home = tmp_path / "home"
     home.mkdir()
+    (home / "d.jsonl").write_text('{"id": 1, "question": "?", "expected": {"answer": "Oslo"}}\n')
     (home / "plain.yaml").write_text(PROFILE)
-    (home / "assay.yaml").write_text(
-        "workflow: ../w.yaml\ndataset: ../d.jsonl\nprofile: plain.yaml\n"
-    )
+    (home / "assay.yaml").write_text("workflow: ../w.yaml\ndataset: d.jsonl\nprofile: plain.yaml\n")
     given = ("--config", "home/assay.yaml", "--no-store")
     refused = assay("run", *given)
     assert refused.code == 3
-    assert "line 1  workflow: 'w.yaml' is outside" in refused.err
+    assert "line 1  workflow: 'w.yaml' is outside its folder" in refused.err
     assert assay("run", *given, "--trust").code == 0
     done = assay("run", "w.yaml", *given, "--work", "w")
     assert done.code == 0, "what the command line names needs no trust"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assay.cli.configured import KEYS_WITHOUT_OPTION, PLACES, verb_names
+from assay.cli.configured import KEYS_WITHOUT_OPTION, verb_names
 from assay.cli.frame import Command
 from assay.errors import InputError, UsageError
-from assay.running.config import ConfigFile
+from assay.running.config import ConfigFile, ReleaseBars, RunLimits
 from test_frame import commands
 
 RULES = ("profile", "rubric", "policy")
@@ -105,13 +105,13 @@ def test_names_on_the_command_line_are_those_of_the_file(parse: Any) -> None:
 def test_the_limit_on_a_judges_cost_reaches_every_verb_that_can_spend(
     parse: Any, known: dict[str, Command]
 ) -> None:
-    (place,) = (one for one in PLACES if one.key == ("limits", "judge_usd"))
-    spending = [
-        verb
+    keys = {
+        verb: command.declared["max_usd"].key
         for verb, command in known.items()
-        if "--max-usd" in command.parser(verb)._option_string_actions
-    ]
-    assert (place.option, sorted(place.verbs)) == ("max_usd", sorted(spending))
+        if "max_usd" in command.declared
+    }
+    assert len(keys) > 5
+    assert set(keys.values()) == {"limits.judge_usd"}
     words = "judge panel -- r.jsonl --rubric rag"
     assert parse("limits: {judge_usd: 5}\n", words).max_usd == "5"
     assert parse("limits: {judge_usd: 5}\n", f"{words} --max-usd 7").max_usd == "7"
@@ -217,23 +217,28 @@ def test_help_never_reads_the_file(parse: Any, capsys: pytest.CaptureFixture[str
 
 def test_every_key_leads_to_an_option_that_exists(known: dict[str, Command]) -> None:
     assert set(verb_names()) == set(known)
-    options = {
-        verb: {action.dest for action in command.parser(verb)._actions}
-        for verb, command in known.items()
+    keys = {
+        argument.key
+        for command in known.values()
+        for argument in command.declared.values()
+        if argument.key is not None
     }
-    for place in PLACES:
-        having = [verb for verb in known if place.option in options[verb]]
-        assert having, f"{place.key} sets --{place.option}, which no verb has"
-        assert set(place.verbs) <= set(having), place
-    led = {place.key[0] for place in PLACES}
+    led = {key.partition(".")[0] for key in keys}
     assert led | set(KEYS_WITHOUT_OPTION) == set(ConfigFile.__struct_fields__)
+    nested = {key for key in keys if "." in key}
+    assert nested == {
+        *(f"limits.{name}" for name in RunLimits.__struct_fields__),
+        *(f"release.{name}" for name in ReleaseBars.__struct_fields__),
+        "ledger.url",
+    }
 
 
 def test_every_verb_that_grades_takes_the_rules_of_the_file(known: dict[str, Command]) -> None:
-    places = {place.option: place.verbs for place in PLACES if place.option in RULES}
     forgotten = set()
     for verb, command in known.items():
-        options = {action.dest for action in command.parser(verb)._actions}
-        if {"profile", "policy"} <= options:
-            forgotten |= {verb for option in options & set(RULES) if verb not in places[option]}
+        if {"profile", "policy"} <= set(command.declared):
+            missing = [
+                name for name in RULES if (one := command.declared.get(name)) and not one.key
+            ]
+            forgotten |= {verb} if missing or set(command.without) & set(RULES) else set()
     assert forgotten == {"import"}, "another tool's file is graded by what that tool measured"

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import pathlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from assay.errors import UsageError
+from assay.errors import Fault, UsageError
+from assay.files.json_files import Path
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.files.yaml_files import is_yaml_name
 from assay.registry import is_path
 from assay.running.config import Config, ReleaseBars, RunLimits, read_config
-from assay.running.config_code import refuse_outside_code
+from assay.running.config_trust import (
+    needs_trust,
+    part_faults,
+    reason,
+    refuse_untrusted,
+    rules,
+    scorer_faults,
+)
 from assay.running.scorers import PlacedScorer, placed_scorers
 
 _OUTPUTS = ("output", "charts", "step_summary", "attest", "sign", "json", "store", "db")
@@ -76,23 +85,28 @@ def _read(
             where=path,
             fix="Add `workflow: NAME`.",
         )
+    data = config.find("dataset", dataset) if dataset else config.chosen("dataset")
+    faults = [*scorer_faults(config), *_outside(config)]
     if needs_workflow:  # a path that somebody typed needs no trust, a name does
-        typed = workflow is not None and workflow not in config.named("workflow")
-        refuse_outside_code(config, None if typed else chosen)
+        if workflow is None or workflow in config.named("workflow"):
+            faults += part_faults(config, "workflow", chosen)
+        if data is not None and (dataset is None or dataset in config.named("dataset")):
+            faults += part_faults(config, "dataset", data)
+    refuse_untrusted(config, faults)
     spec = config.spec
     return Configured(
         chosen,
-        config.find("dataset", dataset) if dataset else config.chosen("dataset"),
-        config.rules("profile"),
-        config.rules("policy"),
-        config.rules("rubric"),
+        data,
+        rules(config, "profile"),
+        rules(config, "policy"),
+        rules(config, "rubric"),
         None if spec.library is None else config.resolve(spec.library),
         spec.repeats,
         spec.limits,
         spec.project,
         tuple(
             placed_scorers(
-                spec.scorers, spec.gates, folder=Path(config.folder).resolve(), where=path
+                spec.scorers, spec.gates, folder=pathlib.Path(config.folder).resolve(), where=path
             )
         ),
         spec.release if spec.release.policy is None else _resolved(config, spec.release),
@@ -103,6 +117,18 @@ def _read(
         ),
         tuple(map(config.resolve, spec.judge_cards)),
     )
+
+
+def _outside(config: Config) -> Iterator[Fault]:
+    """The files that the configuration names outside its folder."""
+    spec = config.spec
+    named: list[tuple[Path, str | None]] = [(("library",), spec.library)]
+    named += [(("judge_cards", index), card) for index, card in enumerate(spec.judge_cards)]
+    if is_path(policy := spec.release.policy or ""):
+        named.append((("release", "policy"), policy))
+    for key, path in named:
+        if path is not None and (why := reason(config, "path", config.resolve(path))):
+            yield needs_trust(config, key, why)
 
 
 def _resolved(config: Config, release: ReleaseBars) -> ReleaseBars:

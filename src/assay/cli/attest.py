@@ -96,20 +96,27 @@ COMMANDS = {
             arg("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it"),
             arg(
                 "--key",
+                kind="path",
+                trust="never",
                 metavar="PUB",
                 help="the Ed25519 public key that must have signed it, in PEM form",
             ),
             flag(
                 "--unsigned",
                 "skip the signature check; without --key, exit 0 needs this option",
+                trust="never",
             ),
             repeated(
                 "--evidence",
                 "FILE",
                 "a file of the candidate, byte for byte; may be repeated",
+                kind="path",
+                trust="never",
             ),
             arg(
                 "--document",
+                kind="path",
+                trust="never",
                 metavar="FILE",
                 help=(
                     "the decision that must be the attested one, as `assay gate -o decision.json`"

@@ -36,6 +36,7 @@ _SHOWN = ("samples", "runs", "summary", "fingerprint")
 DIR = arg(
     "--dir",
     "--baselines",
+    kind="path",
     dest="dir",
     metavar="DIR",
     help="where stored baselines are (default: .assay/baselines next to the default ledger)",

@@ -215,6 +215,8 @@ COMMANDS = {
             arg(
                 "--release-policy",
                 "--policy",
+                kind="name",
+                key="release.policy",
                 metavar="R",
                 default="release",
                 help="release policy whose margin and level are used (default: release)",

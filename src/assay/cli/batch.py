@@ -220,11 +220,14 @@ COMMANDS = {
             arg(
                 "-o",
                 "--output",
+                kind="path",
                 metavar="OUT",
                 help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
             ),
             arg(
                 "--profile",
+                kind="name",
+                key="profile",
                 metavar="P",
                 help=(
                     "profile by name, letter A-D, name@version or YAML file; needed unless IN is"
@@ -233,6 +236,8 @@ COMMANDS = {
             ),
             arg(
                 "--policy",
+                kind="name",
+                key="policy",
                 metavar="Q",
                 default="workflow",
                 help="policy by name, name@version or YAML file (default: workflow)",
@@ -244,9 +249,15 @@ COMMANDS = {
                 "ROLE=COLUMN,...",
                 "what the columns are called, such as run=run_id,raw=value (default: run,"
                 " criterion, raw, n, gate, verdict, wins, losses, ties, passed, total)",
+                kind="text",
+                trust="freely",
             ),
             repeated(
-                "--keep", "COLUMN,...", "columns to carry through, with one value for each run"
+                "--keep",
+                "COLUMN,...",
+                "columns to carry through, with one value for each run",
+                kind="text",
+                trust="freely",
             ),
             flag("--overwrite", "replace an output that exists"),
             arg(
@@ -269,6 +280,8 @@ COMMANDS = {
                 "ID",
                 "with --verify, a run whose row to recompute (default: 100 runs, always the same"
                 " ones)",
+                kind="text",
+                trust="freely",
                 dest="run_ids",
             ),
         ),

@@ -35,11 +35,25 @@ ENGINE = (
     ),
     arg(
         "--memory",
+        kind="text",
+        trust="freely",
         metavar="SIZE",
         help="memory of the engine, such as 8GB; DuckDB spills beyond it to disk",
     ),
-    arg("--master", metavar="URL", help="Spark's master, such as local[4]"),
-    arg("--remote", metavar="URL", help="a Spark Connect server, such as sc://host:15002"),
+    arg(
+        "--master",
+        kind="text",
+        trust="trusted",
+        metavar="URL",
+        help="Spark's master, such as local[4]",
+    ),
+    arg(
+        "--remote",
+        kind="text",
+        trust="trusted",
+        metavar="URL",
+        help="a Spark Connect server, such as sc://host:15002",
+    ),
 )
 """The options that choose an engine."""
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, PLACES, verb_names
+from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, verb_names
 from assay.cli.frame import Command, Options, arg, load_command
 from assay.cli.parsing import config_path
 from assay.errors import UsageError
@@ -47,8 +47,10 @@ def _verb(words: list[str]) -> dict[str, Any]:
     required = {
         action.dest for action in parser._actions if action.required and not action.option_strings
     }
-    # its files may be left out here: the question is about the options
-    parsed = command.parse(verb, argv, optional=required)
+    # its files may be left out here: the question is about the options, and nothing is done with
+    # them, which would need trust
+    is_trusted = "--trust" in argv or not command.configured
+    parsed = command.parse(verb, argv if is_trusted else [*argv, "--trust"], optional=required)
     sources = parsed.sources or dict.fromkeys(vars(parsed), DEFAULT)
     shown = [
         {
@@ -57,7 +59,7 @@ def _verb(words: list[str]) -> dict[str, Any]:
             "source": _environment(name, value, sources.get(name, DEFAULT)),
         }
         for name, value in vars(parsed).items()
-        if name in named and name not in _HIDDEN
+        if name in named and name not in (*_HIDDEN, *(() if is_trusted else ("trust",)))
     ]
     return {
         "schema": "assay.configuration/1",
@@ -82,9 +84,9 @@ def _file(config: Config | None) -> dict[str, Any]:
             f"there is no {CONFIG_FILE} in this folder or above it.",
             fix="`assay init` writes one; `assay config run` shows the settings without it.",
         )
-    used = {key[0] for key in (place.key for place in PLACES)}
+    setting = _verbs_by_key()
     keys = [
-        {"key": name, "value": value, "line": config.line(name), "verbs": _verbs(name, used)}
+        {"key": name, "value": value, "line": config.line(name), "verbs": setting.get(name, [])}
         for name, value in config.tree.items()
     ]
     return {
@@ -100,11 +102,15 @@ def _file(config: Config | None) -> dict[str, Any]:
     }
 
 
-def _verbs(key: str, used: set[str]) -> list[str]:
-    if key not in used:
-        return []
-    verbs = {verb for place in PLACES if place.key[0] == key for verb in place.verbs}
-    return [verb for verb in verb_names() if verb in verbs]
+def _verbs_by_key() -> dict[str, list[str]]:
+    """The verbs with an option that a key sets, for each such key."""
+    found: dict[str, list[str]] = {}
+    for verb in verb_names():
+        command = load_command(verb)
+        keys = {one.key.partition(".")[0] for one in command.declared.values() if one.key}
+        for key in keys.difference(command.without) if command.configured else ():
+            found.setdefault(key, []).append(verb)
+    return found
 
 
 def _lines(document: dict[str, Any]) -> list[str]:

@@ -1,8 +1,9 @@
 """What an `assay.yaml` says for a verb: its keys as defaults of options.
 
-`PLACES` says which option of which verbs a key sets; `commands` sets any other option by its name.
-The command line wins over the file, an environment variable over the file where an option has one,
-and the file over the defaults. Paths in the file are relative to its folder.
+An option declares its key in the file, and `commands` sets any other by its name. The command line
+wins over the file, an environment variable over the file where an option has one, and the file over
+the defaults. Paths in the file are relative to its folder. What the user must trust the file for is
+declared with the option, too; `running.config_trust` has the rules.
 """
 
 from __future__ import annotations
@@ -10,97 +11,53 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.parsing import Options
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
 from assay.registry import is_path, near_miss
-from assay.running.config import Config, Kind, read_config
-from assay.running.config_code import refuse_outside_code
+from assay.running.config import KINDS, Config, Kind, read_config
+from assay.running.config_trust import (
+    needs_trust,
+    part_faults,
+    reason,
+    refuse_untrusted,
+    scorer_faults,
+)
+
+if TYPE_CHECKING:
+    from assay.cli.frame import Argument, Command
 
 COMMAND_LINE, DEFAULT = "command line", "default"
 ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
 """Options that an environment variable sets before the file does."""
-NEVER = (
-    *("trust", "unsigned", "config_file", "no_config", "json", "help"),
-    *("now", "plan", "resume"),
-)
-"""Options that only a person at the command line can give. With one of the last three in a file,
-judge cards and baselines would never grow old, a gate would not decide, or an old run would count
-as a new one.
-"""
-_GRADING = (
-    *("run", "grade", "explain", "batch", "view"),
-    *("report rank", "report summary", "report export"),
-)
-_BARRED = ("run", "grade", "batch", "gate")
-_COMPARING = ("gate", "baseline set", "baseline diff")
-_JUDGING = tuple(
-    f"judge {action}" for action in ("rubric", "panel", "pairwise", "claims", "passages", "audit")
-)
-
-
-class OptionPlace(NamedTuple):
-    """The option that a key sets, in the verbs that have it; in all of them where none is named."""
-
-    key: tuple[str, ...]
-    option: str
-    verbs: tuple[str, ...] = ()
-
-
-PLACES: tuple[OptionPlace, ...] = (
-    OptionPlace(("project",), "project"),
-    OptionPlace(("library",), "library"),
-    OptionPlace(("profile",), "profile", (*_GRADING, *_COMPARING)),
-    OptionPlace(("rubric",), "rubric", (*_GRADING, *_COMPARING, "judge rubric", "judge panel")),
-    OptionPlace(("policy",), "policy", (*_GRADING, "serve")),
-    OptionPlace(("policy",), "grading_policy", _COMPARING),
-    OptionPlace(("judge_cards",), "judge_card"),
-    OptionPlace(("repeats",), "repeat", ("run",)),
-    OptionPlace(("limits", "timeout_s"), "timeout", ("run",)),
-    OptionPlace(("limits", "retries"), "retries", ("run",)),
-    OptionPlace(("limits", "concurrency"), "concurrency", ("run",)),
-    OptionPlace(("limits", "samples"), "limit", ("run",)),
-    OptionPlace(("limits", "judge_calls"), "max_calls", ("run",)),
-    OptionPlace(("limits", "judge_usd"), "max_usd", ("run", *_JUDGING)),
-    OptionPlace(("baseline",), "baseline", ("gate",)),
-    OptionPlace(("release", "policy"), "release_policy", ("gate", "baseline diff")),
-    OptionPlace(("release", "margin"), "margin", ("gate",)),
-    OptionPlace(("release", "min_pass_rate"), "min_pass_rate", _BARRED),
-    OptionPlace(("release", "confidence"), "confidence", _BARRED),
-    OptionPlace(("release", "min_overlap"), "min_overlap", ("gate",)),
-    OptionPlace(("ledger", "url"), "db"),
-)
-_KINDS: dict[str, dict[str, Kind]] = {
-    "workflow": {"run": "workflow"},
-    "dataset": {"run": "dataset"},
-    "judge": dict.fromkeys(("run", *_JUDGING), "judge"),
-}
-"""Options that take something which the file describes, by its name."""
+_TYPED = ("trust", "config", "no_config", "json", "help")
+"""What every verb has, and only the command line can give."""
 KEYS_WITHOUT_OPTION = (
-    *("workflow", "workflows", "dataset", "datasets", "judge", "judges"),
+    *("workflows", "datasets", "judges"),
     *("scorers", "gates", "outputs", "map", "commands"),
 )
 """Keys that are not the value of one option: `_keys_of` or the verb itself reads them."""
-_PATHS = ("FILE", "DIR", "KEY")
-_NAMES_OR_PATHS = ("P", "Q", "R", "D", "BASELINE", "WORKFLOW")
 
 
 class Setting(NamedTuple):
-    """The value of an option and where it comes from."""
+    """The value of an option, where it comes from, and why the file must be trusted for it."""
 
     value: Any
     source: str
+    faults: tuple[Fault, ...] = ()
 
 
-def parse(parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str) -> Options:
+def parse(
+    command: Command, parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
+) -> Options:
     """The options of a verb: from the command line, else from the configuration, else the
     defaults. `config` is the configuration, `sources` says where each option comes from.
     """
     config = read_config(path)
-    configured = _configured(parser, verb, config)
+    configured = _configured(command, parser, verb, config)
     standard = {
         action.dest: [] if action.nargs == "*" and action.default is None else action.default
         for action in parser._actions
@@ -114,35 +71,97 @@ def parse(parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
     for action in [
         action for action in parser._actions if isinstance(action, argparse._StoreTrueAction)
     ]:
-        _add_opposite(parser, action)
+        if action.dest in command.declared and command.declared[action.dest].trust != "never":
+            _add_opposite(parser, action)
     given = vars(parser.parse_args(argv))
+    config = config._replace(trust=given.get("trust", False))
     for option in given:
         configured.pop(option, None)
     if given.get("resume"):  # a run goes on with what it was begun with
         for option in ("workflow", "dataset", "name", "work"):
             configured.pop(option, None)
     values = {**standard, **{name: setting.value for name, setting in configured.items()}, **given}
-    _resolve_names(values, given, verb, config)
+    _resolve_names(command, values, given, config)
     if verb == "run" and not given.get("resume"):
         _refuse_to_guess(values, config)
-    if values.get("store") == "" and config.spec.ledger.url and not os.environ.get("ASSAY_DB"):
+    refuse_untrusted(config, _untrusted(command, verb, configured, values, given, config))
+    if _stores_by_file(values, config):
         values["store"] = ledger_url(config)
     sources = dict.fromkeys(standard, DEFAULT)
     sources.update({name: setting.source for name, setting in configured.items()})
     sources.update(dict.fromkeys(given, COMMAND_LINE))
-    if verb == "run" and not values.get("trust"):
-        typed = given.get("workflow")  # a path that somebody typed needs no trust, a name does
-        chosen = typed is None or typed in config.named("workflow")
-        refuse_outside_code(config, values.get("workflow") if chosen else None)
     return Options(**values, config=config, sources=sources)
+
+
+def _untrusted(
+    command: Command,
+    verb: str,
+    configured: Mapping[str, Setting],
+    values: Mapping[str, Any],
+    given: Mapping[str, Any],
+    config: Config,
+) -> list[Fault]:
+    """What this command line takes from the file and needs trust for."""
+    faults = [fault for setting in configured.values() for fault in setting.faults]
+    for option, kind in _parts_of(command):
+        named = config.named(kind).values()
+        for reference in _listed(values.get(option)):
+            # a path that somebody typed needs no trust, a name does
+            is_typed = option in given and not (
+                reference in named or reference.startswith(f"{config.path}#")
+            )
+            faults += () if is_typed else part_faults(config, kind, reference)
+    if verb == "run":
+        faults += scorer_faults(config)
+    unasked = "no_store" in values and not values["no_store"] and values.get("store") is None
+    if (unasked and not values.get("db")) or _stores_by_file(values, config):
+        faults += _ledger_faults(config)
+    return faults
+
+
+def settings_to_trust(config: Config) -> list[Fault]:
+    """Everything in the file that some verb needs trust for."""
+    from assay.cli.frame import load_command  # it is what loads this module
+
+    faults = list(scorer_faults(config))
+    for verb in verb_names():
+        command = load_command(verb)
+        if command.configured:
+            settings = _configured(command, command.parser(verb), verb, config)
+            faults += [fault for setting in settings.values() for fault in setting.faults]
+    for kind in KINDS:
+        references = dict.fromkeys((*config.named(kind).values(), config.chosen(kind)))
+        faults += [
+            fault
+            for reference in references
+            if reference is not None
+            for fault in part_faults(config, kind, reference)
+        ]
+    unique = {(fault.path, fault.message): fault for fault in faults}
+    return sorted(unique.values(), key=lambda fault: fault.line or 0)
+
+
+def _parts_of(command: Command) -> Iterator[tuple[str, Kind]]:
+    """The options that take a workflow, a dataset or a judge by its name in the file."""
+    for option, argument in command.declared.items():
+        if argument.key in KINDS:
+            yield option, argument.key
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _stores_by_file(values: Mapping[str, Any], config: Config) -> bool:
+    """Whether `--store` without a URL means the ledger of the file."""
+    is_set = config.spec.ledger.url and not os.environ.get("ASSAY_DB")
+    return values.get("store") == "" and bool(is_set)
 
 
 def _add_opposite(parser: argparse.ArgumentParser, action: argparse.Action) -> None:
     """Let the command line take back a flag that the file sets: --no-NAME."""
     opposite = "--no-" + action.option_strings[-1].lstrip("-")
-    if opposite in parser._option_string_actions or opposite.startswith("--no-no-"):
-        return
-    if action.dest not in NEVER:
+    if opposite not in parser._option_string_actions and not opposite.startswith("--no-no-"):
         parser.add_argument(
             opposite,
             dest=action.dest,
@@ -152,49 +171,61 @@ def _add_opposite(parser: argparse.ArgumentParser, action: argparse.Action) -> N
         )
 
 
-def _configured(parser: argparse.ArgumentParser, verb: str, config: Config) -> dict[str, Setting]:
+def _configured(
+    command: Command, parser: argparse.ArgumentParser, verb: str, config: Config
+) -> dict[str, Setting]:
     """The options that a configuration sets for a verb."""
     actions = {action.dest: action for action in parser._actions}
     settings: dict[str, Setting] = {}
-    faults: list[Fault] = []
-    for option, key, value in _keys_of(verb, config):
-        if value is None:
+    faults = list(_command_faults(command, verb, config))
+    for option, key, value in _keys_of(command, verb, config):
+        argument = command.declared.get(option)
+        if value is None or ((variable := ENVIRONMENT.get(option)) and os.environ.get(variable)):
             continue
-        if option not in actions:
-            if not _is_everywhere(key):  # what a team asks for is never dropped in silence
-                missing = f"--{option.replace('_', '-')}"
-                faults.append(_fault(config, key, f"`assay {verb}` has no option {missing}."))
-            continue
-        if (variable := ENVIRONMENT.get(option)) and os.environ.get(variable):
+        if argument is None or (argument.trust == "never" and key[0] == "commands"):
+            if key[0] == "outputs":  # what a team asks for is never dropped in silence
+                faults.append(_fault(config, key, f"`assay {verb}` has no option --{option}."))
             continue
         try:
-            made = _value(actions[option], value, config, key)
+            made = _value(actions[option], argument, value, config, key)
         except ValueError as error:
             faults.append(_fault(config, key, str(error)))
             continue
-        settings[option] = Setting(made, config.place(*key))
-    faults += _command_faults(actions, verb, config)
+        why = () if argument.key in KINDS and key[0] != "commands" else _why(argument, made, config)
+        asked = tuple(needs_trust(config, key, reason) for reason in why)
+        settings[option] = Setting(made, config.place(*key), asked)
     raise_faults(faults, where=config.path)
     return settings
 
 
-def _keys_of(verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
+def _why(argument: Argument, value: Any, config: Config) -> Iterator[str]:
+    """Why a value of an option needs trust. Of a value that may be a secret, only the option is
+    named.
+    """
+    if argument.trust == "trusted" and value is not False:
+        yield f"only a trusted file sets {max(argument.names, key=len)}"
+    else:
+        yield from filter(None, (reason(config, argument.kind, str(v)) for v in _listed(value)))
+
+
+def _keys_of(command: Command, verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
     """Each option that the file sets for a verb: its name, the key, the value."""
-    for place in PLACES:
-        if not place.verbs or verb in place.verbs:
-            yield place.option, place.key, member(config.tree, *place.key)
-    for option, verbs in _KINDS.items():
-        if verb in verbs and (chosen := config.chosen(verbs[verb])) is not None:
-            kind = verbs[verb]
-            yield option, (kind if config.tree.get(kind) is not None else f"{kind}s",), chosen
+    for option, argument in command.declared.items():
+        if argument.key in KINDS:
+            kind: Kind = argument.key
+            key = kind if config.tree.get(kind) is not None else f"{kind}s"
+            yield option, (key,), config.chosen(kind)
+        elif argument.key is not None and argument.key not in command.without:
+            key_path = tuple(argument.key.split("."))
+            yield option, key_path, member(config.tree, *key_path)
     outputs = config.tree.get("outputs")
     if isinstance(outputs, dict):
         yield "output", ("outputs", verb), outputs.get(verb)
     elif verb == "run":
         yield "output", ("outputs",), outputs
     ledger = config.spec.ledger
-    if ledger.store is not None:
-        yield "store", ("ledger", "store"), (ledger.url or "") if ledger.store else None
+    if ledger.store and "store" in command.declared:
+        yield "store", ("ledger", "store"), ledger.url or ""
     for option, value in config.spec.commands.get(verb, {}).items():
         yield option.replace("-", "_"), ("commands", verb, option), value
 
@@ -204,39 +235,30 @@ def _fault(config: Config, key: Path, message: str, fix: str = "") -> Fault:
     return Fault(message, code="CFG-001", file=config.path, line=line, path=show_path(key), fix=fix)
 
 
-def _is_everywhere(key: Path) -> bool:
-    """Whether a key sets an option wherever a verb has it; `commands` has its own check."""
-    return key[0] in ("project", "library", "judge_cards", "ledger", "commands")
-
-
-def _command_faults(
-    actions: Mapping[str, argparse.Action], verb: str, config: Config
-) -> Iterator[Fault]:
+def _command_faults(command: Command, verb: str, config: Config) -> Iterator[Fault]:
     """What `commands` names that does not exist, for every verb; options for this one."""
     known = verb_names()
-    for name, options in config.spec.commands.items():
+    for name in config.spec.commands:
         if name not in known:
             near = near_miss(name, known)
             yield _fault(config, ("commands", name), f"there is no verb '{name}'.{near}")
-        elif name == verb:
-            named = [action for action in actions.values() if action.option_strings]
-            names = [action.dest.replace("_", "-") for action in named if action.dest not in NEVER]
-            for option in options:
-                wanted = option.replace("_", "-")
-                if wanted.replace("-", "_") in NEVER:
-                    yield _fault(
-                        config,
-                        ("commands", name, option),
-                        f"--{wanted} can only be given on the command line.",
-                        "Remove it.",
-                    )
-                elif wanted not in names:
-                    yield _fault(
-                        config,
-                        ("commands", name, option),
-                        f"`assay {name}` has no option '{wanted}'.{near_miss(wanted, names)}",
-                        f"`assay {name} --help` lists them.",
-                    )
+    options = config.spec.commands.get(verb, {})
+    declared = {
+        dest.replace("_", "-"): argument
+        for dest, argument in command.declared.items()
+        if argument.names[0].startswith("-")
+    }
+    names = [name for name, argument in declared.items() if argument.trust != "never"]
+    for option in options:
+        wanted, key = option.replace("_", "-"), ("commands", verb, option)
+        if wanted in names:
+            continue
+        if wanted in declared or wanted.replace("-", "_") in _TYPED:
+            message = f"--{wanted} can only be given on the command line."
+            yield _fault(config, key, message, "Remove it.")
+        else:
+            message = f"`assay {verb}` has no option '{wanted}'.{near_miss(wanted, names)}"
+            yield _fault(config, key, message, f"`assay {verb} --help` lists them.")
 
 
 def verb_names() -> list[str]:
@@ -251,7 +273,9 @@ def verb_names() -> list[str]:
 # --- values
 
 
-def _value(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
+def _value(
+    action: argparse.Action, argument: Argument, value: Any, config: Config, key: Path
+) -> Any:
     """A value of the file as the option holds it; a ValueError says why it can't be."""
     if isinstance(action, argparse._StoreTrueAction):
         if not isinstance(value, bool):
@@ -259,15 +283,15 @@ def _value(action: argparse.Action, value: Any, config: Config, key: Path) -> An
         return value
     if isinstance(action, argparse._AppendAction) or action.nargs in ("*", "+"):
         values = value if isinstance(value, list) else [value]
-        return [_one(action, each, config, key) for each in values]
+        return [_one(action, argument, each, config, key) for each in values]
     if isinstance(value, list):
         raise ValueError("takes one value, not a list.")
     if value is True and action.const is not None:
         return action.const
-    return _one(action, value, config, key)
+    return _one(action, argument, value, config, key)
 
 
-def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
+def _one(action: argparse.Action, argument: Argument, value: Any, config: Config, key: Path) -> Any:
     if isinstance(value, dict) and len(key) == 1:
         return f"{config.path}#{key[0]}"
     if isinstance(value, bool | dict):
@@ -282,12 +306,11 @@ def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
         choices = [str(choice) for choice in action.choices]
         near = near_miss(text, choices)
         raise ValueError(f"{text!r} is not one of {', '.join(choices)}.{near}")
-    if key[0] in ("workflow", "workflows", "dataset", "datasets", "judge", "judges"):
+    if argument.key in KINDS and key[0] != "commands":
         return text  # resolved already
-    if action.dest in ("db", "store"):
+    if argument.kind == "ledger":
         return _sqlite(text, config)
-    always = action.metavar in _PATHS and text != "-"
-    if always or (action.metavar in _NAMES_OR_PATHS and is_path(text)):
+    if text != "-" and (argument.kind == "path" or (argument.kind == "name" and is_path(text))):
         return config.resolve(text)
     return text
 
@@ -295,7 +318,19 @@ def _one(action: argparse.Action, value: Any, config: Config, key: Path) -> Any:
 def ledger_url(config: Config) -> str | None:
     """The ledger that a configuration names."""
     url = config.spec.ledger.url
-    return None if url is None else _sqlite(url, config)
+    if url is None:
+        return None
+    refuse_untrusted(config, _ledger_faults(config))
+    return _sqlite(url, config)
+
+
+def _ledger_faults(config: Config) -> list[Fault]:
+    """Why the ledger of a file needs trust, unless the environment names another."""
+    url = config.spec.ledger.url
+    if not url or os.environ.get("ASSAY_DB"):
+        return []
+    why = reason(config, "ledger", _sqlite(url, config))
+    return [needs_trust(config, ("ledger", "url"), why)] if why else []
 
 
 def _sqlite(url: str, config: Config) -> str:
@@ -319,13 +354,10 @@ def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:
 
 
 def _resolve_names(
-    values: dict[str, Any], given: Mapping[str, Any], verb: str, config: Config
+    command: Command, values: dict[str, Any], given: Mapping[str, Any], config: Config
 ) -> None:
     """Replace a name on the command line by what the file describes."""
-    for option, verbs in _KINDS.items():
-        value = given.get(option)
-        if verb not in verbs or value is None:
-            continue
-        several = value if isinstance(value, list) else [value]
-        resolved = [config.find(verbs[verb], name) for name in several]
-        values[option] = resolved if isinstance(value, list) else resolved[0]
+    for option, kind in _parts_of(command):
+        if (value := given.get(option)) is not None:
+            resolved = [config.find(kind, name) for name in _listed(value)]
+            values[option] = resolved if isinstance(value, list) else resolved[0]

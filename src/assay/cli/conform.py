@@ -176,6 +176,7 @@ COMMANDS = {
             arg("file", metavar="FILE", help="a JSON list of cases {name, op, input, expected}"),
             arg(
                 "--actual",
+                kind="path",
                 metavar="OUT.json",
                 help="write what each case gives, as [{name, op, actual}]",
             ),

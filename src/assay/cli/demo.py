@@ -288,6 +288,7 @@ COMMANDS = {
         (
             arg(
                 "--out",
+                kind="path",
                 metavar="DIR",
                 default="demo",
                 help="the folder for report.html and grades.json (default: demo)",

@@ -62,7 +62,11 @@ def rule_options(rubric: str, policy: str = MARKED_UNDER) -> tuple[Argument | st
     `--rubric`.
     """
     text = f"rubric by name, name@version or YAML file (default: {rubric})"
-    return (arg("--rubric", metavar="R", help=text), policy_option(policy), "--library")
+    return (
+        arg("--rubric", kind="name", metavar="R", help=text),
+        policy_option(policy),
+        "--library",
+    )
 
 
 def rules_of(options: Options) -> ExamRules:
@@ -271,6 +275,7 @@ ANSWERS: tuple[Argument | str, ...] = (
     ),
     arg(
         "--answers",
+        kind="path",
         metavar="FILE",
         help=(
             '.jsonl of {"item", "response", "latency_ms"}, .csv with these columns, or - for'
@@ -279,16 +284,25 @@ ANSWERS: tuple[Argument | str, ...] = (
     ),
     arg(
         "--command",
+        kind="text",
+        trust="trusted",
         metavar="COMMAND",
         help=(
             "ask a command: each prompt on its standard input, the response on its standard output"
         ),
     ),
-    arg("--url", metavar="URL", help='ask an endpoint: POST {"prompt": ...}, JSON back'),
+    arg(
+        "--url",
+        kind="address",
+        metavar="URL",
+        help='ask an endpoint: POST {"prompt": ...}, JSON back',
+    ),
     repeated(
         "--header",
         "'NAME: VALUE'",
         "with --url: a header to send; $NAME in it is taken from the environment",
+        kind="text",
+        trust="trusted",
     ),
     arg(
         "--timeout",
@@ -300,6 +314,7 @@ ANSWERS: tuple[Argument | str, ...] = (
     ),
     arg(
         "--save-answers",
+        kind="path",
         metavar="FILE",
         help="with --command or --url: save the answers in the form that --answers reads",
     ),
@@ -320,6 +335,8 @@ COMMANDS = {
                 "--break",
                 "STEP",
                 "also mark with this step of normalisation left out; may be repeated",
+                kind="text",
+                trust="freely",
                 dest="steps",
             ),
             arg(
@@ -347,6 +364,8 @@ COMMANDS = {
                 "--step",
                 "STEP",
                 "nfc, strip, case-fold or trailing-period (default: each in turn)",
+                kind="text",
+                trust="freely",
                 dest="steps",
             ),
         ),

@@ -222,10 +222,17 @@ COMMANDS = {
                 "EXAM",
                 "a file of the exam that a result must answer, of the capstone or of the regression"
                 " set; may be repeated",
+                kind="path",
             ),
-            arg("--regression", metavar="R", help="the regression set, graded the same way"),
+            arg(
+                "--regression",
+                kind="name",
+                metavar="R",
+                help="the regression set, graded the same way",
+            ),
             arg(
                 "--baseline",
+                kind="name",
                 metavar="B",
                 help=(
                     "the regression set as the production tutor answered it, graded the same way: a"
@@ -236,6 +243,7 @@ COMMANDS = {
             "--baselines",
             arg(
                 "--set-baseline",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "when the gate passes, or there is no baseline yet, store the regression result"

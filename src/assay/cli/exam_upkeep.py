@@ -138,6 +138,7 @@ COMMANDS = {
         (
             arg(
                 "--history",
+                kind="path",
                 metavar="FILE",
                 nargs="+",
                 required=True,
@@ -145,6 +146,7 @@ COMMANDS = {
             ),
             arg(
                 "--write",
+                kind="path",
                 metavar="DIR",
                 help=(
                     "write each past result under the new rubric into this folder, so that it can"
@@ -153,6 +155,7 @@ COMMANDS = {
             ),
             arg(
                 "--rubric",
+                kind="name",
                 metavar="R",
                 required=True,
                 help="the new rubric, by name, name@version or YAML file",
@@ -172,10 +175,16 @@ COMMANDS = {
                 "result", metavar="RESULT", help="a graded exam, as `assay exam grade -o` writes it"
             ),
             arg(
-                "--date", metavar="DAY", required=True, help="the day of the review, as 2026-05-18"
+                "--date",
+                kind="text",
+                trust="freely",
+                metavar="DAY",
+                required=True,
+                help="the day of the review, as 2026-05-18",
             ),
             arg(
                 "--state",
+                kind="path",
                 metavar="FILE",
                 help="an earlier schedule (.json) to continue; items it lacks start as new",
             ),
@@ -193,11 +202,19 @@ COMMANDS = {
         (
             arg(
                 "--schedule",
+                kind="path",
                 metavar="FILE",
                 required=True,
                 help="the schedule (.json) that `assay exam export-sm2 -o` wrote; it is updated",
             ),
-            arg("--date", metavar="DAY", required=True, help="the day, as 2026-05-19"),
+            arg(
+                "--date",
+                kind="text",
+                trust="freely",
+                metavar="DAY",
+                required=True,
+                help="the day, as 2026-05-19",
+            ),
             flag("--new", "also review items of the exam that the schedule doesn't have yet"),
             *common.ANSWERS,
             *common.rule_options("the exam's, else the policy's", common.DECIDED_UNDER),

@@ -301,6 +301,8 @@ COMMANDS = {
             ).of_runs(),
             arg(
                 "--run",
+                kind="text",
+                trust="freely",
                 metavar="ID",
                 help="explain this run only: its id, its sample, its name, or the end of one",
             ),

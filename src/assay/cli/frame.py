@@ -16,12 +16,12 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.cli.memory import uncollected
 from assay.cli.parsing import Bounds as Bounds
 from assay.cli.parsing import Options as Options
-from assay.cli.parsing import add_config, add_output, config_path, listed_under, make_parser
+from assay.cli.parsing import add_config, config_path, listed_under, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
 from assay.files.own_files import looks_own
@@ -33,11 +33,25 @@ _LEDGER = (
 )
 
 
+Kind = Literal["text", "number", "choice", "flag", "path", "name", "ledger", "address"]
+"""What an argument takes. A `name` may also be the path of a file."""
+Trust = Literal["freely", "trusted", "never"]
+"""What an `assay.yaml` that somebody else wrote may set: any value that stays inside its folder and
+this machine; only what the user trusts; nothing, whoever trusts it.
+"""
+
+
 class Argument(NamedTuple):
-    """One argument of a verb, in the terms of `argparse`."""
+    """One argument of a verb: what `argparse` needs, and what `assay.yaml` may do with it."""
 
     names: tuple[str, ...]
     settings: dict[str, Any]
+    kind: Kind
+    trust: Trust
+    key: str | None = None
+    """The key of `assay.yaml` that sets it, as `release.margin`. Any other is set by its name,
+    under `commands`.
+    """
     within: Bounds | None = None
     runs: bool = False
     """Whether it names runs: files, or what the ledger has under a name. See `references`."""
@@ -49,7 +63,8 @@ class Argument(NamedTuple):
     @property
     def dest(self) -> str:
         """The attribute that contains its value after parsing."""
-        name = self.names[0].lstrip("-").replace("-", "_")
+        long = next((name for name in self.names if name.startswith("--")), self.names[0])
+        name = long.lstrip("-").replace("-", "_")
         return str(self.settings.get("dest", name))
 
     def of_runs(self, *, items: bool = False) -> Argument:
@@ -57,14 +72,38 @@ class Argument(NamedTuple):
         return self._replace(runs=True, items=items)
 
 
-def arg(*names: str, within: Bounds | None = None, **settings: Any) -> Argument:
-    """An argument; the settings are those of `ArgumentParser.add_argument`."""
-    return Argument(names, settings, within)
+def arg(
+    *names: str,
+    kind: Kind | None = None,
+    trust: Trust | None = None,
+    key: str | None = None,
+    within: Bounds | None = None,
+    **settings: Any,
+) -> Argument:
+    """An argument; the settings are those of `ArgumentParser.add_argument`. A number, a choice or a
+    flag says what it is by them. An option with text must say whether a file may set it freely.
+    """
+    kind = kind or _kind_of(settings)
+    if not names[0].startswith("-"):
+        trust = trust or "never"
+    elif kind != "text":
+        trust = trust or "freely"
+    if trust is None:
+        raise TypeError(f"{names[0]} declares no trust")
+    return Argument(names, settings, kind, trust, key, within)
 
 
-def flag(name: str, help: str) -> Argument:
+def _kind_of(settings: Mapping[str, Any]) -> Kind:
+    if settings.get("type") in (int, float):
+        return "number"
+    if "choices" in settings:
+        return "choice"
+    return "flag" if settings.get("action") == "store_true" else "text"
+
+
+def flag(name: str, help: str, *, trust: Trust = "freely") -> Argument:
     """An option that is given or not."""
-    return arg(name, action="store_true", help=help)
+    return arg(name, action="store_true", help=help, trust=trust)
 
 
 def repeated(name: str, metavar: str, help: str, **settings: Any) -> Argument:
@@ -72,10 +111,12 @@ def repeated(name: str, metavar: str, help: str, **settings: Any) -> Argument:
     return arg(name, metavar=metavar, action="append", default=[], help=help, **settings)
 
 
-def policy_option(default: str) -> Argument:
+def policy_option(default: str, *, key: str | None = None) -> Argument:
     """The option `--policy` of a family."""
     return arg(
         "--policy",
+        kind="name",
+        key=key,
         metavar="Q",
         default=default,
         help=f"policy by name, name@version or YAML file (default: {default})",
@@ -84,7 +125,14 @@ def policy_option(default: str) -> Argument:
 
 def store_option(what: str) -> Argument:
     """The option `--store`; `what` says what the verb does with the ledger."""
-    return arg("--store", metavar="URL", nargs="?", const="", help=f"{what}: {_LEDGER}")
+    return arg(
+        "--store",
+        kind="ledger",
+        metavar="URL",
+        nargs="?",
+        const="",
+        help=f"{what}: {_LEDGER}",
+    )
 
 
 COMMON: dict[str, Argument] = {
@@ -99,34 +147,48 @@ COMMON: dict[str, Argument] = {
     ).of_runs(),
     "--profile": arg(
         "--profile",
+        kind="name",
+        key="profile",
         metavar="P",
         help=(
             "profile by name, letter A-D, name@version or YAML file (default: the run's"
             " workflow.family)"
         ),
     ),
-    "--policy": policy_option("workflow"),
+    "--policy": policy_option("workflow", key="policy"),
     "--grading-policy": arg(
         "--grading-policy",
+        kind="name",
+        key="policy",
         metavar="Q",
         default="workflow",
         help="policy that grades the runs (default: workflow)",
     ),
     "--rubric": arg(
         "--rubric",
+        kind="name",
+        key="rubric",
         metavar="R",
         help="rubric that overrides the profile's criteria, by name, name@version or YAML file",
     ),
     "--judge-card": repeated(
-        "--judge-card", "FILE", "the card of a judge (assay judge card); may be repeated"
+        "--judge-card",
+        "FILE",
+        "the card of a judge (assay judge card); may be repeated",
+        kind="path",
+        key="judge_cards",
     ),
     "--now": arg(
         "--now",
+        kind="text",
+        trust="never",
         metavar="TIME",
         help="use this as the current time, such as 2026-11-15T10:00:00Z (default: the clock)",
     ),
     "--library": arg(
         "--library",
+        kind="path",
+        key="library",
         metavar="DIR",
         help="a folder with your own profiles/, policies/ and rubrics/ (default: $ASSAY_LIBRARY)",
     ),
@@ -134,12 +196,17 @@ COMMON: dict[str, Argument] = {
     "--no-store": flag("--no-store", "keep nothing in a ledger"),
     "--project": arg(
         "--project",
+        kind="text",
+        trust="freely",
+        key="project",
         metavar="NAME",
         default="default",
         help="the project of the ledger (default: default)",
     ),
     "--from": arg(
         "--from",
+        kind="text",
+        trust="freely",
         dest="kind",
         metavar="KIND",
         help=(
@@ -153,13 +220,23 @@ COMMON: dict[str, Argument] = {
         "what the columns of a CSV or JSONL file mean, such as"
         " id=ticket,answer=output,score:quality=stars:1..5 (other columns are guessed); for another"
         " tool's file, the scale of a metric, best value last: score:tox=toxicity:1..0",
+        kind="text",
+        trust="freely",
     ),
     "--baselines": arg(
         "--baselines",
+        kind="path",
         metavar="DIR",
         help="where stored baselines are (default: .assay/baselines next to the default ledger)",
     ),
-    "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
+    "--db": arg(
+        "--db",
+        kind="ledger",
+        key="ledger.url",
+        metavar="URL",
+        default="",
+        help=f"the ledger: {_LEDGER}",
+    ),
     "--jobs": arg(
         "--jobs",
         within=Bounds(least=1),
@@ -171,9 +248,11 @@ COMMON: dict[str, Argument] = {
     "--keep-going": flag(
         "--keep-going", "grade the valid lines even if others are malformed; still exits 3"
     ),
-    "--trust": flag("--trust", "allow assay.yaml to run code outside its folder"),
     "--charts": arg(
-        "--charts", metavar="DIR", help="also write every chart into a folder, as SVG and as PNG"
+        "--charts",
+        kind="path",
+        metavar="DIR",
+        help="also write every chart into a folder, as SVG and as PNG",
     ),
     "--step-summary": flag(
         "--step-summary",
@@ -181,12 +260,14 @@ COMMON: dict[str, Argument] = {
     ),
     "--min-pass-rate": arg(
         "--min-pass-rate",
+        key="release.min_pass_rate",
         type=float,
         metavar="X",
         help="the minimum share of samples that must pass, such as 0.95 (default: all of them)",
     ),
     "--confidence": arg(
         "--confidence",
+        key="release.confidence",
         type=float,
         metavar="C",
         help=(
@@ -196,6 +277,8 @@ COMMON: dict[str, Argument] = {
     ),
     "--otlp-endpoint": arg(
         "--otlp-endpoint",
+        kind="address",
+        trust="trusted",
         metavar="URL",
         help=(
             "also send each grade as OpenTelemetry events, gen_ai.evaluation.result (default:"
@@ -229,6 +312,8 @@ class Command(NamedTuple):
     """Values that no option of it sets."""
     configured: bool = True
     """Whether its defaults may come from an `assay.yaml`."""
+    without: Collection[str] = ()
+    """Keys of `assay.yaml` that it doesn't take, although it has their options."""
 
     def parse(self, verb: str, argv: list[str], *, optional: Collection[str] = ()) -> Options:
         """Read the arguments of this command; those named in `optional` may be missing."""
@@ -243,7 +328,7 @@ class Command(NamedTuple):
         else:
             from assay.cli.configured import parse  # only where there is a configuration
 
-            options = parse(parser, verb, argv, path)
+            options = parse(self, parser, verb, argv, path)
         self._check_numbers(options)
         for dest in ("baselines", "dir"):
             if getattr(options, dest, "") is None:
@@ -253,7 +338,7 @@ class Command(NamedTuple):
         return options
 
     def _check_numbers(self, options: Options) -> None:
-        for argument in self._declared:
+        for argument in self.declared.values():
             value = getattr(options, argument.dest, None)
             if argument.within is None or not isinstance(value, int | float):
                 continue
@@ -266,23 +351,24 @@ class Command(NamedTuple):
         parser = make_parser(verb, self.description, self.example)
         if self.configured:
             add_config(parser)
-        add(parser, *self.arguments, *(self._sources() if self.runs else ()))
+        add(parser, *self.declared.values())
         if self.formats:
-            add_output(parser, self.formats)
+            parser.set_defaults(formats=self.formats)
         parser.set_defaults(**self.defaults)
         return parser
 
     @property
     def runs(self) -> list[str]:
         """The destinations of the arguments that name runs."""
-        return [argument.dest for argument in self._declared if argument.runs]
+        return [argument.dest for argument in self.declared.values() if argument.runs]
 
     @property
-    def _declared(self) -> list[Argument]:
-        return [
-            COMMON[argument] if isinstance(argument, str) else argument
-            for argument in self.arguments
-        ]
+    def declared(self) -> dict[str, Argument]:
+        """Every argument by the attribute that contains its value."""
+        own = [COMMON[one] if isinstance(one, str) else one for one in self.arguments]
+        if any(argument.runs for argument in own):
+            own += [COMMON[name] for name in self._sources()]
+        return {argument.dest: argument for argument in (*own, *_output(self.formats))}
 
     def _sources(self) -> list[str]:
         """The options that say where runs come from, as far as the command has none itself: the
@@ -292,11 +378,18 @@ class Command(NamedTuple):
         return [name for name in names if name not in self.arguments]
 
 
-def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
-    """Add arguments, those of `COMMON` by name."""
+def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
+    """Add arguments to a parser."""
     for argument in arguments:
-        declared = COMMON[argument] if isinstance(argument, str) else argument
-        listed_under(parser, declared.names[0]).add_argument(*declared.names, **declared.settings)
+        listed_under(parser, argument.names[0]).add_argument(*argument.names, **argument.settings)
+
+
+def _output(formats: tuple[str, ...]) -> list[Argument]:
+    """The option `-o` of a verb that writes these."""
+    what = f"write to a file; the extension picks the format ({' '.join(formats)}); may be repeated"
+    return [
+        arg("-o", "--output", kind="path", metavar="FILE", action="append", default=[], help=what)
+    ][: len(formats)]
 
 
 def choose(

@@ -275,15 +275,20 @@ COMMANDS = {
                 "BASELINE",
                 "the baseline, in any of these forms, or the name of a stored baseline (in the"
                 " folder, and with --store also in the ledger); may be repeated",
+                kind="name",
+                key="baseline",
             ).of_runs(),
             arg(
                 "--release-policy",
+                kind="name",
+                key="release.policy",
                 metavar="R",
                 default="release",
                 help="release policy by name, name@version or YAML file (default: release)",
             ),
             arg(
                 "--margin",
+                key="release.margin",
                 type=float,
                 metavar="M",
                 help=(
@@ -293,6 +298,7 @@ COMMANDS = {
             ),
             arg(
                 "--min-pass-rate",
+                key="release.min_pass_rate",
                 type=float,
                 metavar="X",
                 help=(
@@ -303,6 +309,7 @@ COMMANDS = {
             "--confidence",
             arg(
                 "--min-overlap",
+                key="release.min_overlap",
                 type=float,
                 metavar="X",
                 help=(
@@ -320,10 +327,13 @@ COMMANDS = {
                 "--quarantine",
                 "SAMPLE",
                 "exclude a flaky sample, by name, and list it; may be repeated",
+                kind="text",
+                trust="freely",
             ),
             "--baselines",
             arg(
                 "--with-plan",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "decide on the samples of a plan made with --plan, and list what changed since"
@@ -332,6 +342,7 @@ COMMANDS = {
             flag(
                 "--plan",
                 "don't decide: show how many samples a decision needs, and write the plan with -o",
+                trust="never",
             ),
             arg(
                 "--effect",
@@ -374,9 +385,22 @@ COMMANDS = {
                 "KIND",
                 "also compare by tag, group or family, corrected for multiple comparisons; over"
                 " batches, by a column that the baseline kept; may be repeated",
+                kind="text",
+                trust="freely",
             ),
-            arg("--attest", metavar="FILE", help="write an in-toto statement of the decision"),
-            arg("--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)"),
+            arg(
+                "--attest",
+                kind="path",
+                metavar="FILE",
+                help="write an in-toto statement of the decision",
+            ),
+            arg(
+                "--sign",
+                kind="path",
+                trust="trusted",
+                metavar="KEY",
+                help="sign the statement with this Ed25519 key (PEM)",
+            ),
             "--step-summary",
             *COMPARED_BY,
             "--charts",

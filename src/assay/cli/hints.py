@@ -26,6 +26,8 @@ def command(*words: str, options: Options | None = None, carry: Iterable[str] = 
         carried += ["--config", options.config_file]  # type: ignore[union-attr]
     elif getattr(options, "no_config", False):
         carried.append("--no-config")
+    if getattr(options, "trust", False):
+        carried.append("--trust")
     return printable(shlex.join(["assay", *words, *carried]))
 
 

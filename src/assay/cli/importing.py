@@ -323,27 +323,37 @@ COMMANDS = {
             ),
             arg(
                 "--from",
+                kind="text",
+                trust="freely",
                 dest="kind",
                 metavar="KIND",
                 help=(f"the tool that wrote them: {', '.join(sorted(KNOWN))} (default: detected)"),
             ),
             arg(
                 "--workflow",
+                kind="text",
+                trust="freely",
                 metavar="ID@VERSION",
                 help="the workflow that ran, if the files don't name it",
             ),
             arg(
                 "--family",
+                kind="text",
+                trust="freely",
                 metavar="F",
                 help="the family of the workflow, which chooses the profile",
             ),
             arg(
                 "--dataset",
+                kind="text",
+                trust="freely",
                 metavar="ID@VERSION",
                 help="the dataset it ran on, if the files don't name it",
             ),
             arg(
                 "--name",
+                kind="text",
+                trust="freely",
                 metavar="NAME",
                 help="the name of the evaluation (default: the workflow and the time)",
             ),
@@ -354,5 +364,7 @@ COMMANDS = {
             "--no-store",
         ),
         formats=FORMATS,
+        # another tool's results are graded by what that tool measured
+        without=("profile", "policy", "rubric"),
     ),
 }

@@ -18,9 +18,11 @@ from assay.cli.frame import Command, Options, arg
 from assay.cli.init_search import FolderSearch, Gradable, search
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
+from assay.files.upwards import CONFIG_FILE
 from assay.installing import install_command
 from assay.records.descriptions import described_schema
-from assay.running.config import ConfigFile
+from assay.running.config import ConfigFile, read_config
+from assay.running.config_trust import trust
 from assay.views.documents import pretty
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
@@ -145,6 +147,13 @@ def _enter(folder: str) -> list[str]:
 def _write(folder: str, files: Mapping[str, bytes]) -> None:
     for path, data in files.items():
         write_file(os.path.join(folder, path), data)
+    if CONFIG_FILE in files:
+        config = read_config(os.path.join(folder, CONFIG_FILE))
+        if config.spec.commands:  # they start a program, and the user asked for this file
+            try:
+                trust(config)
+            except UsageError as error:
+                opt.note(f"run `assay trust {config.path}` later: {error}")
 
 
 def _lines(document: Mapping[str, Any]) -> list[str]:
@@ -258,13 +267,20 @@ on: [push, pull_request]
 jobs:
   assay:
     runs-on: ubuntu-latest
+    env:
+      # assay.yaml may name judges, keys and databases: trusted, but never in a fork's pull request
+      TRUST: >-
+        ${{{{ (github.event_name == 'push' || github.event.pull_request.head.repo.full_name
+        == github.repository) && '--trust' || '' }}}}
     steps:
       - uses: actions/checkout@v4
       - uses: actions/setup-python@v5
         with: {{python-version: "3.11"}}
       - run: {install}    # add what your code needs, such as -r requirements.txt
 """
-_CI_TOOLS = "      - run: assay tools check       # the exit code is the gate: only 0 opens it\n"
+_CI_TOOLS = (
+    "      - run: assay tools check $TRUST    # the exit code is the gate: only 0 opens it\n"
+)
 _CI_GATE = """\
       - name: Gate                 # only exit code 0 passes
         env: {TARGET: "${{ github.base_ref || github.event.repository.default_branch }}"}
@@ -274,11 +290,11 @@ _CI_GATE = """\
 """
 _CI_RUN = f"""{_CI_GATE}\
           if [ -z "$(git ls-tree FETCH_HEAD .assay/baselines/production.json)" ]; then
-            assay run --step-summary    # no `assay baseline set production` yet: all must pass
+            assay run $TRUST --step-summary    # no stored baseline yet: all must pass
           else
             git checkout --quiet FETCH_HEAD -- .assay/baselines
-            assay run --name candidate || test $? -eq 1    # samples may fail: the gate decides
-            assay gate candidate --baseline production --step-summary
+            assay run $TRUST --name candidate || test $? -eq 1    # the gate decides
+            assay gate candidate $TRUST --baseline production --step-summary
           fi
 """
 
@@ -286,7 +302,7 @@ _CI_RESULTS = f"""\
       - run: exit 1                # edit it: run your evaluation, which writes RESULTS
 {_CI_GATE}\
           git checkout --quiet FETCH_HEAD -- .assay/baselines    # commit them there first
-          assay gate RESULTS --baseline production --step-summary
+          assay gate RESULTS $TRUST --baseline production --step-summary
 """
 
 

@@ -57,9 +57,16 @@ _LIMITS: tuple[Argument, ...] = (
         type=int,
         help="attempts after the first (default: 6)",
     ),
-    arg("--max-usd", metavar="X", help="stop asking before this much is spent; needs a price"),
+    arg(
+        "--max-usd",
+        kind="number",
+        key="limits.judge_usd",
+        metavar="X",
+        help="stop asking before this much is spent; needs a price",
+    ),
     arg(
         "--journal",
+        kind="path",
         metavar="FILE",
         default=DEFAULT_JOURNAL,
         help=f"where paid answers are kept; no question is paid for twice (default:"
@@ -70,21 +77,42 @@ _LIMITS: tuple[Argument, ...] = (
     arg("--seed", metavar="N", type=int, default=0, help="seed of orders and waits (default: 0)"),
 )
 JUDGE: tuple[Argument, ...] = (
-    repeated("--judge", "FILE", "a judge's description (YAML)"),
-    arg("--model", metavar="M", help="the model's name, instead of a description"),
-    arg("--base-url", metavar="URL", help="the API's base URL, such as http://127.0.0.1:8080/v1"),
+    repeated("--judge", "FILE", "a judge's description (YAML)", kind="path", key="judge"),
+    arg(
+        "--model",
+        kind="text",
+        trust="freely",
+        metavar="M",
+        help="the model's name, instead of a description",
+    ),
+    arg(
+        "--base-url",
+        kind="address",
+        metavar="URL",
+        help="the API's base URL, such as http://127.0.0.1:8080/v1",
+    ),
     arg(
         "--api",
+        kind="text",
+        trust="trusted",
         metavar="API",
         default="openai",
         help="the API to use: openai, anthropic, litellm or a plugin's (default: openai)",
     ),
     arg(
         "--key-env",
+        kind="text",
+        trust="trusted",
         metavar="NAME",
         help="the environment variable that contains the key; the key itself is never an argument",
     ),
-    arg("--price", metavar="IN,OUT", help="US dollars per million tokens, in and out"),
+    arg(
+        "--price",
+        kind="text",
+        trust="freely",
+        metavar="IN,OUT",
+        help="US dollars per million tokens, in and out",
+    ),
     arg(
         "--structured",
         choices=("json_schema", "json_object", "none"),
@@ -103,7 +131,13 @@ JUDGE: tuple[Argument, ...] = (
 )
 """The options that describe a judge and how it is asked."""
 JUDGES: tuple[Argument, ...] = (
-    repeated("--judge", "FILE", "a judge's description (YAML); repeat it for each member"),
+    repeated(
+        "--judge",
+        "FILE",
+        "a judge's description (YAML); repeat it for each member",
+        kind="path",
+        key="judge",
+    ),
     *_LIMITS,
 )
 """The same for several judges."""

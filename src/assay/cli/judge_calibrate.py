@@ -250,6 +250,7 @@ COMMANDS = {
         (
             arg(
                 "--labels",
+                kind="path",
                 metavar="FILE",
                 help=(
                     '.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null:'
@@ -258,6 +259,8 @@ COMMANDS = {
             ),
             arg(
                 "--from-ledger",
+                kind="text",
+                trust="freely",
                 metavar="SET",
                 help=(
                     "take the labels that people gave to a set (`assay label`) in the ledger, and"
@@ -266,11 +269,14 @@ COMMANDS = {
             ),
             arg(
                 "--criterion",
+                kind="text",
+                trust="freely",
                 metavar="NAME",
                 help="the criterion that people labelled, where there are several",
             ),
             arg(
                 "--judgements",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "where the judge gave these verdicts (`judge rubric -o FILE.json`): names the"
@@ -294,11 +300,15 @@ COMMANDS = {
             ),
             arg(
                 "--set",
+                kind="text",
+                trust="freely",
                 metavar="ID@VERSION",
                 help="name of the calibration set; its digest covers ids and labels",
             ),
             arg(
                 "--positive",
+                kind="text",
+                trust="freely",
                 metavar="VALUE",
                 help="the value whose rate to estimate, if values are words, for example pass",
             ),

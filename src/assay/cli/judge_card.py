@@ -289,13 +289,25 @@ COMMANDS = {
         "assay judge card --audit audit.json --calibration calibration.json -o card.json -o"
         " card.html",
         (
-            arg("--audit", metavar="FILE", help="the output of `assay judge audit -o audit.json`"),
+            arg(
+                "--audit",
+                kind="path",
+                metavar="FILE",
+                help="the output of `assay judge audit -o audit.json`",
+            ),
             arg(
                 "--calibration",
+                kind="path",
                 metavar="FILE",
                 help="the output of `assay judge calibrate -o calibration.json`",
             ),
-            arg("--model", metavar="M", help="the model the card is for, if neither file names it"),
+            arg(
+                "--model",
+                kind="text",
+                trust="freely",
+                metavar="M",
+                help="the model the card is for, if neither file names it",
+            ),
             policy_option("workflow-judged"),
             "--now",
             "--library",
@@ -311,6 +323,7 @@ COMMANDS = {
         (
             arg(
                 "--items",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "your own pairs, labelled where you can, instead of the 40 bundled ones; copies"

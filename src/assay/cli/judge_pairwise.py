@@ -109,7 +109,14 @@ COMMANDS = {
                     " runs, candidate a and b"
                 ),
             ),
-            arg("--definition", metavar="TEXT", default=DEFINITION, help="what counts as better"),
+            arg(
+                "--definition",
+                kind="text",
+                trust="freely",
+                metavar="TEXT",
+                default=DEFINITION,
+                help="what counts as better",
+            ),
             arg(
                 "--limit",
                 within=Bounds(0, 1),

@@ -255,10 +255,25 @@ _WORK: tuple[Argument | str, ...] = (
             " evaluation's name or latest"
         ),
     ).of_runs(items=True),
-    arg("--rubric", metavar="R", required=True, help="rubric by name, name@version or YAML file"),
-    repeated("--criterion", "NAME", "only this criterion of the rubric; may be repeated"),
+    arg(
+        "--rubric",
+        key="rubric",
+        kind="name",
+        metavar="R",
+        required=True,
+        help="rubric by name, name@version or YAML file",
+    ),
+    repeated(
+        "--criterion",
+        "NAME",
+        "only this criterion of the rubric; may be repeated",
+        kind="text",
+        trust="freely",
+    ),
     arg(
         "--output-field",
+        kind="text",
+        trust="freely",
         metavar="NAME",
         help="which of a run's outputs is judged (default: all of them)",
     ),
@@ -273,6 +288,7 @@ _WORK: tuple[Argument | str, ...] = (
     ),
     arg(
         "--examples",
+        kind="path",
         metavar="FILE",
         help=(
             'judged cases to show first: lines of {"input", "output", "score", "reason",'

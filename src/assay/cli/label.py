@@ -17,6 +17,7 @@ from assay.cli.frame import Command, Options, arg, flag, repeated
 from assay.cli.ledger import ledger_options, open_for
 from assay.errors import UsageError, count, printable
 from assay.records.label import DRAWS
+from assay.running.config_trust import rules
 from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 from assay.views.labels import LabelResults, results_view, sets_table
@@ -46,7 +47,7 @@ def _new(options: Options) -> int:
         options.name or "",
         options.question or "",
         options.with_reference,
-        (options.config and options.config.rules("rubric")) or "",
+        (options.config and rules(options.config, "rubric")) or "",
     )
     with open_for(options.db) as ledger:
         evaluation = need_evaluation(ledger, options.evaluation, project=options.project)
@@ -188,6 +189,8 @@ COMMANDS = {
             arg("--n", type=int, metavar="N", default=50, help="how many items (default: 50)"),
             arg(
                 "--draw",
+                kind="text",
+                trust="freely",
                 metavar="HOW",
                 default="random",
                 help=(
@@ -198,21 +201,42 @@ COMMANDS = {
             ),
             arg(
                 "--pairs",
+                kind="text",
+                trust="freely",
                 metavar="OTHER",
                 help="compare the answers with those of another evaluation, blind, instead",
             ),
             arg(
                 "--rubric",
+                kind="name",
                 metavar="R",
                 help=(
                     "rubric to score by: name, name@version or YAML file (default: the judge's,"
                     " else the profile's)"
                 ),
             ),
-            repeated("--criterion", "NAME", "only this criterion; may be repeated"),
+            repeated(
+                "--criterion",
+                "NAME",
+                "only this criterion; may be repeated",
+                kind="text",
+                trust="freely",
+            ),
             arg("--seed", type=int, metavar="N", default=0, help="seed of the draw (default: 0)"),
-            arg("--name", metavar="NAME", help="name of the set (default: from the evaluation)"),
-            arg("--question", metavar="TEXT", help="with --pairs: what makes an answer better"),
+            arg(
+                "--name",
+                kind="text",
+                trust="freely",
+                metavar="NAME",
+                help="name of the set (default: from the evaluation)",
+            ),
+            arg(
+                "--question",
+                kind="text",
+                trust="freely",
+                metavar="TEXT",
+                help="with --pairs: what makes an answer better",
+            ),
             flag("--with-reference", "show raters the expected answer"),
             "--library",
             "--db",

@@ -156,9 +156,16 @@ COMMANDS = {
         "assay label export latest -o labels.jsonl",
         (
             SET,
-            arg("--criterion", metavar="NAME", help="which criterion, where the set has several"),
+            arg(
+                "--criterion",
+                kind="text",
+                trust="freely",
+                metavar="NAME",
+                help="which criterion, where the set has several",
+            ),
             arg(
                 "--judgements",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "the judge's verdicts (`judge rubric` or `judge pairwise -o FILE.json`;"
@@ -180,9 +187,22 @@ COMMANDS = {
         (
             arg("run", metavar="RUN", help="a run's id, or its digest"),
             arg("--verdict", required=True, choices=("pass", "fail"), help="what you would decide"),
-            arg("--reason", required=True, metavar="TEXT", help="why"),
-            arg("--in", dest="evaluation", metavar="EVALUATION", help="the evaluation of the run"),
-            arg("--rater", metavar="NAME", help="who decided (default: the user of this machine)"),
+            arg("--reason", kind="text", trust="freely", required=True, metavar="TEXT", help="why"),
+            arg(
+                "--in",
+                kind="text",
+                trust="freely",
+                dest="evaluation",
+                metavar="EVALUATION",
+                help="the evaluation of the run",
+            ),
+            arg(
+                "--rater",
+                kind="text",
+                trust="trusted",
+                metavar="NAME",
+                help="who decided (default: the user of this machine)",
+            ),
             "--db",
             "--project",
         ),

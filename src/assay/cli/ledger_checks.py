@@ -263,6 +263,8 @@ COMMANDS = {
                 "PROJECT:SEQ:CHAIN",
                 "the head of a project, as printed earlier; detects that the newest records were"
                 " cut off; may be repeated",
+                kind="text",
+                trust="never",
             ),
         ),
     ),

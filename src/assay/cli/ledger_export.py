@@ -104,6 +104,7 @@ COMMANDS = {
             arg(
                 "-o",
                 "--output",
+                kind="path",
                 metavar="DIR",
                 required=True,
                 help="the new folder to write to",
@@ -111,6 +112,9 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                kind="text",
+                trust="freely",
+                key="project",
                 metavar="NAME",
                 help="export only this project of the ledger (default: all projects)",
             ),

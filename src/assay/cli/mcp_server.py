@@ -77,6 +77,8 @@ def project_of(options: Options) -> ServedProject:
         scheme, separator, file = options.db.partition(":///")
         relative = scheme == "sqlite" and separator and file
         given.append(("--db", f"sqlite:///{os.path.abspath(file)}" if relative else options.db))
+    if options.trust:
+        given.append(("--trust", None))
     if options.project:
         given.append(("--project", options.project))
     folder = options.root
@@ -209,6 +211,7 @@ COMMANDS = {
         (
             arg(
                 "--root",
+                kind="path",
                 metavar="DIR",
                 help=(
                     "the project folder, which clients can't leave (default: the folder of"
@@ -217,6 +220,7 @@ COMMANDS = {
             ),
             arg(
                 "--config",
+                kind="path",
                 metavar="FILE",
                 dest="config_file",
                 help="take defaults from this file (default: assay.yaml of the project folder)",
@@ -226,6 +230,7 @@ COMMANDS = {
                 "also offer tools that store decisions, import results, set baselines and start"
                 " servers",
             ),
+            flag("--trust", "trust this assay.yaml (`assay trust` shows why, and remembers it)"),
             flag(
                 "--allow-commands",
                 "also offer the tool that starts an MCP server to check its tools",
@@ -233,6 +238,8 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                kind="text",
+                trust="freely",
                 metavar="NAME",
                 help="the project of the ledger (default: assay.yaml's, else default)",
             ),

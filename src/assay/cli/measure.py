@@ -157,12 +157,14 @@ COMMANDS = {
         "assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10 --metric map",
         arg(
             "--qrels",
+            kind="path",
             metavar="Q",
             required=True,
             help="TREC judgements: query iteration document grade",
         ),
         arg(
             "--run",
+            kind="path",
             metavar="R",
             required=True,
             help="TREC results: query Q0 document rank score name",
@@ -171,6 +173,8 @@ COMMANDS = {
             "--metric",
             "NAME",
             f"may be repeated: {', '.join(METRIC_NAMES)} (default: {', '.join(DEFAULT_METRICS)})",
+            kind="text",
+            trust="freely",
         ),
         flag(
             "--complete",
@@ -212,6 +216,7 @@ COMMANDS = {
         ),
         arg(
             "--report",
+            kind="path",
             metavar="FILE",
             help=(
                 "a SWE-bench run report on the same instances; it must agree with the lists on"
@@ -254,12 +259,15 @@ COMMANDS = {
         ),
         arg(
             "--steps",
+            kind="text",
+            trust="freely",
             metavar="STEP,...",
             default="nfc,strip",
             help=f"normalisation of both sides, in order: {', '.join(STEPS)} (default: nfc,strip)",
         ),
         arg(
             "--tolerance",
+            kind="number",
             metavar="X",
             default="0",
             help="with numeric: how far apart two numbers may be (default: 0)",

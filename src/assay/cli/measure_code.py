@@ -28,6 +28,7 @@ from assay.scoring.metrics.patches import MAX_PATCH, PatchError, parse_patch, pa
 
 SANDBOX = arg(
     "--sandbox",
+    trust="trusted",
     choices=("bubblewrap", "process"),
     default="bubblewrap",
     help=(
@@ -236,6 +237,7 @@ COMMANDS = {
         arg(
             "--one-process",
             action="store_true",
+            trust="trusted",
             help=(
                 "for solutions whose values can't cross between processes; they can forge"
                 " their verdict"
@@ -268,12 +270,14 @@ COMMANDS = {
         ),
         arg(
             "--tree",
+            kind="path",
             metavar="DIR",
             required=True,
             help="the tree the patches are for; it is only read",
         ),
         arg(
             "--reference",
+            kind="path",
             metavar="FILE",
             help=(
                 "a patch to compare each with: the share of changed lines both have, 0..1;"

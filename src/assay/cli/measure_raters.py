@@ -280,6 +280,8 @@ COMMANDS = {
         ),
         arg(
             "--raters",
+            kind="text",
+            trust="freely",
             metavar="A,B,...",
             required=True,
             help=(

@@ -179,12 +179,15 @@ COMMANDS = {
         ),
         arg(
             "--tree",
+            kind="path",
             metavar="DIR",
             help="the tree the patch is for; it is only read, and .git is left out",
         ),
-        arg("--patch", metavar="FILE", help="a unified diff as git writes it"),
+        arg("--patch", kind="path", metavar="FILE", help="a unified diff as git writes it"),
         arg(
             "--test-command",
+            kind="text",
+            trust="freely",
             metavar="CMD",
             help=(
                 "pytest, unittest, or how one test is run, without a shell: {test} is the test,"
@@ -193,6 +196,8 @@ COMMANDS = {
         ),
         arg(
             "--fail-to-pass",
+            kind="text",
+            trust="freely",
             metavar="T,...",
             action="append",
             help=(
@@ -202,24 +207,31 @@ COMMANDS = {
         ),
         arg(
             "--pass-to-pass",
+            kind="text",
+            trust="freely",
             metavar="T,...",
             action="append",
             help="tests that pass without the patch and must still pass with it",
         ),
         arg(
             "--restore",
+            kind="text",
+            trust="freely",
             metavar="PATH,...",
             action="append",
             help=("files and folders to restore after the patch, so that it can't change them"),
         ),
         arg(
             "--id",
+            kind="text",
+            trust="freely",
             metavar="ID",
             help="name of the instance (default: the name of the patch)",
         ),
         SANDBOX,
         arg(
             "--readable",
+            kind="path",
             metavar="DIR",
             action="append",
             default=[],

@@ -44,7 +44,14 @@ def measure(
     )
 
 
-K = arg("--k", metavar="K,...", default="1", help="how many attempts to draw (default: 1)")
+K = arg(
+    "--k",
+    kind="text",
+    trust="freely",
+    metavar="K,...",
+    default="1",
+    help="how many attempts to draw (default: 1)",
+)
 
 
 def _run(verb: str, take: Callable[[Options], Measured], options: Options) -> int:

@@ -148,6 +148,11 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     configuration.add_argument(
         "--no-config", action="store_true", help="take no defaults from any assay.yaml"
     )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="trust this assay.yaml in this command (`assay trust` shows why, and remembers it)",
+    )
 
 
 _HEADINGS = {
@@ -178,19 +183,3 @@ def config_path(argv: list[str]) -> str | None:
         if word.startswith("--config="):
             return word.partition("=")[2]
     return find_config()
-
-
-def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """Add the option `-o`, which may be repeated."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=(
-            f"write to a file; the extension picks the format ({' '.join(formats)}); may be"
-            " repeated"
-        ),
-    )
-    parser.set_defaults(formats=formats)

@@ -28,7 +28,8 @@ def release_settings(options: Options) -> ReleaseSettings:
     """
     if options.config is None:
         return ReleaseSettings()
-    gate = load_command("gate").parse("gate", ["--config", options.config.path])
+    words = ["--config", options.config.path, *(["--trust"] if options.config.trust else [])]
+    gate = load_command("gate").parse("gate", words)
     gate.library = options.library
     rules_of(gate)
     scorers = configured_scorers(gate)

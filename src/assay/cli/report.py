@@ -187,6 +187,8 @@ COMMANDS = {
                 "KIND",
                 "also show pass rate and score by tag, group or family; of a batch, by a column"
                 " that it kept; may be repeated",
+                kind="text",
+                trust="freely",
             ),
             *CHOICES,
             *STORE,

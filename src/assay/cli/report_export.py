@@ -87,6 +87,8 @@ COMMANDS = {
             "files",
             arg(
                 "--to",
+                kind="text",
+                trust="freely",
                 metavar="NAME",
                 required=True,
                 help=(
@@ -97,6 +99,7 @@ COMMANDS = {
             arg(
                 "-o",
                 "--output",
+                kind="path",
                 metavar="FILE",
                 required=True,
                 help="the file to write, with the extension of the format",

@@ -234,6 +234,8 @@ COMMANDS = {
         (
             arg(
                 "workflow",
+                kind="name",
+                key="workflow",
                 nargs="?",
                 metavar="WORKFLOW",
                 help=(
@@ -243,6 +245,8 @@ COMMANDS = {
             ),
             arg(
                 "--dataset",
+                kind="name",
+                key="dataset",
                 metavar="D",
                 help=(
                     "samples as .jsonl, .json, .csv, .xlsx or .parquet, a .yaml file that describes"
@@ -251,6 +255,7 @@ COMMANDS = {
             ),
             arg(
                 "--concurrency",
+                key="limits.concurrency",
                 within=Bounds(1, 100_000),
                 type=int,
                 metavar="N",
@@ -259,6 +264,7 @@ COMMANDS = {
             ),
             arg(
                 "--timeout",
+                key="limits.timeout_s",
                 within=Bounds(above=0, below=10_000_000),
                 type=float,
                 metavar="S",
@@ -266,6 +272,7 @@ COMMANDS = {
             ),
             arg(
                 "--retries",
+                key="limits.retries",
                 within=Bounds(0, 100_000),
                 type=int,
                 metavar="N",
@@ -276,6 +283,7 @@ COMMANDS = {
             ),
             arg(
                 "--repeat",
+                key="repeats",
                 within=Bounds(1, 100_000),
                 type=int,
                 metavar="K",
@@ -284,6 +292,7 @@ COMMANDS = {
             ),
             arg(
                 "--limit",
+                key="limits.samples",
                 within=Bounds(1, 100_000),
                 type=int,
                 metavar="N",
@@ -291,6 +300,8 @@ COMMANDS = {
             ),
             arg(
                 "--name",
+                kind="text",
+                trust="freely",
                 metavar="NAME",
                 help=(
                     "the evaluation's name, the first part of every run id (default: the workflow"
@@ -299,6 +310,7 @@ COMMANDS = {
             ),
             arg(
                 "--work",
+                kind="path",
                 metavar="DIR",
                 help=(
                     "the folder of this run, where its runs.jsonl is (default:"
@@ -307,18 +319,20 @@ COMMANDS = {
             ),
             arg(
                 "--resume",
+                kind="path",
+                trust="never",
                 metavar="DIR",
                 help="continue an interrupted run; finished samples are not repeated",
             ),
             arg(
                 "--events",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "write every event as it happens, one JSON object per line (`assay schema-of"
                     " event`)"
                 ),
             ),
-            "--trust",
             *ARGUMENTS,
             *CHOICES,
             *BARS,

@@ -26,17 +26,22 @@ JOURNAL = "judge.journal"
 ARGUMENTS = (
     arg(
         "--judge",
+        kind="path",
+        key="judge",
         metavar="FILE",
         help="judge every run: a judge's description (YAML), or its name in assay.yaml",
     ),
     flag("--no-judge", "don't judge; criteria that need a judge stay missing, and count as 0"),
     arg(
         "--max-usd",
+        kind="number",
+        key="limits.judge_usd",
         metavar="X",
         help="stop asking the judge before this much is spent; needs a price",
     ),
     arg(
         "--max-calls",
+        key="limits.judge_calls",
         within=Bounds(least=1),
         type=int,
         metavar="N",

@@ -13,6 +13,7 @@ from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.running.compatibility import PreparedSample
 from assay.running.config import Config
+from assay.running.config_trust import rules
 from assay.running.post_run import additions_of, required_profile, write_profile
 from assay.running.scorers import PlacedScorer, placed_scorers
 from assay.running.workflow import LoadedWorkflow
@@ -50,7 +51,7 @@ def configured_profile(options: Options, config: Config, profile: str | None) ->
     """
     made = required_profile(
         opt.shelf_of(options),
-        profile or config.rules("profile"),  # an import takes none from the file otherwise
+        profile or rules(config, "profile"),  # an import takes none from the file otherwise
         configured_scorers(options),
         workflow=config.chosen("workflow"),
         where=config.path,

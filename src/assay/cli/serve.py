@@ -174,6 +174,8 @@ COMMANDS = {
             "--db",
             arg(
                 "--host",
+                kind="text",
+                trust="trusted",
                 metavar="H",
                 default="127.0.0.1",
                 help="the address to listen on (default: 127.0.0.1)",
@@ -197,13 +199,19 @@ COMMANDS = {
             flag(
                 "--allow-anonymous",
                 "accept requests from this machine without a token, to --project; only on loopback",
+                trust="trusted",
             ),
             "--project",
             arg(
-                "--schemas", metavar="DIR", help="a tree of graded tool schemas to show, read-only"
+                "--schemas",
+                kind="path",
+                metavar="DIR",
+                help="a tree of graded tool schemas to show, read-only",
             ),
             arg(
                 "--workflows",
+                kind="path",
+                trust="trusted",
                 metavar="DIR",
                 help=(
                     "workflow files that clients may run here, by id; without it the server"
@@ -212,6 +220,7 @@ COMMANDS = {
             ),
             arg(
                 "--datasets",
+                kind="path",
                 metavar="DIR",
                 help="datasets that clients may use for them, by id",
             ),
@@ -241,14 +250,7 @@ COMMANDS = {
                 default=16 * 1024 * 1024,
                 help="the largest body to read into memory (default: 16 MiB)",
             ),
-            arg(
-                "--otlp-endpoint",
-                metavar="URL",
-                help=(
-                    "also send each grade as OpenTelemetry events, gen_ai.evaluation.result"
-                    " (default: $OTEL_EXPORTER_OTLP_ENDPOINT)"
-                ),
-            ),
+            "--otlp-endpoint",
             arg(
                 "--otlp-grace",
                 within=Bounds(0.001, 3600),

@@ -282,6 +282,7 @@ COMMANDS = {
             arg(
                 "-o",
                 "--output",
+                kind="path",
                 metavar="DIR",
                 required=True,
                 help="a folder that does not exist yet, or is empty",

@@ -288,6 +288,7 @@ COMMANDS = {
             ),
             arg(
                 "--consume-scores",
+                kind="path",
                 metavar="FILE",
                 help=(
                     "a scores.json, or a folder with <slug>/scores.json for each schema: write the"
@@ -296,23 +297,28 @@ COMMANDS = {
             ),
             arg(
                 "--workdir",
+                kind="path",
                 metavar="W",
                 default=WORK,
                 help=f"folder of prompts and state (default: {WORK})",
             ),
             arg(
                 "--reports-dir",
+                kind="path",
                 metavar="R",
                 default=REPORTS,
                 help=f"folder to add reports to (default: {REPORTS})",
             ),
             arg(
                 "--when-to-use",
+                kind="text",
+                trust="freely",
                 metavar="TEXT",
                 help="one sentence on when to use the schema, for the first prompt",
             ),
             arg(
                 "--data",
+                kind="path",
                 metavar="DIR",
                 help=(
                     "with --consume-scores: also import the schema into this grading tree and add a"

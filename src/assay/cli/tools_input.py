@@ -42,12 +42,22 @@ SOURCE = (
         help="a schema (.mjs .js .json .yaml), a tools/list snapshot (.json), or a folder of them",
     ),
     arg(
-        "--mcp", metavar="COMMAND", help='a live MCP server over stdio, such as "python server.py"'
+        "--mcp",
+        kind="text",
+        trust="trusted",
+        metavar="COMMAND",
+        help='a live MCP server over stdio, such as "python server.py"',
     ),
-    arg("--mcp-url", metavar="URL", help="a live MCP server over streamable HTTP"),
-    arg("--snapshot", metavar="FILE", help="what an MCP server answered to tools/list, as JSON"),
+    arg("--mcp-url", kind="address", metavar="URL", help="a live MCP server over streamable HTTP"),
+    arg(
+        "--snapshot",
+        kind="path",
+        metavar="FILE",
+        help="what an MCP server answered to tools/list, as JSON",
+    ),
     arg(
         "--declare",
+        kind="path",
         metavar="FILE",
         help=(
             "YAML with what an MCP server does not show: its modules, keys and hosts (`assay"
@@ -58,8 +68,16 @@ SOURCE = (
         "--header",
         "'NAME: VALUE'",
         "with --mcp-url: a header to send; $NAME in it is taken from the environment",
+        kind="text",
+        trust="trusted",
     ),
-    repeated("--env", "NAME", "with --mcp: pass this environment variable to the server"),
+    repeated(
+        "--env",
+        "NAME",
+        "with --mcp: pass this environment variable to the server",
+        kind="text",
+        trust="trusted",
+    ),
     arg(
         "--timeout",
         metavar="S",
@@ -73,6 +91,7 @@ RULES = (policy_option("flowmcp"), "--library")
 CHECKS = (
     arg(
         "--bad-modules",
+        kind="path",
         metavar="FILE",
         help=(
             'known bad modules: {"bad": {"name": "why"}, "telemetry": ["name"]}; without it imports'
@@ -81,6 +100,7 @@ CHECKS = (
     ),
     arg(
         "--aliases",
+        kind="path",
         metavar="FILE",
         help='which key names belong to which company: {"brand": ["domain"]}',
     ),
@@ -88,6 +108,7 @@ CHECKS = (
 """The lists that the veto checks hold a schema against."""
 DATA = arg(
     "--data",
+    kind="path",
     metavar="DIR",
     default="grading-data",
     help="the grading tree (default: grading-data)",

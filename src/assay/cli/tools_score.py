@@ -109,6 +109,7 @@ COMMANDS = {
             arg(
                 "-o",
                 "--output",
+                kind="path",
                 metavar="SCORES",
                 help=(
                     "where to write scores.json; for a work folder, the folder to write to"
@@ -117,6 +118,8 @@ COMMANDS = {
             ),
             arg(
                 "--judge",
+                kind="text",
+                trust="trusted",
                 metavar="J",
                 required=True,
                 help=(
@@ -124,8 +127,20 @@ COMMANDS = {
                     ' "reasoning": ...}; or a judge\'s description (.yaml)'
                 ),
             ),
-            arg("--model", metavar="NAME", help="the model behind the judge, for the record"),
-            arg("--judge-version", metavar="V", help="the version of the judge, for the record"),
+            arg(
+                "--model",
+                kind="text",
+                trust="freely",
+                metavar="NAME",
+                help="the model behind the judge, for the record",
+            ),
+            arg(
+                "--judge-version",
+                kind="text",
+                trust="freely",
+                metavar="V",
+                help="the version of the judge, for the record",
+            ),
             arg(
                 "--repeat",
                 within=Bounds(least=1),

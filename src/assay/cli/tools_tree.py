@@ -187,8 +187,14 @@ def _outcome_line(outcome: RegradeOutcome) -> str:
 
 
 _REPORTED = (
-    arg("--issue", metavar="TEXT", help="with user-report: what was reported"),
-    arg("--by", metavar="NAME", help="with user-report: by whom"),
+    arg(
+        "--issue",
+        kind="text",
+        trust="freely",
+        metavar="TEXT",
+        help="with user-report: what was reported",
+    ),
+    arg("--by", kind="text", trust="freely", metavar="NAME", help="with user-report: by whom"),
 )
 _TREE = (inp.DATA, *inp.RULES, "--now", *STORE)
 COMMANDS = {
@@ -224,6 +230,8 @@ COMMANDS = {
             *(
                 arg(
                     f"--{name}",
+                    kind="text",
+                    trust="freely",
                     metavar="NAME",
                     help=f"the {name} that is graded, if the envelope doesn't name it",
                 )
@@ -231,6 +239,7 @@ COMMANDS = {
             ),
             arg(
                 "--questions",
+                kind="path",
                 metavar="FILE",
                 help=(
                     'a catalogue of questions, kept in the tree: {"Q-...": {"area", "weight",'
@@ -248,6 +257,8 @@ COMMANDS = {
             ),
             arg(
                 "--harness",
+                kind="text",
+                trust="freely",
                 metavar="NAME",
                 help="what drove the evaluation, if the envelope doesn't name it",
             ),

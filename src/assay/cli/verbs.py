@@ -229,6 +229,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             example="assay report summary runs.jsonl",
         ),
         "config": Verb("config", "show the settings of a verb, and where each value comes from"),
+        "trust": Verb("trust", "trust an assay.yaml from somebody else, until it changes"),
     },
     "judges and metrics": {
         "judge": Verb(

@@ -12,11 +12,11 @@ from assay.errors import UsageError
 
 
 @contextmanager
-def atomic_write(path: str) -> Iterator[IO[bytes]]:
+def atomic_write(path: str, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name only when the block ends without an error: a reader
     sees the old file or the whole new one.
     """
-    with _part(path) as (stream, temporary):
+    with _part(path, mode) as (stream, temporary):
         yield stream
         _keep(stream)
         os.replace(temporary, path)
@@ -47,12 +47,12 @@ def make_folder(path: str) -> None:
 
 
 @contextmanager
-def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
+def _part(path: str, mode: int = 0o666) -> Iterator[tuple[IO[bytes], str]]:
     folder = os.path.dirname(os.path.abspath(path))
     try:
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(8).hex()}.part")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
     _unfinished.add(temporary)
@@ -116,7 +116,7 @@ def _sync(path: str) -> None:
         os.close(handle)
 
 
-def write_file(path: str, data: bytes) -> None:
+def write_file(path: str, data: bytes, *, mode: int = 0o666) -> None:
     """Write a file completely or not at all."""
-    with atomic_write(path) as stream:
+    with atomic_write(path, mode=mode) as stream:
         stream.write(data)

@@ -169,6 +169,8 @@ class Config(NamedTuple):
     path: str
     tree: Mapping[str, Any]
     lines: Mapping[Path, int]
+    trust: bool = False
+    """Whether the user trusts the file for this command. See `running.config_trust`."""
 
     @property
     def folder(self) -> str:

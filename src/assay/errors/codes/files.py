@@ -50,12 +50,16 @@ CODES: dict[str, ErrorCode] = {
         "Correct the line that the message names; `assay schema-of config` prints the schema.",
     ),
     "CFG-002": ErrorCode(
-        "An `assay.yaml` names code outside its folder.",
-        "Move the code into the folder, or pass `--trust` if you trust it.",
+        "An `assay.yaml` that isn't trusted sets something that needs trust.",
+        "Read the file. If you trust it, run `assay trust`, or pass `--trust` for one command.",
     ),
     "CFG-003": ErrorCode(
         "An `assay.yaml` contains a key or password.",
         "Put it into an environment variable and write only the variable's name (`key_env`).",
+    ),
+    "CFG-004": ErrorCode(
+        "The settings that say which files you trust may have been written by somebody else.",
+        "Remove the file that the message names, and run `assay trust` again in each project.",
     ),
     "LIB-001": ErrorCode(
         "Nothing in the library has this name.",

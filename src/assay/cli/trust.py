@@ -1,0 +1,68 @@
+"""`assay trust`: show what in an `assay.yaml` needs trust, and remember that you trust it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.cli import options as opt
+from assay.cli.configured import settings_to_trust
+from assay.cli.frame import Command, Options, arg, flag
+from assay.errors import Fault, UsageError, printable
+from assay.files.trust import remember
+from assay.files.upwards import CONFIG_FILE, find_config
+from assay.running.config import read_config
+from assay.running.config_trust import trust
+
+
+def run(options: Options) -> int:
+    """Run the verb."""
+    path = options.file or find_config()
+    if path is None:
+        raise UsageError(
+            "CLI-001",
+            f"there is no {CONFIG_FILE} in this folder or above it.",
+            fix="Name one: assay trust FILE.",
+        )
+    config = read_config(path)
+    needed = settings_to_trust(config)
+    settings = remember(path, None) if options.forget else trust(config)
+    document = {
+        "schema": "assay.trusted/1",
+        "file": path,
+        "trusted": not options.forget,
+        "needed_for": [_entry(fault) for fault in needed],
+        "settings": settings,
+    }
+    lines = [fault.text() for fault in needed] or [f"nothing in {path} needs trust"]
+    done = (
+        f"forgotten: {path}"
+        if options.forget
+        else f"trusted: {path}, until it or a file that it names changes; kept in {settings}"
+    )
+    return opt.give(options, document, map(printable, [*lines, done]))
+
+
+def _entry(fault: Fault) -> dict[str, Any]:
+    return {"key": fault.path, "line": fault.line, "why": fault.message}
+
+
+COMMANDS = {
+    "trust": Command(
+        run,
+        "Trust an assay.yaml that you have read: show what it sets that needs trust (addresses,"
+        " keys, environment variables, places outside its folder), and remember it in your own"
+        " settings until the file changes.",
+        "assay trust",
+        (
+            arg(
+                "file",
+                kind="path",
+                nargs="?",
+                metavar="FILE",
+                help="the file (default: assay.yaml in this folder or above it)",
+            ),
+            flag("--forget", "trust it no longer"),
+        ),
+        configured=False,
+    ),
+}

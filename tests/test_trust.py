@@ -1,0 +1,366 @@
+"""What an `assay.yaml` that somebody else wrote may set: one rule for every option, and the ways
+in which a checked-out folder could use it against the person who runs a command there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from assay.cli.configured import verb_names
+from assay.cli.frame import Argument, arg, load_command
+from assay.errors import AssayError, InputError
+from assay.files import trust
+
+COMMANDS = {verb: load_command(verb) for verb in verb_names()}
+CONFIGURED = {verb: command for verb, command in COMMANDS.items() if command.configured}
+
+
+class Case(NamedTuple):
+    """An option of a verb."""
+
+    verb: str
+    argument: Argument
+
+
+def options(trust: str, *kinds: str) -> list[Any]:
+    """Every option of every verb that a file could name, of this trust and these kinds."""
+    return [
+        pytest.param(Case(verb, argument), id=f"{verb} {argument.names[-1]}")
+        for verb, command in CONFIGURED.items()
+        for argument in command.declared.values()
+        if argument.names[0].startswith("-")
+        and argument.trust == trust
+        and (not kinds or argument.kind in kinds)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checked-out folder that is the working folder, and settings that trust nothing."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    for name in ("ASSAY_DB", "ASSAY_LIBRARY"):
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    return home
+
+
+def parse(verb: str, *words: str) -> Any:
+    """The options of a verb whose arguments may all be missing."""
+    command = CONFIGURED[verb]
+    action = ("list",) if verb == "library" else ()
+    return command.parse(verb, [*action, *words], optional=set(command.declared))
+
+
+def action_of(case: Case) -> argparse.Action:
+    parser = CONFIGURED[case.verb].parser(case.verb)
+    return next(one for one in parser._actions if one.dest == case.argument.dest)
+
+
+def value_of(case: Case, text: str = "1") -> Any:
+    """A value that the option takes."""
+    action = action_of(case)
+    if isinstance(action, argparse._StoreTrueAction):
+        return True
+    if action.choices is not None:
+        return next(str(choice) for choice in action.choices)
+    return action.type(1) if action.type in (int, float) else text
+
+
+def write(case: Case, value: Any) -> None:
+    name = case.argument.dest.replace("_", "-")
+    tree = {"commands": {case.verb: {name: value}}}
+    Path("assay.yaml").write_text(json.dumps(tree))
+
+
+def refused(case: Case, *words: str) -> AssayError:
+    with pytest.raises(AssayError) as caught:
+        parse(case.verb, *words)
+    return caught.value
+
+
+# --- one rule for every option
+
+
+def test_every_option_declares_its_kind_and_its_trust() -> None:
+    for verb, command in COMMANDS.items():
+        for argument in command.declared.values():
+            settings, kind = argument.settings, argument.kind
+            assert argument.trust in ("freely", "trusted", "never"), (verb, argument.names)
+            if settings.get("type") in (int, float):
+                assert kind == "number", (verb, argument.names)
+            if settings.get("metavar") in ("FILE", "DIR") and argument.names[0].startswith("-"):
+                assert kind == "path", (verb, argument.names)
+            if settings.get("metavar") == "URL":
+                remote = kind in ("address", "ledger") or argument.trust == "trusted"
+                assert remote, (verb, argument.names)
+    with pytest.raises(TypeError, match="declares no trust"):
+        arg("--text", metavar="TEXT")
+
+
+@pytest.mark.parametrize("case", options("never"))
+def test_what_only_a_person_gives_is_refused_even_from_a_trusted_file(case: Case) -> None:
+    write(case, value_of(case))
+    for words in ((), ("--trust",)):
+        error = refused(case, *words)
+        assert (error.code, error.exit_code) == ("CFG-001", 3)
+        assert "can only be given on the command line" in str(error)
+
+
+@pytest.mark.parametrize("case", options("trusted"))
+def test_what_needs_trust_is_refused_until_the_file_is_trusted(case: Case) -> None:
+    write(case, value_of(case))
+    error = refused(case)
+    assert (error.code, error.exit_code) == ("CFG-002", 3)
+    assert "`assay trust assay.yaml`" in str(error)
+    assert getattr(parse(case.verb, "--trust"), case.argument.dest)
+
+
+@pytest.mark.parametrize("case", options("freely", "path", "name", "ledger", "address"))
+def test_a_place_outside_the_folder_or_the_machine_needs_trust(case: Case) -> None:
+    option, kind = case.argument.dest, case.argument.kind
+    outside = {
+        "ledger": "postgresql://db.example/x",
+        "address": "https://judge.example/v1",
+    }.get(kind, "../other/file.yaml")
+    write(case, value_of(case, outside))
+    error = refused(case)
+    assert (error.code, error.exit_code) == ("CFG-002", 3)
+    assert "`assay trust assay.yaml`" in str(error)
+    assert getattr(parse(case.verb, "--trust"), option)
+    os.symlink("..", "up")
+    for link in ("up/file.yaml", "/etc/hosts") if kind in ("path", "name") else ():
+        write(case, link)
+        assert refused(case).code == "CFG-002"
+    inside = {"ledger": "sqlite:///own.db", "address": "http://127.0.0.1:8080/v1"}
+    own = inside.get(kind, "folder/file.yaml")
+    write(case, own)
+    shown = getattr(parse(case.verb), option)
+    assert shown in (own, [own])
+
+
+@pytest.mark.parametrize("case", options("freely", "flag"))
+def test_a_flag_that_a_file_sets_freely_can_be_taken_back(case: Case) -> None:
+    write(case, True)
+    assert getattr(parse(case.verb), case.argument.dest) is True
+    name = max(case.argument.names, key=len).removeprefix("--")
+    if not name.startswith("no-"):
+        assert getattr(parse(case.verb, f"--no-{name}"), case.argument.dest) is False
+
+
+@pytest.mark.parametrize("verb", CONFIGURED)
+def test_what_every_verb_has_is_never_set_by_a_file(verb: str) -> None:
+    for name in ("trust", "json", "no-config", "config"):
+        Path("assay.yaml").write_text(json.dumps({"commands": {verb: {name: True}}}))
+        with pytest.raises(InputError, match="can only be given on the command line"):
+            parse(verb, "--trust")
+
+
+def test_what_the_command_line_replaces_needs_no_trust() -> None:
+    Path("assay.yaml").write_text("ledger: {url: 'postgresql://db.example/x'}\n")
+    assert parse("evals", "--db", "sqlite:///own.db").db == "sqlite:///own.db"
+    with pytest.raises(InputError, match="connects to a database server"):
+        parse("evals")
+    with pytest.raises(InputError, match="connects to a database server"):
+        parse("run", "w.yaml", "--dataset", "d.jsonl")
+    assert parse("run", "w.yaml", "--dataset", "d.jsonl", "--no-store").store is None
+    assert parse("evals", "--no-config").db == ""
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///../up.db",
+        "sqlite:////var/lib/other.db",
+        "sqlite:///own.db?mode=memory",
+        "sqlite+pysqlite:///own.db",
+        "sqlite://own.db",
+        "postgresql:///name",
+        "POSTGRESQL://h/x",
+    ],
+)
+def test_only_a_plain_file_of_the_folder_is_a_ledger_without_trust(url: str) -> None:
+    Path("assay.yaml").write_text(json.dumps({"ledger": {"url": url, "store": True}}))
+    for verb in ("evals", "grade", "measure text", "import", "run"):
+        with pytest.raises(InputError) as caught:
+            parse(verb, *(["w.yaml", "--dataset", "d.jsonl"] if verb == "run" else []))
+        assert caught.value.code == "CFG-002"
+
+
+@pytest.mark.parametrize(
+    ("judge", "key"),
+    [
+        ({"base_url": "https://judge.example/v1"}, "base_url"),
+        ({"base_url": "http://localhost.example/v1"}, "base_url"),
+        ({"base_url": "http://localhost@judge.example/v1"}, None),
+        ({"base_url": "http://127.0.0.1:1/v1", "key_env": "AWS_SECRET_ACCESS_KEY"}, "key_env"),
+        ({"base_url": "http://127.0.0.1:1/v1", "api": "litellm"}, "api"),
+        (
+            {"base_url": "http://127.0.0.1:1/v1", "proxy_from_environment": True},
+            "proxy_from_environment",
+        ),
+    ],
+)
+def test_a_judge_on_another_machine_or_with_a_key_needs_trust(
+    judge: dict[str, Any], key: str | None
+) -> None:
+    Path("assay.yaml").write_text(json.dumps({"judges": {"j": {"model": "m", **judge}}}))
+    for words in ((), ("--judge", "j"), ("--judge", "assay.yaml#judges.j")):
+        with pytest.raises(InputError) as caught:
+            parse("judge claims", *words)
+        assert caught.value.code == ("CFG-001" if key is None else "CFG-002")
+        if key is not None:
+            assert caught.value.faults[0].path == f"judges.j.{key}"
+    if key is not None:
+        assert parse("judge claims", "--trust").judge == ["assay.yaml#judges.j"]
+    assert parse("judge claims", "--no-config", "--judge", "own.yaml").judge == ["own.yaml"]
+
+
+@pytest.mark.parametrize("place", ["judge", "judges"])
+def test_a_judge_in_a_file_that_the_file_names_needs_the_same_trust(place: str) -> None:
+    Path("j.yaml").write_text("judge: j\nmodel: m\nbase_url: https://judge.example/v1\n")
+    tree = {"judge": "./j.yaml"} if place == "judge" else {"judges": {"j": "./j.yaml"}}
+    Path("assay.yaml").write_text(json.dumps(tree))
+    with pytest.raises(InputError, match="is on another machine"):
+        parse("judge claims")
+    assert parse("judge claims", "--judge", "j.yaml").judge == ["j.yaml"], "somebody typed it"
+
+
+def test_a_judge_on_this_machine_without_a_key_needs_none() -> None:
+    Path("assay.yaml").write_text("judges: {j: {model: m, base_url: 'http://localhost:8080/v1'}}\n")
+    assert parse("judge claims").judge == ["assay.yaml#judges.j"]
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "../d.jsonl",
+        {"file": "../d.jsonl"},
+        {"table": {"url": "postgresql://db.example/x", "name": "t"}},
+        "d.yaml",
+    ],
+)
+def test_a_dataset_elsewhere_needs_trust(dataset: Any) -> None:
+    Path("d.yaml").write_text("dataset: d\nfile: /etc/hosts\n")
+    Path("assay.yaml").write_text(json.dumps({"dataset": dataset}))
+    with pytest.raises(InputError) as caught:
+        parse("run", "w.yaml")
+    assert caught.value.code == "CFG-002"
+    assert parse("run", "w.yaml", "--trust").dataset
+    assert parse("run", "w.yaml", "--dataset", "../d.jsonl").dataset == "../d.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "key"),
+    [
+        ({"kind": "http", "url": "https://bot.example/"}, "workflow.adapter.url"),
+        (
+            {"kind": "http", "url": "http://localhost:1/", "headers_from_env": {"A": "BOT_KEY"}},
+            "workflow.adapter.headers_from_env",
+        ),
+    ],
+)
+def test_an_endpoint_elsewhere_or_with_a_key_needs_trust(adapter: Any, key: str) -> None:
+    tree = {"workflow": {"version": 1, "adapter": adapter}, "dataset": "d.jsonl"}
+    Path("assay.yaml").write_text(json.dumps(tree))
+    with pytest.raises(InputError) as caught:
+        parse("run")
+    assert [fault.path for fault in caught.value.faults] == [key]
+    assert parse("run", "--trust").workflow == "assay.yaml#workflow"
+
+
+# --- trust is remembered, by folder and content
+
+
+@pytest.fixture
+def remote(folder: Path) -> Path:
+    path = folder / "assay.yaml"
+    (folder.parent / "lib").mkdir()
+    path.write_text("library: ../lib\njudge: ./j.yaml\n")
+    (folder / "j.yaml").write_text("judge: j\nmodel: m\nbase_url: https://judge.example/v1\n")
+    return path
+
+
+def test_a_file_is_trusted_until_it_or_a_file_that_it_names_changes(
+    remote: Path, assay: Any, tmp_path: Path
+) -> None:
+    listed = ("library", "list", "policies", "--config", "home/assay.yaml")
+    assert assay(*listed).code == 3
+    done = assay("trust", "home/assay.yaml")
+    assert done.code == 0
+    assert "line 1  library: 'lib' is outside its folder." in done.out
+    assert "line 2  judge.base_url: 'https://judge.example/v1' is on another machine." in done.out
+    assert assay(*listed).code == 0
+    settings = tmp_path / "settings" / "assay" / "trust.json"
+    assert stat.S_IMODE(settings.stat().st_mode) == 0o600
+    text = remote.read_text()
+    remote.write_text(f"# a comment changes no setting\n{text}")
+    assert assay(*listed).code == 0
+    remote.write_text(text.replace("../lib", "../lib2"))
+    assert assay(*listed).code == 3, "it is asked for again"
+    remote.write_text(text)
+    (remote.parent / "j.yaml").write_text(
+        "judge: j\nmodel: n\nbase_url: https://other.example/v1\n"
+    )
+    assert assay(*listed).code == 3
+    assert assay(*listed, "--trust").code == 0
+    assert assay(*listed).code == 3, "--trust is for one command"
+
+
+def test_a_copy_in_another_folder_is_not_trusted(remote: Path, assay: Any, tmp_path: Path) -> None:
+    assert assay("trust", "home/assay.yaml").code == 0
+    (tmp_path / "copy").mkdir()
+    for name in ("assay.yaml", "j.yaml"):
+        (tmp_path / "copy" / name).write_bytes((remote.parent / name).read_bytes())
+    assert assay("library", "list", "policies", "--config", "copy/assay.yaml").code == 3
+    assert assay("trust", "home/assay.yaml", "--forget").code == 0
+    assert assay("library", "list", "policies", "--config", "home/assay.yaml").code == 3
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("real.json"))
+    path.symlink_to("real.json")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda path: path.chmod(0o622), "writable by others"),
+        (lambda path: path.parent.chmod(0o777), "in a folder that is writable by others"),
+        (_link, "is a link"),
+        (lambda path: path.write_text("{}"), "is not readable"),
+        (lambda path: path.write_text("not JSON"), "is not readable"),
+        (lambda path: path.write_text('{"files": []}'), "is not readable"),
+    ],
+)
+def test_settings_that_somebody_else_may_have_written_say_nothing(
+    remote: Path, assay: Any, tmp_path: Path, spoil: Any, why: str
+) -> None:
+    assert assay("trust", "home/assay.yaml").code == 0
+    spoil(tmp_path / "settings" / "assay" / "trust.json")
+    for words in (("library", "list", "policies", "--config"), ("trust",)):
+        done = assay(*words, "home/assay.yaml")
+        assert (done.code, why in done.err) == (2, True), done.err
+        assert "CFG-004" in done.err
+
+
+def test_the_settings_are_where_the_xdg_specification_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for base in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", base)
+        assert trust.settings_file() == str(tmp_path / ".config" / "assay" / "trust.json")
+
+
+def test_there_is_nothing_to_trust_without_a_file(assay: Any) -> None:
+    done = assay("trust")
+    assert (done.code, "there is no assay.yaml" in done.err) == (2, True)
