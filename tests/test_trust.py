@@ -175,6 +175,11 @@ def test_what_the_command_line_replaces_needs_no_trust() -> None:
     assert parse("evals", "--no-config").db == ""
 
 
+def test_the_default_ledger_needs_no_trust() -> None:
+    Path("assay.yaml").write_text("ledger: {store: true}\n")
+    assert parse("grade").store == ""
+
+
 @pytest.mark.parametrize(
     "url",
     [

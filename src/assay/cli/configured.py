@@ -205,7 +205,8 @@ def _why(argument: Argument, value: Any, config: Config) -> Iterator[str]:
     if argument.trust == "trusted" and value is not False:
         yield f"only a trusted file sets {max(argument.names, key=len)}"
     else:
-        yield from filter(None, (reason(config, argument.kind, str(v)) for v in _listed(value)))
+        values = (str(each) for each in _listed(value) if each != "")  # the default ledger
+        yield from filter(None, (reason(config, argument.kind, text) for text in values))
 
 
 def _keys_of(command: Command, verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
