@@ -108,7 +108,7 @@ def _verbs_by_key() -> dict[str, list[str]]:
     for verb in verb_names():
         command = load_command(verb)
         keys = {one.key.partition(".")[0] for one in command.declared.values() if one.key}
-        for key in keys.difference(command.without) if command.configured else ():
+        for key in keys if command.configured else ():
             found.setdefault(key, []).append(verb)
     return found
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from assay.cli.parsing import Options
+from assay.cli.parsing import Argument, Options
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
@@ -27,9 +27,6 @@ from assay.running.config_trust import (
     scorer_faults,
 )
 
-if TYPE_CHECKING:
-    from assay.cli.frame import Argument, Command
-
 COMMAND_LINE, DEFAULT = "command line", "default"
 ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
 """Options that an environment variable sets before the file does."""
@@ -42,6 +39,10 @@ KEYS_WITHOUT_OPTION = (
 """Keys that are not the value of one option: `_keys_of` or the verb itself reads them."""
 
 
+Declared = Mapping[str, Argument]
+"""The arguments of a verb by their attributes."""
+
+
 class Setting(NamedTuple):
     """The value of an option, where it comes from, and why the file must be trusted for it."""
 
@@ -51,13 +52,13 @@ class Setting(NamedTuple):
 
 
 def parse(
-    command: Command, parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
+    declared: Declared, parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
 ) -> Options:
     """The options of a verb: from the command line, else from the configuration, else the
     defaults. `config` is the configuration, `sources` says where each option comes from.
     """
     config = read_config(path)
-    configured = _configured(command, parser, verb, config)
+    configured = settings_of(declared, parser, verb, config)
     standard = {
         action.dest: [] if action.nargs == "*" and action.default is None else action.default
         for action in parser._actions
@@ -71,7 +72,7 @@ def parse(
     for action in [
         action for action in parser._actions if isinstance(action, argparse._StoreTrueAction)
     ]:
-        if action.dest in command.declared and command.declared[action.dest].trust != "never":
+        if action.dest in declared and declared[action.dest].trust != "never":
             _add_opposite(parser, action)
     given = vars(parser.parse_args(argv))
     config = config._replace(trust=given.get("trust", False))
@@ -81,10 +82,10 @@ def parse(
         for option in ("workflow", "dataset", "name", "work"):
             configured.pop(option, None)
     values = {**standard, **{name: setting.value for name, setting in configured.items()}, **given}
-    _resolve_names(command, values, given, config)
+    _resolve_names(declared, values, given, config)
     if verb == "run" and not given.get("resume"):
         _refuse_to_guess(values, config)
-    refuse_untrusted(config, _untrusted(command, verb, configured, values, given, config))
+    refuse_untrusted(config, _untrusted(declared, verb, configured, values, given, config))
     if _stores_by_file(values, config):
         values["store"] = ledger_url(config)
     sources = dict.fromkeys(standard, DEFAULT)
@@ -94,7 +95,7 @@ def parse(
 
 
 def _untrusted(
-    command: Command,
+    declared: Declared,
     verb: str,
     configured: Mapping[str, Setting],
     values: Mapping[str, Any],
@@ -103,7 +104,7 @@ def _untrusted(
 ) -> list[Fault]:
     """What this command line takes from the file and needs trust for."""
     faults = [fault for setting in configured.values() for fault in setting.faults]
-    for option, kind in _parts_of(command):
+    for option, kind in _parts_of(declared):
         named = config.named(kind).values()
         for reference in _listed(values.get(option)):
             # a path that somebody typed needs no trust, a name does
@@ -119,31 +120,9 @@ def _untrusted(
     return faults
 
 
-def settings_to_trust(config: Config) -> list[Fault]:
-    """Everything in the file that some verb needs trust for."""
-    from assay.cli.frame import load_command  # it is what loads this module
-
-    faults = list(scorer_faults(config))
-    for verb in verb_names():
-        command = load_command(verb)
-        if command.configured:
-            settings = _configured(command, command.parser(verb), verb, config)
-            faults += [fault for setting in settings.values() for fault in setting.faults]
-    for kind in KINDS:
-        references = dict.fromkeys((*config.named(kind).values(), config.chosen(kind)))
-        faults += [
-            fault
-            for reference in references
-            if reference is not None
-            for fault in part_faults(config, kind, reference)
-        ]
-    unique = {(fault.path, fault.message): fault for fault in faults}
-    return sorted(unique.values(), key=lambda fault: fault.line or 0)
-
-
-def _parts_of(command: Command) -> Iterator[tuple[str, Kind]]:
+def _parts_of(declared: Declared) -> Iterator[tuple[str, Kind]]:
     """The options that take a workflow, a dataset or a judge by its name in the file."""
-    for option, argument in command.declared.items():
+    for option, argument in declared.items():
         if argument.key in KINDS:
             yield option, argument.key
 
@@ -171,15 +150,15 @@ def _add_opposite(parser: argparse.ArgumentParser, action: argparse.Action) -> N
         )
 
 
-def _configured(
-    command: Command, parser: argparse.ArgumentParser, verb: str, config: Config
+def settings_of(
+    declared: Declared, parser: argparse.ArgumentParser, verb: str, config: Config
 ) -> dict[str, Setting]:
     """The options that a configuration sets for a verb."""
     actions = {action.dest: action for action in parser._actions}
     settings: dict[str, Setting] = {}
-    faults = list(_command_faults(command, verb, config))
-    for option, key, value in _keys_of(command, verb, config):
-        argument = command.declared.get(option)
+    faults = list(_command_faults(declared, verb, config))
+    for option, key, value in _keys_of(declared, verb, config):
+        argument = declared.get(option)
         if value is None or ((variable := ENVIRONMENT.get(option)) and os.environ.get(variable)):
             continue
         if argument is None or (argument.trust == "never" and key[0] == "commands"):
@@ -209,14 +188,14 @@ def _why(argument: Argument, value: Any, config: Config) -> Iterator[str]:
         yield from filter(None, (reason(config, argument.kind, text) for text in values))
 
 
-def _keys_of(command: Command, verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
+def _keys_of(declared: Declared, verb: str, config: Config) -> Iterator[tuple[str, Path, Any]]:
     """Each option that the file sets for a verb: its name, the key, the value."""
-    for option, argument in command.declared.items():
+    for option, argument in declared.items():
         if argument.key in KINDS:
             kind: Kind = argument.key
             key = kind if config.tree.get(kind) is not None else f"{kind}s"
             yield option, (key,), config.chosen(kind)
-        elif argument.key is not None and argument.key not in command.without:
+        elif argument.key is not None:
             key_path = tuple(argument.key.split("."))
             yield option, key_path, member(config.tree, *key_path)
     outputs = config.tree.get("outputs")
@@ -225,7 +204,7 @@ def _keys_of(command: Command, verb: str, config: Config) -> Iterator[tuple[str,
     elif verb == "run":
         yield "output", ("outputs",), outputs
     ledger = config.spec.ledger
-    if ledger.store and "store" in command.declared:
+    if ledger.store and "store" in declared:
         yield "store", ("ledger", "store"), ledger.url or ""
     for option, value in config.spec.commands.get(verb, {}).items():
         yield option.replace("-", "_"), ("commands", verb, option), value
@@ -236,7 +215,7 @@ def _fault(config: Config, key: Path, message: str, fix: str = "") -> Fault:
     return Fault(message, code="CFG-001", file=config.path, line=line, path=show_path(key), fix=fix)
 
 
-def _command_faults(command: Command, verb: str, config: Config) -> Iterator[Fault]:
+def _command_faults(declared: Declared, verb: str, config: Config) -> Iterator[Fault]:
     """What `commands` names that does not exist, for every verb; options for this one."""
     known = verb_names()
     for name in config.spec.commands:
@@ -244,17 +223,17 @@ def _command_faults(command: Command, verb: str, config: Config) -> Iterator[Fau
             near = near_miss(name, known)
             yield _fault(config, ("commands", name), f"there is no verb '{name}'.{near}")
     options = config.spec.commands.get(verb, {})
-    declared = {
+    named = {
         dest.replace("_", "-"): argument
-        for dest, argument in command.declared.items()
+        for dest, argument in declared.items()
         if argument.names[0].startswith("-")
     }
-    names = [name for name, argument in declared.items() if argument.trust != "never"]
+    names = [name for name, argument in named.items() if argument.trust != "never"]
     for option in options:
         wanted, key = option.replace("_", "-"), ("commands", verb, option)
         if wanted in names:
             continue
-        if wanted in declared or wanted.replace("-", "_") in _TYPED:
+        if wanted in named or wanted.replace("-", "_") in _TYPED:
             message = f"--{wanted} can only be given on the command line."
             yield _fault(config, key, message, "Remove it.")
         else:
@@ -355,10 +334,10 @@ def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:
 
 
 def _resolve_names(
-    command: Command, values: dict[str, Any], given: Mapping[str, Any], config: Config
+    declared: Declared, values: dict[str, Any], given: Mapping[str, Any], config: Config
 ) -> None:
     """Replace a name on the command line by what the file describes."""
-    for option, kind in _parts_of(command):
+    for option, kind in _parts_of(declared):
         if (value := given.get(option)) is not None:
             resolved = [config.find(kind, name) for name in _listed(value)]
             values[option] = resolved if isinstance(value, list) else resolved[0]

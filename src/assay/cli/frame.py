@@ -16,12 +16,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.cli.memory import uncollected
+from assay.cli.parsing import Argument as Argument
 from assay.cli.parsing import Bounds as Bounds
+from assay.cli.parsing import Kind, Trust, add_config, config_path, listed_under, make_parser
 from assay.cli.parsing import Options as Options
-from assay.cli.parsing import add_config, config_path, listed_under, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
 from assay.files.own_files import looks_own
@@ -31,45 +32,6 @@ _LEDGER = (
     "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"
     " nearest folder above that has .assay or assay.yaml)"
 )
-
-
-Kind = Literal["text", "number", "choice", "flag", "path", "name", "ledger", "address"]
-"""What an argument takes. A `name` may also be the path of a file."""
-Trust = Literal["freely", "trusted", "never"]
-"""What an `assay.yaml` that somebody else wrote may set: any value that stays inside its folder and
-this machine; only what the user trusts; nothing, whoever trusts it.
-"""
-
-
-class Argument(NamedTuple):
-    """One argument of a verb: what `argparse` needs, and what `assay.yaml` may do with it."""
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-    kind: Kind
-    trust: Trust
-    key: str | None = None
-    """The key of `assay.yaml` that sets it, as `release.margin`. Any other is set by its name,
-    under `commands`.
-    """
-    within: Bounds | None = None
-    runs: bool = False
-    """Whether it names runs: files, or what the ledger has under a name. See `references`."""
-    items: bool = False
-    """Whether its files may also be of a form that the command reads itself: they are imported only
-    where `--from` or `--map` asks for that.
-    """
-
-    @property
-    def dest(self) -> str:
-        """The attribute that contains its value after parsing."""
-        long = next((name for name in self.names if name.startswith("--")), self.names[0])
-        name = long.lstrip("-").replace("-", "_")
-        return str(self.settings.get("dest", name))
-
-    def of_runs(self, *, items: bool = False) -> Argument:
-        """The same argument, which names runs."""
-        return self._replace(runs=True, items=items)
 
 
 def arg(
@@ -328,7 +290,7 @@ class Command(NamedTuple):
         else:
             from assay.cli.configured import parse  # only where there is a configuration
 
-            options = parse(self, parser, verb, argv, path)
+            options = parse(self.declared, parser, verb, argv, path)
         self._check_numbers(options)
         for dest in ("baselines", "dir"):
             if getattr(options, dest, "") is None:
@@ -368,7 +330,10 @@ class Command(NamedTuple):
         own = [COMMON[one] if isinstance(one, str) else one for one in self.arguments]
         if any(argument.runs for argument in own):
             own += [COMMON[name] for name in self._sources()]
-        return {argument.dest: argument for argument in (*own, *_output(self.formats))}
+        return {
+            one.dest: one._replace(key=None) if one.key in self.without else one
+            for one in (*own, *_output(self.formats))
+        }
 
     def _sources(self) -> list[str]:
         """The options that say where runs come from, as far as the command has none itself: the

@@ -1,5 +1,5 @@
-"""The parser of one verb: its help, the options that every verb has, the numbers that an option
-takes, and errors worded like all others.
+"""The record of an argument, and the parser of one verb: its help, the options that every verb has,
+the numbers that an option takes, and errors worded like all others.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import EXIT_CODES_TEXT, UsageError
 from assay.files.upwards import find_config
@@ -55,6 +55,45 @@ class Bounds(NamedTuple):
             ("below", self.below),
         )
         return " and ".join(f"{word} {end:,}" for word, end in ends if end is not None)
+
+
+Kind = Literal["text", "number", "choice", "flag", "path", "name", "ledger", "address"]
+"""What an argument takes. A `name` may also be the path of a file."""
+Trust = Literal["freely", "trusted", "never"]
+"""What an `assay.yaml` that somebody else wrote may set: any value that stays inside its folder and
+this machine; only what the user trusts; nothing, whoever trusts it.
+"""
+
+
+class Argument(NamedTuple):
+    """One argument of a verb: what `argparse` needs, and what `assay.yaml` may do with it."""
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+    kind: Kind
+    trust: Trust
+    key: str | None = None
+    """The key of `assay.yaml` that sets it, as `release.margin`. Any other is set by its name,
+    under `commands`.
+    """
+    within: Bounds | None = None
+    runs: bool = False
+    """Whether it names runs: files, or what the ledger has under a name. See `references`."""
+    items: bool = False
+    """Whether its files may also be of a form that the command reads itself: they are imported only
+    where `--from` or `--map` asks for that.
+    """
+
+    @property
+    def dest(self) -> str:
+        """The attribute that contains its value after parsing."""
+        long = next((name for name in self.names if name.startswith("--")), self.names[0])
+        name = long.lstrip("-").replace("-", "_")
+        return str(self.settings.get("dest", name))
+
+    def of_runs(self, *, items: bool = False) -> Argument:
+        """The same argument, which names runs."""
+        return self._replace(runs=True, items=items)
 
 
 class _OneValue(argparse._StoreAction):

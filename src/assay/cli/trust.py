@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.configured import settings_to_trust
-from assay.cli.frame import Command, Options, arg, flag
+from assay.cli.configured import settings_of, verb_names
+from assay.cli.frame import Command, Options, arg, flag, load_command
 from assay.errors import Fault, UsageError, printable
 from assay.files.trust import remember
 from assay.files.upwards import CONFIG_FILE, find_config
-from assay.running.config import read_config
-from assay.running.config_trust import trust
+from assay.running.config import KINDS, Config, read_config
+from assay.running.config_trust import part_faults, scorer_faults, trust
 
 
 def run(options: Options) -> int:
@@ -24,7 +24,7 @@ def run(options: Options) -> int:
             fix="Name one: assay trust FILE.",
         )
     config = read_config(path)
-    needed = settings_to_trust(config)
+    needed = _needed(config)
     settings = remember(path, None) if options.forget else trust(config)
     document = {
         "schema": "assay.trusted/1",
@@ -40,6 +40,22 @@ def run(options: Options) -> int:
         else f"trusted: {path}, until it or a file that it names changes; kept in {settings}"
     )
     return opt.give(options, document, map(printable, [*lines, done]))
+
+
+def _needed(config: Config) -> list[Fault]:
+    """Everything in the file that some verb needs trust for."""
+    faults = list(scorer_faults(config))
+    for verb in verb_names():
+        command = load_command(verb)
+        if command.configured:
+            settings = settings_of(command.declared, command.parser(verb), verb, config)
+            faults += [fault for setting in settings.values() for fault in setting.faults]
+    for kind in KINDS:
+        references = dict.fromkeys((*config.named(kind).values(), config.chosen(kind)))
+        for reference in filter(None, references):
+            faults += part_faults(config, kind, reference)
+    unique = {(fault.path, fault.message): fault for fault in faults}
+    return sorted(unique.values(), key=lambda fault: fault.line or 0)
 
 
 def _entry(fault: Fault) -> dict[str, Any]:
