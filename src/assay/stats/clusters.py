@@ -237,3 +237,8 @@ def _freedom(
             + 4 * flat * tilt * linear * zero
         )
     )
+
+
+def freedom_of_sizes(sizes: Sequence[int], n: int, *, times: Sequence[int]) -> float:
+    """The fewest degrees of freedom that groups of these sizes can have, whatever their values."""
+    return min(_freedom(sizes, n, alikeness, times=times) for alikeness in (0.0, 0.5, 1.0))
