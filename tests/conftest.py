@@ -11,8 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from functools import cache
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
 from assay.batch.duckdb_engine import DuckDBEngine
-from assay.library import tables
 from assay.store import databases, migrating
 from assay.tools.reading import files, folders
 from assay.tools.reading.engine import Engine as ModuleReader
@@ -156,43 +153,6 @@ def _nobody_waits_for_the_disk() -> Iterator[None]:
         patch.setattr(os, "fsync", lambda descriptor: None)
         assert databases._PRAGMAS[0] == "synchronous = FULL"
         patch.setattr(databases, "_PRAGMAS", ("synchronous = OFF", *databases._PRAGMAS[1:]))
-        yield
-
-
-def module_texts() -> Path:
-    """The digest of each module of the systems, the names it defines and the digest of its code:
-    parsing all of them takes a second, so a test run does it once.
-    """
-
-    def make(folder: Path) -> None:
-        texts = {name: [_digest_of(name), *_read_module(name)] for name in tables.modules()}
-        (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
-
-    return once("module-texts", make) / "texts.json"
-
-
-_read_module = tables._read.__wrapped__
-
-
-def _digest_of(module: str) -> str:
-    return sha256(tables._source(module).encode()).hexdigest()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _modules_are_parsed_once() -> Iterator[None]:
-    @cache
-    def known() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(module_texts().read_text(encoding="utf-8"))
-        return found
-
-    @cache
-    def read(name: str) -> tables.ModuleText:
-        digest, assigned, code = known()[name]
-        is_same = digest == _digest_of(name)
-        return tables.ModuleText(tuple(assigned), code) if is_same else _read_module(name)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "_read", read)
         yield
 
 

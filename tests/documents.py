@@ -56,14 +56,6 @@ def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
     return made
 
 
-def under_first(tree: dict[str, Any]) -> dict[str, Any]:
-    """The run, to be scored by the first version of its family's profile: most of its criteria are
-    scores that come with the run.
-    """
-    workflow = tree["workflow"]
-    return {**tree, "workflow": {**workflow, "profile": f"{workflow['family']}@1"}}
-
-
 PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
 
 _FAMILY: dict[str, dict[str, Any]] = {

@@ -285,7 +285,7 @@ def test_a_stricter_policy_grades_norms_again_without_the_evidence(
     )
     twice = f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}"
     write(tmp_path / "s.parquet", f"SELECT *, {others} FROM ({twice})")
-    shipped = ("--profile", "rag-measured@2")  # found by its name when norms are graded
+    shipped = ("--profile", "rag-measured@1")  # found by its name when norms are graded
     assert assay("batch", "s.parquet", "-o", "old", *shipped).code == 3
     once = assay("batch", "s.parquet", "-o", "new.parquet", *shipped)
     assert once.code == 3
@@ -314,7 +314,7 @@ def test_a_stricter_policy_grades_norms_again_without_the_evidence(
     forged = assay("batch", "old", "-o", "forged.parquet", "--json")
     assert forged.code == 3
     assert json.loads(forged.err)["error"]["code"] == "BAT-026"
-    other = assay("batch", "new.parquet", "-o", "o.parquet", "--profile", "rag-measured@1")
+    other = assay("batch", "new.parquet", "-o", "o.parquet", "--profile", "rag")
     assert other.code == 3
     assert "Grade the evidence again" in other.err
     (tmp_path / "checks.py").write_text("def polite(answer):\n    return True\n")

@@ -569,11 +569,11 @@ def test_a_profile_that_changed_since_a_batch_was_graded_is_refused(
     tmp_path: Path, assay: Any
 ) -> None:
     (tmp_path / "assay.yaml").unlink()
-    changed = {"plan": "sha256:" + 64 * "1", "profile": "dag-review@2"}
+    changed = {"plan": "sha256:" + 64 * "1", "profile": "dag-review@1"}
     files = [batch(tmp_path / f"{side}.parquet", side, **changed) for side in ("also good", "good")]
     done = assay("gate", files[0], "--baseline", files[1])
     assert done.code == 3
-    assert "other numbers than dag-review@2" in done.err
+    assert "other numbers than dag-review@1" in done.err
 
 
 def test_a_batch_by_a_profile_outside_the_library_is_refused_with_the_command_to_run(

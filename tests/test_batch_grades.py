@@ -595,7 +595,7 @@ def test_names_and_texts_are_quoted_as_sqlglot_reads_them() -> None:
 def test_grading_on_duckdb_does_not_load_what_translates_queries() -> None:
     code = (
         "import sys, assay, duckdb; scores = duckdb.sql(\"SELECT 'r' AS run, 4 AS correctness\");"
-        " assay.grade_table(scores, profile='dag-review@2', connection=duckdb).fetchall();"
+        " assay.grade_table(scores, profile='dag-review@1', connection=duckdb).fetchall();"
         " sys.exit('sqlglot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,7 +21,7 @@ from examples import each
 
 DIGEST = "sha256:" + "0" * 64
 RECORD = BatchRecord(
-    profile="rag@2",
+    profile="rag@1",
     policy="workflow@1",
     scoring_system="scoringSystem/1.0.0",
     grading_system="gradingSystem/1.0.0",

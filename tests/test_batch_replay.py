@@ -24,7 +24,7 @@ from assay.scoring.profile import make_plan
 from examples import each, share
 
 SHELF = Shelf()
-PLAN = make_plan(SHELF.profile("code-repair@1"), why="asked for")
+PLAN = make_plan(SHELF.profile("code-repair-measured@1"), why="asked for")
 RULES = make_rules(SHELF.policy("workflow"))
 GATES = [RowVerdict(planned.id, True) for planned in PLAN.gates]
 SPECS = {planned.spec.id: planned.spec for planned in PLAN.criteria}

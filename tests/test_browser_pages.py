@@ -414,7 +414,7 @@ def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
 @pytest.mark.campaign  # without JavaScript above; the slips are in test_pages.py
 def test_a_rubric_is_tried_in_the_page_and_a_slip_is_shown_with_its_line(site: Site) -> None:
     page = site.open("/library", expected=("422",))
-    page.get_by_role("region", name="Rubrics").get_by_role("link", name="rag@2").click()
+    page.get_by_role("region", name="Rubrics").get_by_role("link", name="rag@1").click()
     expect(page.get_by_role("heading", name="Anchors").first).to_be_visible()
     page.get_by_role("button", name="Score and grade").click()
     expect(page.locator("#tried .verdict")).to_contain_text("Grade")

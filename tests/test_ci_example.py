@@ -77,7 +77,7 @@ def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(
 ) -> None:
     for name in ("profiles", "results", "tools"):
         (tmp_path / name).mkdir()
-    shelf = ROOT / "src" / "assay" / "library" / "profiles" / "rag@2.yaml"
+    shelf = ROOT / "src" / "assay" / "library" / "profiles" / "rag@1.yaml"
     profile = shelf.read_text().replace("profile: rag\n", "profile: ours\n")
     harbour = {"type": "string", "description": "Name of the harbour, such as Brevik."}
     tool = {
@@ -96,7 +96,7 @@ def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(
     cards(tmp_path / "bad.jsonl", 0.1)
     cases: dict[str, tuple[str, list[str], str, str]] = {
         "assay-config": ("assay.yaml", [], "project: bot\n", "project: bot\nprojekt: x\n"),
-        "assay-library": ("profiles/ours@2.yaml", [], profile, "profile: ours\n"),
+        "assay-library": ("profiles/ours@1.yaml", [], profile, "profile: ours\n"),
         "assay-tools": ("tools/list.json", ["tools/list.json"], snapshot, "{oops"),
         "assay-grade": (
             "results/runs.jsonl",

@@ -26,7 +26,7 @@ from assay.errors import EXIT_CODES_TEXT
 from assay.errors.codes import CODES
 from assay.files.json_files import parse_json
 from assay.library import shelf
-from documents import FAMILIES, run, scorecard, under_first
+from documents import FAMILIES, run, scorecard
 from examples import repeats
 from forking import once
 from serving import is_running, until
@@ -66,7 +66,7 @@ def test_a_run_of_every_family_that_passes_exits_0(assay: Any, tmp_path: Path, f
     done = assay("grade", "runs.jsonl")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("A  100.00  passed  r-1\n")
-    assert "workflow@1 · scoringSystem/1.2.0 · gradingSystem/1.0.0" in done.out
+    assert "workflow@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0" in done.out
 
 
 def test_one_failure_among_passes_exits_1(assay: Any, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_reader_that_goes_away_never_opens_the_gate(tmp_path: Path) -> None:
 
 
 def test_json_is_exactly_one_document_and_nothing_else(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "cards.jsonl").write_text(lines(GOOD, POOR, under_first(run(run_id="r-run"))))
+    (tmp_path / "cards.jsonl").write_text(lines(GOOD, POOR, run(run_id="r-run")))
     done = assay("grade", "cards.jsonl", "--json")
     assert (done.code, done.err) == (1, "")
     document = json.loads(done.out)

@@ -748,25 +748,25 @@ def test_a_decision_says_that_an_evaluation_was_graded_otherwise_when_it_was_sto
     two: Any, tmp_path: Path
 ) -> None:
     same = two("gate", "cand", "--baseline", "base")
-    assert "graded by   code-repair@2\n" in same.out
+    assert "graded by   code-repair@1\n" in same.out
     assert "when it was stored" not in same.err + same.out
-    other = ("gate", "cand", "--baseline", "base", "--profile", "rag@2")
+    other = ("gate", "cand", "--baseline", "base", "--profile", "rag@1")
     done = two(*other, "-o", "d.json", "-o", "d.md", "-o", "d.html", "--store")
     said = (
-        "evaluation cand was graded by code-repair@2 when it was stored; this decision grades both"
-        " sides by rag@2."
+        "evaluation cand was graded by code-repair@1 when it was stored; this decision grades both"
+        " sides by rag@1."
     )
     assert f"warning: {said}" in done.err, done.err
     assert said.replace("cand", "base", 1) in done.err
     decision = json.loads((tmp_path / "d.json").read_text())
     assert decision["notes"][:2] == [said, said.replace("cand", "base", 1)]
     assert two("baseline", "set", "production", "base").code == 0
-    named = two("gate", "cand", "--baseline", "production", "--profile", "rag@2", "--json").json()
-    assert named["notes"][1].startswith("baseline production@1 was graded by profile code-repair@2")
+    named = two("gate", "cand", "--baseline", "production", "--profile", "rag@1", "--json").json()
+    assert named["notes"][1].startswith("baseline production@1 was graded by profile code-repair@1")
     with chdir(tmp_path):
         for baseline, command in (("base", decision), ("production", named)):
-            assert gate("cand", baseline, profile="rag@2").decision.notes == command["notes"]
-    assert "- graded by: `rag@2`" in (tmp_path / "d.md").read_text()
+            assert gate("cand", baseline, profile="rag@1").decision.notes == command["notes"]
+    assert "- graded by: `rag@1`" in (tmp_path / "d.md").read_text()
     for page in ("d.md", "d.html"):
         assert said in (tmp_path / page).read_text()
     with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db", read_only=True) as ledger:
@@ -781,8 +781,8 @@ def test_a_verb_that_grades_again_warns_where_that_is_by_something_else(
     two: Any, verb: tuple[str, ...]
 ) -> None:
     assert "when it was stored" not in two(*verb).err
-    warned = two(*verb, "--profile", "rag@2").err
-    words = "graded by code-repair@2 when it was stored; this command grades it by rag@2."
+    warned = two(*verb, "--profile", "rag@1").err
+    words = "graded by code-repair@1 when it was stored; this command grades it by rag@1."
     assert f"warning: evaluation cand was {words}" in warned
 
 

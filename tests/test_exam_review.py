@@ -131,9 +131,13 @@ def test_what_the_exam_lacks_is_refused_and_what_the_schedule_lacks_is_counted(
 
 
 def test_a_policy_that_knows_no_right_answer_of_the_rubric_is_refused(
-    assay: Any, schedule: Path
+    assay: Any, schedule: Path, tmp_path: Path
 ) -> None:
-    done = reviewed(assay, "2026-05-02", "--policy", "exam@1")
+    own = assay("library", "show", "policies", "exam").out.replace(
+        "policy: exam\n", "policy: own\n"
+    )
+    (tmp_path / "own.yaml").write_text(own.replace("main: true", "axis: correctness"))
+    done = reviewed(assay, "2026-05-02", "--policy", "own.yaml")
     assert done.code == 3
-    assert "exam@1 schedules by the axis 'correctness', which maths@1 doesn't have" in done.err
+    assert "own@1 schedules by the axis 'correctness', which maths@1 doesn't have" in done.err
     assert reviewed(assay, "2 May").code == 2

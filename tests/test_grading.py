@@ -527,7 +527,7 @@ def test_a_card_can_not_lower_its_floor_by_naming_a_profile() -> None:
     correctness = {"name": "correctness", "role": "correctness", "norm": 0.1, "weight": 0.01}
     card = scorecard({**correctness, "floor_override": override}, {"norm": 1})
     assert assay.grade(card).floor_failures == ("correctness",)
-    for name in ("dag-review@2", "unknown@1"):
+    for name in ("dag-review@1", "unknown@1"):
         with pytest.raises(InputError):
             assay.grade({**card, "profile": {"id": name, "why": "named by the card"}})
 

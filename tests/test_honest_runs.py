@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assay.files.json_files import Document
 from assay.judging.client import Client
@@ -167,18 +168,19 @@ def test_a_shipped_profile_with_a_criterion_that_nothing_fills_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert sourceless(SHELF) == []
-    kept = Shelf.find
+    without = replace(SHELF.profile("tool-use"), rubric=None)
+    kept = Shelf.profile
     monkeypatch.setattr(
         Shelf,
-        "find",
-        lambda self, kind, name: kept(self, kind, "tool-use@1" if name == "tool-use" else name),
+        "profile",
+        lambda self, name: without if name == without.id else kept(self, name),
     )
-    messages = [fault.message for fault in sourceless(SHELF)]
-    assert messages[0] == (
-        "[no-source] criterion tool_selection_accuracy has no source: no measure, rubric or scorer"
-        " gives this score."
-    )
-    assert "criterion final_task_correctness has no source" in messages[-1]
+    assert [fault.message for fault in sourceless(SHELF)] == [
+        (
+            "[no-source] criterion final_task_correctness has no source: no measure, rubric or"
+            " scorer gives this score."
+        )
+    ]
 
 
 # --- retrieval-augmented answers
@@ -304,10 +306,9 @@ def test_claimed_scores_never_beat_the_calls_in_the_run(tmp_path: Path) -> None:
     measured = ("tool_selection_accuracy", "argument_correctness", "handoff_accuracy")
     claimed = {name: {"raw": 1} for name in (*measured, "final_task_correctness")}
     boasting = {**run, "scores": claimed}
-    assert graded(boasting, "tool-use@1")["passed"] is True
     result = graded(boasting, "tool-use")
     assert (result["profile"], result["passed"], result["reason"]) == (
-        "tool-use@2",
+        "tool-use@1",
         False,
         "below_pass_threshold",
     )

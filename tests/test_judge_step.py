@@ -121,18 +121,12 @@ def test_the_task_follows_from_the_sources_of_the_profile() -> None:
     shelf = Shelf()
     profile = shelf.profile("rag@1")
     own = shelf.rubric(str(profile.rubric))
-    task = task_of(criterion_sources(profile, judge=True, rubric=own), own)
-    assert task.claims
-    assert task.criteria == ("response_relevance",)
-    assert task.needed_for == "response_relevance and the verdicts on claims"
-    newer = shelf.profile("rag@2")
-    rubric_2 = shelf.rubric(str(newer.rubric))
-    with_ids = task_of(criterion_sources(newer, judge=True, rubric=rubric_2), rubric_2)
+    with_ids = task_of(criterion_sources(profile, judge=True, rubric=own), own)
     assert (with_ids.claims, with_ids.passages) == (True, False)
-    without = criterion_sources(
-        newer, judge=True, rubric=rubric_2, absent=["expected.relevant_ids"]
-    )
-    asked = task_of(without, rubric_2)
+    assert with_ids.criteria == ("response_relevance", "safety")
+    assert with_ids.needed_for == "response_relevance, safety and the verdicts on claims"
+    without = criterion_sources(profile, judge=True, rubric=own, absent=["expected.relevant_ids"])
+    asked = task_of(without, own)
     assert asked.needed_for == (
         "response_relevance, safety and the verdicts on claims and passages"
     )

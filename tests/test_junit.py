@@ -170,7 +170,7 @@ def test_the_command_writes_what_the_document_says(assay: Any, tmp_path: Path) -
     properties = {one.get("name"): one.get("value") for one in check_rules(data)[0]}
     assert properties == {
         "policy": "workflow@1",
-        "scoringSystem": "scoringSystem/1.0.0, scoringSystem/1.2.0",
+        "scoringSystem": "scoringSystem/1.0.0",
         "gradingSystem": "gradingSystem/1.0.0",
     }
 

@@ -117,7 +117,7 @@ def test_a_set_takes_the_rubric_of_the_project_where_the_judge_used_it(
     assert "not in the library" in assay("label", "new", "first").err
     (tmp_path / "assay.yaml").write_text("rubric: own.yaml\n")
     assert assay("label", "new", "first", "--json").json()["rubric"] == name
-    own.write_text(own.read_text().replace("version: 2", "version: 3"))
+    own.write_text(own.read_text().replace("version: 1", "version: 2"))
     changed = assay("label", "new", "first", "--n", "20")
     assert (changed.code, "not in the library" in changed.err) == (2, True)
     own.unlink()
@@ -163,7 +163,7 @@ def test_pairs_are_exported_for_the_judge_and_calibrate_it(assay: Any, tmp_path:
             "36 of 36 judgements don't",
         ),
         ({"items": [{**swapped[0], "a_run": "sha256:0"}]}, "'first' and 'second' do not have"),
-        ({"scorer": {"name": "m-1", "rubric": "rag@2"}}, "not asked the question of this set"),
+        ({"scorer": {"name": "m-1", "rubric": "rag@1"}}, "not asked the question of this set"),
     ):
         refused = calibrated(**changes)
         assert (refused.code, words_of_it in refused.err) == (3, True), refused.err
@@ -210,7 +210,7 @@ def test_verdicts_of_another_rubric_criterion_or_evaluation_calibrate_nobody(
     assert good.code == 0, good.err
     assert calibrated({"rubric": RUBRIC.id}, whole[0]).code == 0, "a name without its content"
     for scorer, items, words in (
-        ({"rubric": "quality@2"}, whole[0], "scored by the rubric quality@2, people by rag@"),
+        ({"rubric": "quality@1"}, whole[0], "scored by the rubric quality@1, people by rag@"),
         ({"rubric": f"{RUBRIC.id}+000000000000"}, whole[0], "scored by the rubric"),
         ({}, whole[0], "name no rubric"),
         ({"rubric": rubric}, [{**one, "criterion": "other"} for one in whole[0]], "no verdict on"),

@@ -546,7 +546,7 @@ def test_neither_system_imports_the_other(one: str, other: str) -> None:
 def test_each_result_carries_the_versions_of_both_systems(made: dict[str, Any]) -> None:
     found = plain(graded(made).payload())
     assert (found["scoringSystem"], found["gradingSystem"]) == (
-        "scoringSystem/1.2.0" if made["schema"] == "assay.run/1" else "scoringSystem/1.0.0",
+        "scoringSystem/1.0.0",
         "gradingSystem/1.0.0",
     )
 
@@ -556,8 +556,7 @@ def test_each_document_with_results_carries_the_versions_of_both_systems(assay: 
         files = [] if command == "versions" else [EXAMPLES[0]]
         found = assay(*command.split(), "--json", *files).json()
         for holder in found["results"] if command in ("grade", "explain") else [found]:
-            own = "1.0.0" if command == "versions" else "1.2.0"
-            assert holder["scoringSystem"] == f"scoringSystem/{own}"
+            assert holder["scoringSystem"] == "scoringSystem/1.0.0"
             assert holder["gradingSystem"] == "gradingSystem/1.0.0"
 
 

@@ -203,7 +203,7 @@ def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(
         == "rag@9"
     )
     played = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json")
-    assert (played.code, played.json()["profile"]) == (0, "rag@2")
+    assert (played.code, played.json()["profile"]) == (0, "rag@1")
 
 
 def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(

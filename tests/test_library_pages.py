@@ -32,7 +32,7 @@ def test_own_profiles_show_their_origin_versions_floors_and_use(tmp_path: Path) 
     with serving(url, library=str(tmp_path / "library")) as api:
         listed = api.client.get("/library", headers=HTML).text
         newest, folded = listed.index(">house@10<"), listed.index(">house@9<")
-        assert newest < listed.index("older versions</summary>") < folded
+        assert newest < listed.index("1 older version</summary>") < folded
         item = show(api, "/library/profiles/house@10").text
         assert "your own, may still change" in item
         for floor in (
@@ -43,14 +43,14 @@ def test_own_profiles_show_their_origin_versions_floors_and_use(tmp_path: Path) 
             assert floor in item, floor
         assert "None of the last 50 evaluations was graded with it." in item
         evaluated(api, "tonight")
-        for used in ("profiles/rag@2", "policies/workflow@1"):
+        for used in ("profiles/rag@1", "policies/workflow@1"):
             found = show(api, f"/library/{used}")
             assert "tonight" in found.text
             assert any(one.startswith("/evaluations/ev-") for one in found.links())
-        assert "tonight" not in show(api, "/library/profiles/rag@1").text
+        assert "tonight" not in show(api, "/library/profiles/rag-measured@1").text
         gate = show(api, "/library/gates/answer_grounded")
         assert "From shipped" in gate.text
-        assert "/library/profiles/rag@2" in gate.links()
+        assert "/library/profiles/rag@1" in gate.links()
         assert "every profile" in show(api, "/library/gates/required_outputs_present").text
         other = api.token(project="other")
         assert "tonight" not in show(api, "/library/policies/workflow@1", headers=other).text

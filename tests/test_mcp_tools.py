@@ -25,7 +25,7 @@ from assay.cli.mcp_project import ServedProject
 from assay.cli.mcp_server import make_server
 from assay.cli.mcp_tools import offered
 from assay.store.ledger import open_ledger
-from documents import run, under_first
+from documents import run
 
 pytestmark = pytest.mark.skipif(
     find_spec("mcp_types") is None, reason="the extra 'mcp' is not installed"
@@ -66,7 +66,7 @@ def runs(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:
             status="error" if version == 2 and index % 8 == 0 else "success",
             **changes,
         )
-        made.append(under_first(tree))
+        made.append(tree)
     return made
 
 
@@ -436,13 +436,11 @@ def test_a_client_cannot_leave_the_project_folder(own: Path, tmp_path: Path) -> 
 
 
 def test_text_of_the_candidate_is_data_without_keys_and_within_limits(tmp_path: Path) -> None:
-    tree = under_first(
-        run(
-            outputs={"answer": HOSTILE + "x" * 50_000, "patch": "p"},
-            inputs={"question": "why", "api_key": "a1b2c3d4e5f6a7b8c9d0", "half": "\ud800"},
-            metadata={"error": HOSTILE},
-            gates={"no_sandbox_violation": {"passed": False, "reason": HOSTILE}},
-        )
+    tree = run(
+        outputs={"answer": HOSTILE + "x" * 50_000, "patch": "p"},
+        inputs={"question": "why", "api_key": "a1b2c3d4e5f6a7b8c9d0", "half": "\ud800"},
+        metadata={"error": HOSTILE},
+        gates={"no_sandbox_violation": {"passed": False, "reason": HOSTILE}},
     )
     tree["run_id"] = "r\n\x1b]0;owned\x07"
     (tmp_path / "runs.jsonl").write_text(

@@ -569,7 +569,7 @@ def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(
 LAX = {
     "profile": "lax",
     "version": "1+0",
-    "scoring_system": "1.3.0",
+    "scoring_system": "1.1.0",
     "family": "rag",
     "title": "Lax",
     "description": "Requires next to nothing.",
@@ -592,15 +592,15 @@ def rag_runs(name: str, version: str, n: int = 2) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger with a baseline kept under rag-measured@2, and candidates with other rules."""
+    """A ledger with a baseline kept under rag-measured@1, and candidates with other rules."""
     folder = tmp_path_factory.mktemp("kept")
     with serving(f"{folder}/l.db") as api:
         for name, version, rules in (
-            ("base", "1", {"profile": "rag-measured@2"}),
+            ("base", "1", {"profile": "rag-measured@1"}),
             ("own", "2", {"settings": {"own_profile": {"profile": LAX, "rubric": None}}}),
             ("named", "2", {"profile": "retrieval@1"}),
-            ("judged", "2", {"profile": "rag-measured@2", "policy": "workflow-judged"}),
-            ("same", "2", {"profile": "rag-measured@2"}),
+            ("judged", "2", {"profile": "rag-measured@1", "policy": "workflow-judged"}),
+            ("same", "2", {"profile": "rag-measured@1"}),
         ):
             body = {"name": name, "runs": rag_runs(name, version), **rules}
             posted = api.post("/evaluations", body)
@@ -621,8 +621,8 @@ def kept_url(here: Run, kept_folder: Path, tmp_path: Path) -> str:
 def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_url: str) -> None:
     ledger = ("--baselines", "nowhere")
     for name, folder, kept, used in (
-        ("own", (), "profile rag-measured@2", "profile lax@1+0"),
-        ("named", ledger, "profile rag-measured@2", "profile retrieval@1"),
+        ("own", (), "profile rag-measured@1", "profile lax@1+0"),
+        ("named", ledger, "profile rag-measured@1", "profile retrieval@1"),
         ("judged", ledger, "policy workflow@1", "policy workflow-judged@1"),
     ):
         gate = ("gate", name, "--baseline", "production", *folder, "--store", kept_url)
@@ -632,7 +632,7 @@ def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_u
             f"was stored under {kept}, and this comparison would grade it by {used}" in refused.err
         )
         assert "--profile, --rubric or --grading-policy" in refused.err
-        rules = ("--profile", "rag-measured@2", "--grading-policy", "workflow@1")
+        rules = ("--profile", "rag-measured@1", "--grading-policy", "workflow@1")
         found = here(*gate, *rules, "--json")
         assert not [note for note in found.json()["notes"] if note.startswith("baseline ")]
     one_of_two = here(*gate, "--profile", "retrieval@1")  # the policy is still the candidate's
@@ -651,7 +651,7 @@ def test_a_candidate_does_not_set_the_bar_of_a_bare_file(here: Run, kept_url: st
         refused = here("gate", name, *bare)
         assert (refused.code, "would set the bar" in refused.err) == (3, True), refused
         assert "`assay evals`" in refused.err
-    rules = ("--profile", "rag-measured@2", "--grading-policy", "workflow@1")
+    rules = ("--profile", "rag-measured@1", "--grading-policy", "workflow@1")
     assert "would set the bar" not in here("gate", "own", *bare, *rules).err
 
 
@@ -661,7 +661,7 @@ def test_rules_of_the_command_line_change_those_of_a_baseline_with_a_note(
     gate = ("gate", "own", "--baseline", "production", "--profile", "retrieval@1")
     found = here(*gate, "--store", kept_url, "--json")
     note = (
-        "baseline production@1 was graded by profile rag-measured@2 when it was stored; this"
+        "baseline production@1 was graded by profile rag-measured@1 when it was stored; this"
         " decision grades both sides by profile retrieval@1."
     )
     assert note in found.json()["notes"]
@@ -703,7 +703,7 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         for name, used in (("own", "profile lax@1+0"), ("named", "profile retrieval@1")):
             refused = decided({"evaluation": name}, kept)
             assert (
-                f"stored under profile rag-measured@2, and this comparison would grade it by {used}"
+                f"stored under profile rag-measured@1, and this comparison would grade it by {used}"
                 in (refused["detail"])
             )
             assert "`grading_policy`" in refused["fix"]
@@ -715,7 +715,7 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         assert "with `grading_policy`" in refused["fix"]
         for baseline in (kept, {"evaluation": "base"}):
             found = decided({"evaluation": "same"}, baseline)["decision"]
-            assert found["fingerprint"]["fields"]["profile"] == ["rag-measured@2"]
+            assert found["fingerprint"]["fields"]["profile"] == ["rag-measured@1"]
         chosen = decided({"evaluation": "own"}, kept, profile="retrieval@1")["decision"]
         assert [note.split(" was graded by ")[0] for note in chosen["notes"][:2]] == [
             "evaluation own",

@@ -604,7 +604,7 @@ def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_fr
     for _, attributes in records:
         assert (attributes["assay.policy"], attributes["assay.profile"]) == (
             "workflow@1",
-            "tool-use@2",
+            "tool-use@1",
         )
         assert (attributes["assay.scoring_system"], attributes["assay.grading_system"]) == (
             grade["scoringSystem"],

@@ -345,7 +345,7 @@ def test_the_list_of_decisions_says_what_was_decided_on_what_and_why(shop: Shop)
         ("outcome=reject", ["rejected"]),
         ("outcome=not_enough_evidence", ["too_few"]),
         ("outcome=gate-not-passed", ["schema_gate", "exam_gate"]),
-        ("outcome=gate-not-passed&policy=exam%402", ["exam_gate"]),
+        ("outcome=gate-not-passed&policy=exam%401", ["exam_gate"]),
         ("policy=release%401", ["too_few", "rejected", "promoted"]),
         ("outcome=gate-passed", []),
         ("outcome=nonsense", []),
@@ -502,7 +502,7 @@ def test_a_failed_gate_reads_as_failed_on_every_page_that_names_it(shop: Shop) -
 def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop: Shop) -> None:
     found = get(shop, f"/decisions/{shop.stock.exam_gate}")
     for words in (
-        "Failed under exam@2",
+        "Failed under exam@1",
         "Hard gate on the capstone exam",
         "Drop against the baseline",
         "blocks",

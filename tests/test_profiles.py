@@ -180,9 +180,9 @@ def test_the_weights_of_a_profile_sum_to_one_exactly(family: str) -> None:
     [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")],
 )
 def test_a_letter_is_an_alias_of_a_profile(alias: str, family: str) -> None:
-    assert Shelf().profile(alias).id == f"{family}@2"
-    assert graded(of_workflow(run(family), profile=alias, family=None))["profile"] == f"{family}@2"
-    assert graded(run(family), profile=alias)["profile"] == f"{family}@2"
+    assert Shelf().profile(alias).id == f"{family}@1"
+    assert graded(of_workflow(run(family), profile=alias, family=None))["profile"] == f"{family}@1"
+    assert graded(run(family), profile=alias)["profile"] == f"{family}@1"
 
 
 @pytest.mark.req("X-54")
@@ -260,10 +260,10 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
     )
     by_family = graded(run("rag"), shelf)
     assert by_family["selection"] == {
-        "profile": {"id": "rag@2", "why": "for the workflow's family 'rag'"},
+        "profile": {"id": "rag@1", "why": "for the workflow's family 'rag'"},
         "rubric": None,
     }
-    assert (by_family["profile"], by_family["rubric"]) == ("rag@2", None)
+    assert (by_family["profile"], by_family["rubric"]) == ("rag@1", None)
     by_name = graded(
         of_workflow(run("rag"), family="dag-review", profile="rag@1", rubric="strict"), shelf
     )
@@ -281,7 +281,7 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
         rubric="strict",
     )
     assert by_option["selection"] == {
-        "profile": {"id": "rag@2", "why": "asked for with --profile"},
+        "profile": {"id": "rag@1", "why": "asked for with --profile"},
         "rubric": {"id": "strict@2", "why": "asked for with --rubric"},
     }
 
@@ -358,7 +358,7 @@ def test_a_name_that_is_not_on_the_shelf_is_an_error_or_the_newest_of_that_name(
 ) -> None:
     tree = of_workflow(run("rag"), **{key: name})
     if name == "rag@":
-        assert graded(tree)[key] == "rag@2"
+        assert graded(tree)[key] == "rag@1"
         return
     with pytest.raises(ShelfError) as caught:
         graded(tree)
@@ -396,10 +396,10 @@ def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: s
     assert set(result["hard_gate_failures"]) == demanded
     for name in demanded:
         assert result["hard_gates"][name]["status"] == "undetermined"
-        assert f"{family}@2 requires this gate" in result["hard_gates"][name]["reason"]
+        assert f"{family}@1 requires this gate" in result["hard_gates"][name]["reason"]
     own = own_card(family)
     whole = graded({**own, "hard_gates": dict.fromkeys(demanded, True)}, profile=family)
-    assert (whole["passed"], whole["profile"]) == (True, f"{family}@2")
+    assert (whole["passed"], whole["profile"]) == (True, f"{family}@1")
     for name in demanded:
         assert (
             graded(
@@ -438,7 +438,7 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
 ) -> None:
     asked = family if how == "asked" else None
     own = own_card(family) | (
-        {} if how == "asked" else {"profile": {"id": f"{family}@2", "why": "I say so"}}
+        {} if how == "asked" else {"profile": {"id": f"{family}@1", "why": "I say so"}}
     )
     whole = graded(own, profile=asked)
     assert whole["passed"] is True
@@ -451,7 +451,7 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
             {**own, "criteria": [found for found in own["criteria"] if found["name"] != name]},
             profile=asked,
         )
-        assert f"{family}@2 requires this criterion" in item(lost, name)["missing"]
+        assert f"{family}@1 requires this criterion" in item(lost, name)["missing"]
         if planned[name].weight:
             assert lost["weighted_score"] < whole["weighted_score"]
         else:
@@ -542,7 +542,7 @@ def test_a_criterion_that_the_profile_lacks_does_not_count_and_is_named() -> Non
         profile="rag",
     )
     assert padded["weighted_score"] == graded(own, profile="rag")["weighted_score"]
-    assert any("'charm' is not a criterion of rag@2" in note for note in padded["notes"])
+    assert any("'charm' is not a criterion of rag@1" in note for note in padded["notes"])
 
 
 def test_a_scorecard_cannot_excuse_itself_from_the_profile_that_was_asked_for() -> None:
@@ -553,7 +553,7 @@ def test_a_scorecard_cannot_excuse_itself_from_the_profile_that_was_asked_for() 
     assert result["passed"] is False
     assert set(result["hard_gate_failures"]) == {*REQUIRED, *GATES["code-repair"]}
     assert (
-        "code-repair@2 requires this gate"
+        "code-repair@1 requires this gate"
         in result["hard_gates"]["patch_applies_cleanly"]["reason"]
     )
 
@@ -916,16 +916,16 @@ def test_a_teams_own_newer_version_of_a_shipped_profile_is_taken_only_where_it_i
     shelf = library(
         tmp_path, profiles={"rag@9": profile("rag", "9", family="rag", more="alias: C\n")}
     )
-    assert graded(run("rag"), shelf)["profile"] == "rag@2"
+    assert graded(run("rag"), shelf)["profile"] == "rag@1"
     assert (
         shelf.profile("rag").id
         == shelf.profile("C").id
         == shelf.profile_for_family("rag").id
-        == "rag@2"
+        == "rag@1"
     )
     assert graded(run("rag"), shelf, profile="rag@9")["profile"] == "rag@9"
     assert graded(run("rag"), shelf, profile="rag@1")["profile"] == "rag@1"
-    assert graded(run("dag-review"), shelf)["profile"] == "dag-review@2"
+    assert graded(run("dag-review"), shelf)["profile"] == "dag-review@1"
 
 
 def test_a_profile_serves_only_the_family_that_it_names(tmp_path: Path) -> None:

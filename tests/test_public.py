@@ -74,7 +74,7 @@ def test_the_public_functions_lead_from_a_run_to_an_explanation() -> None:
     explanation = assay.explain(grade)
     assert isinstance(explanation, assay.Explanation)
     assert explanation.sentences[0].startswith("Grade A, passed")
-    assert assay.score(run("rag"), profile="C").profile.id == "rag@2"
+    assert assay.score(run("rag"), profile="C").profile.id == "rag@1"
     assert assay.ExitCode.PASSED == 0
 
 

@@ -93,7 +93,7 @@ def test_bad(assay):
     assert ", not passed; overall_status_success failed>" in done.out
     assert "bad  gate overall_status_success does not pass  test_it.py::test_bad" in done.out
     assert "2 graded: 1 passed, 1 failed" in done.out
-    assert "policy workflow@1 · scoringSystem/1.2.0 · gradingSystem/1.0.0" in done.out
+    assert "policy workflow@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0" in done.out
 
 
 def test_runs_and_scorecards_may_be_records_or_mappings(session: Any) -> None:

@@ -198,7 +198,7 @@ def test_a_gate_on_exams_is_made_again_on_every_database(
     assert (again.code, again.json()["same"], again.json()["policy"], again.json()["rubric"]) == (
         0,
         True,
-        "exam@2",
+        "exam@1",
         "tutor@1",
     )
 

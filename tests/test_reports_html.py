@@ -75,7 +75,8 @@ REPAIR = {
         "profile": "code-repair@1",
     },
     "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"},
-    "outputs": {"patch": "x"},
+    "outputs": {"patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"},
+    "expected": {"patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"},
     "required_outputs": ["patch"],
     "steps": STEPS[:1],
     "tests": {
@@ -83,7 +84,7 @@ REPAIR = {
         "pass_to_pass": {"passed": 98, "total": 100},
     },
     "patch_applies": True,
-    "scores": {"judge_quality": {"raw": 4, "n": 2}, "patch_similarity": {"raw": 0.82}},
+    "scores": {"judge_quality": {"raw": 4, "n": 2}},
     "gates": {"no_sandbox_violation": {"passed": True, "reason": "quiet"}},
     "latency_ms": 8120,
     "cost_usd": 0.031,

@@ -82,7 +82,7 @@ def test_a_file_on_the_shelf_must_be_called_what_it_holds(assay: Any, tmp_path: 
     (folder / "support@1.yaml").write_text(text)
     done = assay("library", "check", "--library", "mine")
     assert done.code == 3
-    assert "is named 'support@1' but contains 'other@2'" in done.out
+    assert "is named 'support@1' but contains 'other@1'" in done.out
     (tmp_path / "run.json").write_text(
         json.dumps(run("rag", workflow={"id": "w", "version": "1", "profile": "support"}))
     )

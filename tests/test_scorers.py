@@ -419,7 +419,7 @@ def test_an_import_into_a_project_with_scorers_needs_no_profile_option(
     """Runs are held to the profile of the project and its gates; what another tool measured is
     graded as that tool measured it.
     """
-    (tmp_path / "assay.yaml").write_text("profile: rag@2\ngates: [{target: 'x:no_pii'}]\n")
+    (tmp_path / "assay.yaml").write_text("profile: rag@1\ngates: [{target: 'x:no_pii'}]\n")
     (tmp_path / "runs.jsonl").write_text(json.dumps(document("rag")) + "\n")
     (tmp_path / "table.csv").write_text("id,output,score\n1,yes,0.9\n")
     for file, passed in (("runs.jsonl", 0), ("table.csv", 1)):
@@ -556,7 +556,7 @@ def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path
     )
     (tmp_path / "assay.yaml").write_text(
         "workflow:\n  workflow: w\n  version: 1\n  inputs: [q]\n  outputs: [answer]\n"
-        "  profile: tool-use-measured@2\n  adapter: {kind: python, target: 'bot:answer'}\n"
+        "  profile: tool-use-measured@1\n  adapter: {kind: python, target: 'bot:answer'}\n"
         "dataset: s.jsonl\nscorers:\n  - {target: 'bot:broken', weight: 0.1}\n"
         "  - {target: 'bot:must', gate: true}\n  - {target: 'bot:tone'}\n"
     )
@@ -566,7 +566,7 @@ def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path
     lines = found.err.splitlines()
     warnings = [line for line in lines if line.startswith("warning: scorer")]
     assert "\n".join(warnings) == (
-        "warning: scorer bot:tone fills no criterion of tool-use-measured@2 and adds none:"
+        "warning: scorer bot:tone fills no criterion of tool-use-measured@1 and adds none:"
         " give it a weight or gate: true.\n"
         "warning: scorer bot:broken raised in 2 of 3 runs: ValueError: boom;"
         " its score is missing and counts as 0.\n"
@@ -584,7 +584,7 @@ def test_different_reasons_are_shown_by_an_example_and_explained_run_by_run(
     )
     config = (
         "workflow:\n  workflow: w\n  version: 1\n  inputs: [q]\n  outputs: [answer]\n"
-        "  profile: tool-use-measured@2\n  adapter: {kind: python, target: 'odd_bot:answer'}\n"
+        "  profile: tool-use-measured@1\n  adapter: {kind: python, target: 'odd_bot:answer'}\n"
         "dataset: s.jsonl\nscorers:\n  - {target: 'odd_bot:odd', weight: 0.1}\n"
     )
     (tmp_path / "assay.yaml").write_text(config)

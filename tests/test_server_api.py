@@ -359,14 +359,17 @@ def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) 
         easier = api.post("/decisions", {**sides, "grading_policy": "workflow-judged"})
         assert easier.status_code == 422, "a file that names no policy grades by the default"
         assert api.post("/decisions", {**sides, "grading_policy": "workflow"}).status_code == 201
-    graded = ReleaseSettings(config="assay.yaml", profile="rag@1", grading_policy="workflow@1")
+    graded = ReleaseSettings(
+        config="assay.yaml", profile="rag-measured@1", grading_policy="workflow@1"
+    )
     with serving(f"{tmp_path}/l.db", release=graded) as api:
         made = api.post("/decisions", sides)
         assert made.status_code == 201, made.text
         grades = api.services.ledger.find("grade", limit=1, newest_first=True).items
-        assert grades[0].tree()["profile"] == "rag@1", "not the newest one, as without the file"
-        assert api.post("/decisions", {**sides, "profile": "rag@1"}).status_code in (200, 201)
-        for name, value in (("profile", "rag@2"), ("grading_policy", "workflow-judged")):
+        assert grades[0].tree()["profile"] == "rag-measured@1", "not the family's own, as without"
+        named = api.post("/decisions", {**sides, "profile": "rag-measured@1"})
+        assert named.status_code in (200, 201)
+        for name, value in (("profile", "rag@1"), ("grading_policy", "workflow-judged")):
             refused = api.post("/decisions", {**sides, name: value})
             assert refused.status_code == 422, (name, refused.text)
             assert f"Leave `{name}` out." in refused.text
@@ -377,21 +380,23 @@ def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) 
 
 
 def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: Path) -> None:
-    graded = ReleaseSettings(config="assay.yaml", profile="rag@1", grading_policy="workflow@1")
-    other = {"profile": "rag@2", "policy": "workflow-judged", "rubric": "rag@2"}
+    graded = ReleaseSettings(
+        config="assay.yaml", profile="rag-measured@1", grading_policy="workflow@1"
+    )
+    other = {"profile": "rag@1", "policy": "workflow-judged", "rubric": "rag@1"}
     with serving(f"{tmp_path}/l.db", release=graded) as api:
         one = run("rag")
         made = api.post("/runs", one)
-        assert made.json()["grade"]["profile"] == "rag@1", "its family alone means the newest"
+        assert made.json()["grade"]["profile"] == "rag-measured@1", "its family alone means rag@1"
         head = {key: one[key] for key in one if key not in ("status", "steps", "tool_calls")}
         assert api.post("/runs/live", {**head, "run_id": "live"}).status_code == 201
         ended = api.post(
             "/runs/live/events", {"event": "workflow_end", "run": {"status": "success"}}
         )
-        assert ended.json()["grade"]["profile"] == "rag@1"
+        assert ended.json()["grade"]["profile"] == "rag-measured@1"
         evaluated = api.post("/evaluations", {"name": "own", "runs": [one]})
         assert evaluated.status_code == 201, evaluated.text
-        assert evaluated.json()["evaluation"]["settings"]["profile"] == "rag@1"
+        assert evaluated.json()["evaluation"]["settings"]["profile"] == "rag-measured@1"
         sides = {"candidate": faq(2, 3), "baseline": faq(1, 3)}
         for name, value in other.items():
             refused = {
@@ -408,7 +413,7 @@ def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: P
                 refused, 422
             )
             assert all(f"Leave `{name}` out." in answer.text for answer in refused.values())
-        refused = api.post("/decisions", {**sides, "rubric": "rag@2"})
+        refused = api.post("/decisions", {**sides, "rubric": "rag@1"})
         assert (refused.status_code, "without a rubric" in refused.text) == (422, True)
 
 

@@ -580,7 +580,7 @@ def test_an_execution_is_not_continued_under_other_rules(url: str, tmp_path: Pat
         made = ask(api, asked("wait go"))
         until(lambda: len(seen(tmp_path)) == 1)
     (tmp_path / "workflows" / "review" / "go").touch()
-    other = ReleaseSettings(config=str(tmp_path / "assay.yaml"), profile="rag-measured@2")
+    other = ReleaseSettings(config=str(tmp_path / "assay.yaml"), profile="rag-measured@1")
     with executing(url, tmp_path, release=other) as api:
         found = finished(api, made)
         assert (found["state"], found["counts"]["failed"]) == ("failed", 1)

@@ -101,7 +101,7 @@ def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path
         (["a.csv", "-o", "o", "--memory", "0GB", "--engine", "spark"], "--memory '0GB' is not"),
         (["a.csv", "-o", "s3a://lake/o"], "publishes only on this machine"),
     ):
-        done = assay("batch", *given, "--profile", "dag-review@2")
+        done = assay("batch", *given, "--profile", "dag-review@1")
         assert done.code == 2, (given, done.err)
         assert said in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

@@ -518,7 +518,7 @@ def test_every_filter_finds_what_it_names_and_nothing_else(ledger: Ledger) -> No
         "status": "failed",
         "tag": "x",
         "passed": False,
-        "profile": "rag@2",
+        "profile": "rag@1",
         "grade": "F",
     }
     for name, value in here.items():

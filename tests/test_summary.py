@@ -414,11 +414,11 @@ def test_the_summary_command_prints_and_writes_the_block(
         {"scored": 4, "failed": 4, "inconclusive": 0, "errored": 4, "not_applicable": 0},
     )
     assert (block["scoringSystem"], block["gradingSystem"], block["policies"]) == (
-        "scoringSystem/1.2.0",
+        "scoringSystem/1.0.0",
         "gradingSystem/1.0.0",
         ["workflow@1"],
     )
-    assert block["profiles"] == ["code-repair@2", "dag-review@2", "rag@2", "tool-use@2"]
+    assert block["profiles"] == ["code-repair@1", "dag-review@1", "rag@1", "tool-use@1"]
     assert (
         block["gates"]["overall_status_success"]["failed"],
         block["gates"]["overall_status_success"]["n"],

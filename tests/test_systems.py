@@ -32,7 +32,7 @@ from assay.tools.forms import EXTENDED_FORM, is_extended, schema_valid
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
 from assay.views import events
-from documents import run, scorecard, under_first
+from documents import run, scorecard
 from sides import cards, drawn, write
 from tool_records import build_entry
 
@@ -131,12 +131,12 @@ def test_a_copy_of_a_published_file_is_the_published_one(tmp_path: Path) -> None
 def test_an_unpublished_profile_or_rubric_carries_its_digest_in_the_scoring_system(
     tmp_path: Path,
 ) -> None:
-    shipped = graded(under_first(run("dag-review")))
+    shipped = graded(run("dag-review"))
     assert systems(shipped) == FIRST
     other = graded(run("dag-review"), profile=own(tmp_path, "profiles", "dag-review@1", "ours"))
     assert other["scoringSystem"] == marked("scoringSystem/1.0.0", other["digests"]["profile"])
     strict = own(tmp_path, "rubrics", "dag-review@1", "strict")
-    over = graded(under_first(run("dag-review")), rubric=strict)
+    over = graded(run("dag-review"), rubric=strict)
     assert over["scoringSystem"].startswith("scoringSystem/1.0.0+")
     assert over["scoringSystem"] != other["scoringSystem"]
     assert shipped["gradingSystem"] == other["gradingSystem"] == over["gradingSystem"]
@@ -145,7 +145,7 @@ def test_an_unpublished_profile_or_rubric_carries_its_digest_in_the_scoring_syst
 def test_a_scorecard_that_is_held_to_a_profile_carries_the_profiles_system(tmp_path: Path) -> None:
     ours = own(tmp_path, "profiles", "dag-review@1", "ours")
     card = msgspec.to_builtins(
-        Grader(Shelf()).grade(_document(under_first(run("dag-review")))).grade.scorecard,
+        Grader(Shelf()).grade(_document(run("dag-review"))).grade.scorecard,
         builtin_types=(Decimal,),
     )
     assert (
@@ -155,7 +155,7 @@ def test_a_scorecard_that_is_held_to_a_profile_carries_the_profiles_system(tmp_p
 
 
 def test_why_a_profile_was_selected_does_not_depend_on_the_order_of_the_documents() -> None:
-    made = under_first(run("dag-review"))
+    made = run("dag-review")
     made["workflow"] = {"id": "w", "version": "1", "profile": "dag-review@1"}
     card = {**CARD, "profile": {"id": "dag-review@1", "why": "chosen by hand"}}
     whys = []

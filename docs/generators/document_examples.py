@@ -128,7 +128,7 @@ def _project() -> dict[str, str]:
         found = {kind: bytes(item.body or b"").decode() for kind, item in bodies.items() if item}
         os.chdir(place)
         Path("scores.csv").write_text("run,criterion,raw\nr-1,correctness,4\nr-2,correctness,5\n")
-        ran("batch", "scores.csv", "--profile", "dag-review@2", "-o", "grades.csv")
+        ran("batch", "scores.csv", "--profile", "dag-review@1", "-o", "grades.csv")
         found["batch"] = next(place.glob("grades*.json")).read_text()
     return {name: scrubbed(text) for name, text in found.items()}
 
@@ -193,7 +193,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "profile": lambda: _shelf("profiles", "retrieval@1"),
     "policy": lambda: _shelf("policies", "workflow@1"),
     "release-policy": lambda: _shelf("policies", "release@1"),
-    "rubric": lambda: _shelf("rubrics", "rag@2"),
+    "rubric": lambda: _shelf("rubrics", "rag@1"),
     "grades": lambda: _printed("grade", "examples/rag.jsonl", "--json"),
     "summary": lambda: _printed("report", "summary", "examples/rag.jsonl", "--json"),
     "decision": lambda: _printed(
@@ -206,7 +206,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "event": _event,
     "exam": lambda: _file("exams/verbs.yaml", "A bundled exam."),
     "exam-rubric": lambda: _shelf("rubrics", "tutor@1"),
-    "exam-policy": lambda: _shelf("policies", "exam@2"),
+    "exam-policy": lambda: _shelf("policies", "exam@1"),
     "exam-result": lambda: _printed(
         "exam",
         "grade",

@@ -87,7 +87,7 @@ TRACE = {
 }
 WORKFLOW = """workflow: faq
 version: 3
-profile: tool-use-measured@2
+profile: tool-use-measured@1
 inputs: [question]
 outputs: [answer]
 output_schema: {type: object}

@@ -44,7 +44,7 @@ def grade_table(
 
     >>> import assay, duckdb
     >>> scores = duckdb.sql("SELECT 'r-1' AS run, 'correctness' AS criterion, 4 AS raw")
-    >>> grades = assay.grade_table(scores, profile="dag-review@2", connection=duckdb)
+    >>> grades = assay.grade_table(scores, profile="dag-review@1", connection=duckdb)
     >>> grades.select("run", "grade", "reason", "norm_correctness").fetchall()
     [('r-1', 'F', 'hard_gate_failure', 0.75)]
     """

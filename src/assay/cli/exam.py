@@ -49,22 +49,17 @@ if TYPE_CHECKING:
     from assay.archive.store import Store
 
 TIMEOUT_S = 30.0
+POLICY = "exam@1"
 
 
-MARKED_UNDER, DECIDED_UNDER = "exam@1", "exam@2"
-"""The default policies: of marks and their patterns, which are as they were published first, and of
-decisions and schedules, which work for any rubric and look at each axis.
-"""
-
-
-def rule_options(rubric: str, policy: str = MARKED_UNDER) -> tuple[Argument | str, ...]:
+def rule_options(rubric: str) -> tuple[Argument | str, ...]:
     """The options that choose rubric, policy and library; `rubric` says which one is taken without
     `--rubric`.
     """
     text = f"rubric by name, name@version or YAML file (default: {rubric})"
     return (
         arg("--rubric", kind="name", metavar="R", help=text),
-        policy_option(policy),
+        policy_option(POLICY),
         "--library",
     )
 

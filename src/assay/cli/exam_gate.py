@@ -250,7 +250,7 @@ COMMANDS = {
                     " there"
                 ),
             ),
-            *common.rule_options("the result's own", common.DECIDED_UNDER),
+            *common.rule_options("the result's own"),
             *STORE,
         ),
         formats=(".json", ".xml"),

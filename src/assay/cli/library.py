@@ -208,8 +208,6 @@ def _publish(options: Options, shelf: Shelf) -> int:
     own = shelf.roots[0]
     built_in = own == BUILTIN
     now = fingerprint.current() if built_in else []
-    if built_in:
-        fingerprint.record_tables(now)
     added = publish(
         own,
         fingerprint.recordable(now) if built_in else {},

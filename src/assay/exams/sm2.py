@@ -85,7 +85,7 @@ def check_qualities(marking: Marking, rules: ExamRules) -> None:
         "EXM-015",
         f"{rules.id} schedules by the axis '{passing[0].axis if passing else ''}', which"
         f" {marking.id} doesn't have.",
-        fix="Use `--policy exam@2`, which goes by the rubric's main axis.",
+        fix="Use `--policy exam@1`, which goes by the rubric's main axis.",
     )
 
 

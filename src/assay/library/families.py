@@ -22,12 +22,8 @@ class RuleSystem(Struct, frozen=True):
 
     name: str
     version: str
-    modules: tuple[str, ...]
-    """The modules whose tables and code are its rules; a module belongs to the longest prefix."""
     behaviour: str
     """`module:function`, which returns the system's results on its golden inputs, as JSON."""
-    data: str = ""
-    """The folder with the data files of its rules, in the package."""
     needs: str = ""
     """The module of an extra without which it can't run."""
     extra: str = ""

@@ -11,18 +11,8 @@ FAMILY = Family(
     WORKFLOW,
     "runs and scorecards",
     (
-        RuleSystem(
-            "scoring",
-            SCORING_SYSTEM,
-            ("assay.scoring", "assay.formulas", "assay.records", "assay.registry"),
-            "assay.library.behaviour:workflow_scoring",
-        ),
-        RuleSystem(
-            "grading",
-            GRADING_SYSTEM,
-            ("assay.grading", "assay.records.grade", "assay.exact"),
-            "assay.library.behaviour:workflow_grading",
-        ),
+        RuleSystem("scoring", SCORING_SYSTEM, "assay.library.behaviour:workflow_scoring"),
+        RuleSystem("grading", GRADING_SYSTEM, "assay.library.behaviour:workflow_grading"),
     ),
     load_policy,
 )

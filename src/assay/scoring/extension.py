@@ -2,7 +2,7 @@
 required like everything else in the profile.
 
 The result is a separate, complete profile. Its version ends in the digest of its content,
-`rag@2+0123456789ab`, so that no result under it can be taken for one under the original profile.
+`rag@1+0123456789ab`, so that no result under it can be taken for one under the original profile.
 Nothing is removed, and nothing that the profile measures is replaced.
 """
 

@@ -1,5 +1,5 @@
-"""The results of the rules for tool schemas on their golden inputs. Wording is not behaviour and is
-left out.
+"""The results of the rules for tool schemas on their golden inputs, and their closed lists. Wording
+is not behaviour and is left out.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from assay.library.shelf import Shelf
 from assay.records.tool_entry import NamespaceIndex, SchemaNode
 from assay.records.tool_finding import SchemaFinding
 from assay.records.typed import convert
-from assay.tools import gate, status
+from assay.tools import aging, answers, gate, names, status, veto
 from assay.tools.aggregate import aggregate
-from assay.tools.aging import age_score
-from assay.tools.answers import shown
 from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.envelope import http_score
 from assay.tools.policy import SchemaRules
@@ -27,14 +25,14 @@ from assay.tools.validation import validate
 
 def scoring() -> list[Any]:
     """Golden answers, ages, prompts, checks and validations."""
-    return outcomes("tool_scores.jsonl", _score)
+    return [*outcomes("tool_scores.jsonl", _score), answers.NA_REASONS, aging.LIMITS]
 
 
 def _score(probe: dict[str, Any]) -> Any:
     if probe["kind"] == "http":
         return http_score(probe["status"])
     if probe["kind"] == "age":
-        return list(age_score(probe["dimension"], probe["days"], probe["score"]))
+        return list(aging.age_score(probe["dimension"], probe["days"], probe["score"]))
     if probe["kind"] == "prompts":
         return build_prompts(
             probe["description"], probe["tools"], when_to_use=probe.get("when_to_use")
@@ -56,7 +54,9 @@ def _score(probe: dict[str, Any]) -> Any:
 def grading() -> list[Any]:
     """Golden letters, statuses, rollups and gates."""
     rules = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp@1"))
-    return outcomes("tool_grades.jsonl", lambda probe: _grade(probe, rules))
+    areas = [(area.name, area.tier, area.persona, area.skill) for area in names.AREAS.values()]
+    graded = outcomes("tool_grades.jsonl", lambda probe: _grade(probe, rules))
+    return [*graded, veto.TRIGGERS, areas]
 
 
 def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
@@ -66,7 +66,7 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
         return _gates(probe, rules)
     if probe["kind"] == "report":
         verdict = grade_scores(probe["scores"], rules, validation_passed=probe["validation"])
-        return [verdict.grade, verdict.raw_grade, shown(verdict.score)]
+        return [verdict.grade, verdict.raw_grade, answers.shown(verdict.score)]
     graded = aggregate(
         list(zip(probe["scores"], probe["weights"], strict=True)),
         probe["tier"],
@@ -78,7 +78,7 @@ def _grade(probe: dict[str, Any], rules: SchemaRules) -> Any:
     return [
         graded.grade,
         graded.raw_grade,
-        shown(graded.mean),
+        answers.shown(graded.mean),
         graded.status,
         graded.max_attainable,
         status.letter_status(graded.grade) if graded.grade else None,

@@ -41,8 +41,8 @@ def unchecked(settings: Mapping[str, Any]) -> str:
 def graded_by(settings: Mapping[str, Any]) -> str:
     """What an evaluation was graded by, in words: pass rates by different rules can't be compared.
 
-    >>> graded_by({"policy": "workflow", "profile": "rag@2"})
-    'policy workflow, profile rag@2, default rubric'
+    >>> graded_by({"policy": "workflow", "profile": "rag@1"})
+    'policy workflow, profile rag@1, default rubric'
     """
     named = {name: settings.get(name) for name in ("policy", "profile", "rubric")}
     words = [
