@@ -12,6 +12,7 @@ from assay.records.typed import convert
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES as MEASURE_EXAMPLES
+from assay.scoring.metrics.measure import fields_text
 from assay.tools.legibility_score import rule_cost
 from assay.tools.validation import ALL_RULES
 from generators.markdown import code, compact, page, table
@@ -109,7 +110,7 @@ def _sheets() -> str:
         about = [
             ("Unit", f"{measure.unit}, {measure.range}; {measure.direction}"),
             ("Formula", f"[{code(measure.formula)}](#{measure.formula})"),
-            ("Reads", measure.evidence),
+            ("Reads", fields_text(measure.evidence)),
             ("Without it", measure.absence),
             ("Parameters", code(compact(dict(measure.params))) if measure.params else ""),
             ("Does not see", measure.limits),
