@@ -36,7 +36,6 @@ import io
 import json
 import os
 import re
-import select
 import shlex
 import signal
 import socket
@@ -45,7 +44,7 @@ import sys
 import tempfile
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,26 +80,11 @@ SETTINGS = {
     "PIP_NO_BUILD_ISOLATION": "0",  # so pip reads it: build with what is installed
     "PIP_NO_DEPS": "1",
 }
-ASSAY = r"""
-trap 'pwd -P > SCRATCH/state; env -0 >> SCRATCH/state; echo > SCRATCH/calls' EXIT
+BEFORE = r"""
+trap 'pwd -P > STATE; env -0 >> STATE' EXIT
 pip() { case "$*" in "install assaykit"*) ;; *) command pip "$@" ;; esac; }
-assay() {
-  if [ "$1" = serve ]; then command assay "$@"; return; fi
-  local call code
-  call=$(mktemp -d -p SCRATCH)
-  mkfifo "$call/code"
-  { pwd -P; env -0; } > "$call/state"
-  printf '%s\0' "$@" > "$call/words"
-  echo "$call" > SCRATCH/calls
-  read -r code < "$call/code"
-  cat "$call/err" >&2
-  cat "$call/out"
-  return "$code"
-}
 """
-"""What a script begins with: it leaves its folder and variables, and calls back to run a command
-other than a server, so that a test needs no new process for it. Assay is installed already.
-"""
+"""What a script begins with: it leaves its folder and variables. Assay is installed already."""
 PLAIN = ("json", "jsonl", "yaml", "toml", "csv")
 
 
@@ -126,10 +110,6 @@ class Skipped(NamedTuple):
 
 class PageError(Exception):
     """A page that can't be run, with the line where."""
-
-
-Run = Callable[[list[str], Path, Mapping[str, str]], Printed]
-"""Runs the words after `assay` in a folder, with these variables added to the environment."""
 
 
 def pages() -> list[str]:
@@ -182,12 +162,9 @@ def run_assay(words: list[str], folder: Path, env: Mapping[str, str]) -> Printed
 class Reader:
     """Somebody who follows a page in a folder: where they are, and what they have set."""
 
-    def __init__(self, folder: Path, run: Run, *programs: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self._home = self._at = folder
-        self._run = run
-        tools = os.pathsep.join(
-            [*map(str, programs), str(Path(sys.executable).parent), os.environ["PATH"]]
-        )
+        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self._env = {**SETTINGS, "PATH": tools, "PORT": _free_port()}
         self._names: dict[str, object] = {"__name__": "__main__"}
         self._shells: list[int] = []
@@ -213,7 +190,7 @@ class Reader:
                 if reason and between.strip():
                     raise PageError("`not run` must be right before a block")
                 if reason:
-                    _parse(item["language"], textwrap.dedent(item["body"]), self._assay)
+                    _parse(item["language"], textwrap.dedent(item["body"]))
                     parts.append(item[0])
                 else:
                     after = ITEM.match(text, _skip(text, done))
@@ -233,7 +210,7 @@ class Reader:
             path = self._at / title[1]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(body, encoding="utf-8")
-            _parse(language, body, self._assay)
+            _parse(language, body)
             return item[0]
         if language == "console":
             return _fenced(item, self._console(body))
@@ -251,20 +228,15 @@ class Reader:
                 f"a block with the language '{language}' can't be run or checked; docs/blocks.py"
                 " lists the languages"
             )
-        _parse(language, body, self._assay)
+        _parse(language, body)
         return item[0]
-
-    def _assay(self, words: list[str], folder: Path, env: Mapping[str, str]) -> Printed:
-        """Run the command, in a new process where the page has put packages on the path."""
-        run = run_assay if "PYTHONPATH" in self._env else self._run
-        return run(words, folder, {**self._env, **env})
 
     def _console(self, body: str) -> str:
         shown = []
         for command, was in _commands(body):
             words = _words(command)
             if words[0] == "assay" and SIMPLE.fullmatch(command):
-                done = self._assay(words[1:], self._at, self._env)
+                done = run_assay(words[1:], self._at, self._env)
             else:
                 done = self._shell(command)
             ended = f"(exit {done.code})\n" if done.code else ""
@@ -283,45 +255,23 @@ class Reader:
 
     def _shell(self, code: str) -> Printed:
         """Run a script; what it starts in the background goes on until the page ends."""
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch)
-            os.mkfifo(folder / "calls")
-            calls = os.open(folder / "calls", os.O_RDWR)
-            with open(folder / "printed", "w+b") as printed:
-                shell = subprocess.Popen(
-                    ["bash", "-c", ASSAY.replace("SCRATCH", scratch) + code],
-                    cwd=self._at,
-                    env={**os.environ, **self._env},
-                    stdin=subprocess.DEVNULL,
-                    stdout=printed,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-                self._shells.append(shell.pid)
-                ended = False
-                while not ended:
-                    if not select.select([calls], [], [], 300)[0]:
-                        raise TimeoutError("a script ran for 5 minutes")
-                    for call in os.read(calls, 4096).decode().splitlines():
-                        ended = ended or not call
-                        if call:
-                            self._answer(Path(call))
-                os.close(calls)
-                exit_code = shell.wait(timeout=300)
-                printed.seek(0)
-                text = printed.read().decode("utf-8", "replace")
-            self._at, changed = self._state(folder / "state")
+        with tempfile.TemporaryDirectory() as scratch, open(f"{scratch}/printed", "w+b") as printed:
+            shell = subprocess.Popen(
+                ["bash", "-c", BEFORE.replace("STATE", f"{scratch}/state") + code],
+                cwd=self._at,
+                env={**os.environ, **self._env},
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self._shells.append(shell.pid)
+            exit_code = shell.wait(timeout=300)
+            printed.seek(0)
+            text = printed.read().decode("utf-8", "replace")
+            self._at, changed = self._state(Path(scratch, "state"))
         self._env.update(changed)
         return Printed(exit_code, text, "")
-
-    def _answer(self, call: Path) -> None:
-        """Run the command for a script that calls it."""
-        folder, changed = self._state(call / "state")
-        words = (call / "words").read_text(encoding="utf-8").split("\0")[:-1]
-        done = self._assay(words, folder, changed)
-        (call / "out").write_text(done.out, encoding="utf-8")
-        (call / "err").write_text(done.err, encoding="utf-8")
-        (call / "code").write_text(f"{done.code}\n", encoding="utf-8")
 
     def _state(self, path: Path) -> tuple[Path, dict[str, str]]:
         """Where a shell is, and the variables that it has changed."""
@@ -356,9 +306,9 @@ class Reader:
 
 
 @contextmanager
-def reading(folder: Path, run: Run, *programs: Path) -> Iterator[Reader]:
-    """Somebody who follows one page, with these folders of programs before the others."""
-    reader = Reader(folder.resolve(), run, *programs)
+def reading(folder: Path) -> Iterator[Reader]:
+    """Somebody who follows one page."""
+    reader = Reader(folder.resolve())
     try:
         yield reader
     finally:
@@ -416,7 +366,7 @@ def _line(text: str, item: re.Match[str]) -> int:
     return text.count("\n", 0, item.start()) + 1
 
 
-def _parse(language: str, body: str, run: Run) -> None:
+def _parse(language: str, body: str) -> None:
     """Check a block that can be checked without running it."""
     if language == "python":
         ast.parse(body)
@@ -424,25 +374,25 @@ def _parse(language: str, body: str, run: Run) -> None:
         tomllib.loads(body)
     elif language == "jsonl":
         for line in body.splitlines():
-            _validate(json.loads(line), run)
+            _validate(json.loads(line))
     elif language == "json":
-        _validate(json.loads(body), run)
+        _validate(json.loads(body))
     elif language == "yaml":
-        _load_yaml(body, run)
+        _load_yaml(body)
 
 
-def _validate(document: Any, run: Run) -> None:
+def _validate(document: Any) -> None:
     """A document that names its schema follows it."""
     import jsonschema_rs
 
     tag = document.get("schema") if isinstance(document, dict) else None
     if named := re.fullmatch(r"assay\.([a-z-]+)/\d+", str(tag)):
         name = {"exam": "exam-result"}.get(named[1], named[1])
-        schema = run(["schema-of", name], ROOT, SETTINGS).text
+        schema = run_assay(["schema-of", name], ROOT, SETTINGS).text
         jsonschema_rs.validate(json.loads(schema), document)
 
 
-def _load_yaml(body: str, run: Run) -> None:
+def _load_yaml(body: str) -> None:
     """YAML parses, and a profile, policy, rubric or configuration loads."""
     import yaml
 
@@ -456,7 +406,7 @@ def _load_yaml(body: str, run: Run) -> None:
     elif {"criteria", "version"} <= keys or {"policy", "bands"} <= keys:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "block.yaml").write_text(body, encoding="utf-8")
-            done = run(["library", "check", "block.yaml"], Path(folder), SETTINGS)
+            done = run_assay(["library", "check", "block.yaml"], Path(folder), SETTINGS)
         faults = [done.text] if done.code else []
     else:
         faults = []
@@ -469,7 +419,7 @@ def main() -> None:
     for name in sys.argv[1:] or pages():
         page = Path(name) if sys.argv[1:] else ROOT / name
         text = page.read_text(encoding="utf-8")
-        with tempfile.TemporaryDirectory() as folder, reading(Path(folder), run_assay) as reader:
+        with tempfile.TemporaryDirectory() as folder, reading(Path(folder)) as reader:
             made = reader.follow(text)
         if made != text:
             page.write_text(made, encoding="utf-8")

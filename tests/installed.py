@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from conftest import ROOT
-from forking import once
+from once import once
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import json
 import os
@@ -14,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -27,8 +26,9 @@ from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.settings import ServerSettings
 from assay.store.access import create_token
+from commands import ASSAY, die_with_parent
 from documents import run
-from forking import Parent, bare_parent, can_be_forked, is_first, once, parent
+from once import once
 from postgres import new_ledger
 
 API = "/api/v1"
@@ -145,65 +145,39 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-_PARENT_DEATH = 1
-
-
-def _die_with_parent() -> None:
-    """A test run that is killed leaves no server behind."""
-    if _libc is not None:
-        _libc.prctl(_PARENT_DEATH, signal.SIGKILL)
-
-
 class Started:
-    """A command that goes on, in a session of its own: forked from a parent, or in a Python of its
-    own.
-    """
+    """A program that goes on, in a session of its own."""
 
     def __init__(
         self,
-        arguments: list[str],
-        source: Parent | None,
+        command: list[str],
         *,
         out: IO[bytes] | None = None,
         cwd: Path | None = None,
         env: dict[str, str] | None = None,
-        code: str = "",
     ) -> None:
         self._read, theirs = os.pipe()
         self._words = b""
-        self._code: int | None = None
         with open(theirs, "wb") as err:
-            if source is None:
-                command = [sys.executable, "-m", "assay", *arguments]
-                own = subprocess.Popen(
-                    command,
-                    stdout=out or subprocess.DEVNULL,
-                    stderr=err,
-                    cwd=cwd,
-                    env=env,
-                    start_new_session=True,
-                    preexec_fn=_die_with_parent,
-                )
-                self.pid, self._poll = own.pid, own.poll
-            else:
-                pid = source.start(arguments, err=err, out=out, cwd=cwd, env=env, code=code)
-                self.pid, self._poll = pid, lambda: source.ended(pid)
+            self._process = subprocess.Popen(
+                command,
+                stdout=out or subprocess.DEVNULL,
+                stderr=err,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+        self.pid = self._process.pid
 
     def poll(self) -> int | None:
         """How it ended; None as long as it has not."""
-        if self._code is None:
-            self._code = self._poll()
-        return self._code
+        return self._process.poll()
 
     def wait(self, timeout: float = 60) -> int:
         """How it ended, once it has, and whoever else could say something in its place has too."""
         self.said(timeout)
-        end = time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            assert time.monotonic() < end, "it does not end"
-            time.sleep(0.002)
-        return code
+        return self._process.wait(timeout)
 
     def said(self, timeout: float = 60) -> str:
         """What it says on standard error until its end."""
@@ -222,32 +196,15 @@ class Started:
             self._read = -1
 
 
-LOAD_NOTHING = {"--quiet", "--project", "--max-body", "--otlp-grace"}
-"""Options with which a server loads the same modules as without them."""
-
-
 class Process:
-    """`assay serve` as a process. The first one is started anew, and the first with its options is
-    forked from a parent with nothing of ours loaded, the others from one with all of it: see
-    forking.py. One that runs code of the test's is forked.
-    """
+    """`assay serve` as a process. `command` runs it with other limits."""
 
-    def __init__(self, url: str, *more: str, port: int | None = None, code: str = "") -> None:
+    def __init__(
+        self, url: str, *more: str, port: int | None = None, command: Sequence[str] = (ASSAY,)
+    ) -> None:
         self.port = port or free_port()
-        arguments = [
-            "serve",
-            "--db",
-            url,
-            "--port",
-            str(self.port),
-            "--allow-anonymous",
-            *more,
-        ]
-        kind = sorted({word for word in arguments if word.startswith("--")} - LOAD_NOTHING)
-        first = not code and is_first("serve", *kind)
-        anew = not code and ((first and is_first("serving")) or not can_be_forked(os.environ))
-        source = None if anew else bare_parent() if first else parent()
-        self.started = Started(arguments, source, code=code)
+        arguments = ["--db", url, "--port", str(self.port), "--allow-anonymous", *more]
+        self.started = Started([*command, "serve", *arguments])
         self._wait_or_end()
 
     def _wait_or_end(self) -> None:
@@ -358,7 +315,7 @@ class Configured(Process):
             **changes,
         }
         self.port = port or free_port()
-        self.started = Started([json.dumps([settings, self.port])], parent(), code=SERVED)
+        self.started = Started([sys.executable, "-c", SERVED, json.dumps([settings, self.port])])
         self._wait_or_end()
 
 

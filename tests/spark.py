@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from assay.batch.java import INSTALL, java_fault
-from forking import once
+from once import once
 
 SERVER = Path(__file__).parent / "servers" / "spark_connect.py"
 

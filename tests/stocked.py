@@ -4,8 +4,6 @@ history, judges that may gate and may not, tool schemas.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -13,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.canon import time_text
-from assay.cli.main import run as run_command
 from assay.judging.card import make_card
+from commands import in_folder, run_here
 from documents import run
-from forking import once
+from once import once
 from serving import Api, serving
 from test_tools_cli import (
     IMPORTED,
@@ -29,7 +27,7 @@ from test_tools_cli import (
     record,
     selection,
 )
-from test_tools_protocol import GRADED, Run, Said, put, schema, scores, tool
+from test_tools_protocol import GRADED, Run, put, schema, scores, tool
 
 N = 40
 VERBS = ("go", "eat", "see", "take")
@@ -49,26 +47,6 @@ class Stock(NamedTuple):
     old_card: str
     schema_gate: str
     report: str
-
-
-def commands(folder: Path) -> Run:
-    """The command line in this very process: a server runs in it too, and a process with threads is
-    not to be forked.
-    """
-
-    def run_here(*arguments: object) -> Said:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        with (
-            contextlib.chdir(folder),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            code = run_command([str(argument) for argument in arguments])
-        out.flush()
-        err.flush()
-        return Said(code, out.buffer.getvalue(), err.buffer.getvalue())
-
-    return run_here
 
 
 def faq(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:
@@ -378,7 +356,7 @@ def stock_schemas(assay: Run, folder: Path, api: Api, store: tuple[str, str]) ->
 
 def stock(folder: Path, db: str, api: Api) -> Stock:
     """All of it, into the ledger that `api` serves."""
-    assay, store = commands(folder), ("--store", db)
+    assay, store = in_folder(folder, run_here), ("--store", db)
     decisions = stock_decisions(api)
     exams = stock_exams(assay, folder, api, store)
     digests = []

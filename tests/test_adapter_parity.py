@@ -23,8 +23,8 @@ from assay.records.digests import scorecard_digest
 from assay.running.adapters import WorkflowTask, make_adapter
 from assay.running.adapters.loading import load
 from assay.tracing.recorder import Recorder
+from commands import run as run_command
 from examples import each
-from forking import run_here
 from test_adapters_frameworks import made_of
 
 FOLDER = Path(__file__).parent / "fixtures" / "parity"
@@ -284,7 +284,7 @@ def test_assay_run_gives_both_frameworks_the_same_grade(tmp_path: Path) -> None:
         words = f"run {kind}.yaml --dataset data.jsonl --name same --work work-{kind} --json"
         more = ["--profile", "timeless.yaml", "--concurrency", "64"]
         # here: another process would load both frameworks again
-        result = run_here([*words.split(), *more], stdin=b"", cwd=tmp_path, env={"NO_COLOR": "1"})
+        result = run_command([*words.split(), *more], cwd=tmp_path, env={"NO_COLOR": "1"})
         assert result.code == 0, result.err
         shown[kind] = [comparable(one) for one in result.json()["results"]]
     assert shown["langgraph"] == shown["agent_framework"]

@@ -41,7 +41,7 @@ from assay.tracing.genai import evidence, is_run
 from assay.tracing.protobuf import from_protobuf
 from assay.tracing.recorder import Recorder
 from assay.tracing.spans import Span
-from forking import once
+from once import once
 from test_adapter_parity import FOLDER, LISTS, PASSED, TARGETS, followed, judged, run_of
 from test_adapters_frameworks import (
     adapter,

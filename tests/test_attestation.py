@@ -27,11 +27,9 @@ from assay.release.attestation import Subject, envelope, statement
 from assay.release.attestation_check import verify
 from assay.release.signing import signed_bytes
 from assay.views.documents import plain
+from commands import Result, run_here
 from documents import scorecard
 from examples import each
-from forking import Commands, Result
-
-COMMANDS = Commands()
 
 NOW = datetime(2026, 5, 18, 12, 30, 1, tzinfo=UTC)
 HEX = "ab" * 32
@@ -300,7 +298,7 @@ def test_a_signed_attestation_holds_with_its_key_and_with_no_other(
 
 def run_verb(*arguments: object) -> Result:
     command = ["verify-attestation", *map(str, arguments)]
-    return COMMANDS.run(command, stdin=b"", cwd=Path.cwd(), env={"NO_COLOR": "1"}, timeout=60)
+    return run_here(command, cwd=Path.cwd(), env={"NO_COLOR": "1"})
 
 
 def test_the_exit_code_opens_a_gate_only_when_everything_asked_for_holds(

@@ -22,7 +22,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch, scoring_plan
 from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
 from examples import CAMPAIGN
-from forking import once
+from once import once
 
 duckdb = pytest.importorskip("duckdb")
 PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "two-criteria@1.yaml")

@@ -7,7 +7,6 @@ import re
 import select
 import shlex
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -18,7 +17,6 @@ import pytest
 
 from assay.cli.verbs import VERBS
 from conftest import ROOT
-from forking import Commands
 
 sys.path.insert(0, str(ROOT / "docs"))
 import blocks
@@ -54,24 +52,13 @@ on them when they change.
 """
 
 
-@pytest.fixture
-def run(commands: Commands) -> blocks.Run:
-    def run_command(words: list[str], folder: Path, env: Mapping[str, str]) -> blocks.Printed:
-        done = commands.run(words, stdin=b"", cwd=folder, env=dict(env), timeout=300)
-        return blocks.Printed(done.code, done.out, done.err)
-
-    return run_command
-
-
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=[pytest.mark.campaign] * (page in COSTLY)) for page in RUN],
 )
-def test_the_blocks_of_a_page_print_what_it_shows(
-    run: blocks.Run, tmp_path: Path, programs: Path, page: str
-) -> None:
+def test_the_blocks_of_a_page_print_what_it_shows(tmp_path: Path, page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
-    with blocks.reading(tmp_path, run, programs) as reader:
+    with blocks.reading(tmp_path) as reader:
         assert reader.follow(text) == text, f"run `python docs/blocks.py {page}`"
         if check := AFTERWARDS.get(page):
             check(tmp_path)
@@ -155,14 +142,12 @@ def test_few_blocks_are_left_out() -> None:
     assert len(listed) <= NOT_RUN, "\n".join(listed)
 
 
-def follow(run: blocks.Run, folder: Path, text: str) -> str:
-    with blocks.reading(folder, run) as reader:
+def follow(folder: Path, text: str) -> str:
+    with blocks.reading(folder) as reader:
         return reader.follow(text)
 
 
-def test_output_is_written_onto_a_page_and_stays_when_it_is_right(
-    run: blocks.Run, tmp_path: Path
-) -> None:
+def test_output_is_written_onto_a_page_and_stays_when_it_is_right(tmp_path: Path) -> None:
     page = """
 ```yaml title="sub/a.yaml"
 a: 1
@@ -195,39 +180,37 @@ old
 ```
 The end.
 """
-    made = follow(run, tmp_path, page)
+    made = follow(tmp_path, page)
     assert "   a: 1\n   x y\n   (exit 1)\n   ```\n" in made
     assert "```text\na: 1\n```\n" in made
     assert "```text\nx\n```\nThe end.\n" in made
     (again := tmp_path / "again").mkdir()
-    assert follow(run, again, made) == made
+    assert follow(again, made) == made
 
 
-def test_varying_and_shortened_output_stays_but_never_the_exit_code(
-    run: blocks.Run, tmp_path: Path
-) -> None:
+def test_varying_and_shortened_output_stays_but_never_the_exit_code(tmp_path: Path) -> None:
     page = (
         "```console\n$ seq 5; echo The head is new; false\n1\n...\nThe head is old\n(exit 1)\n```\n"
     )
-    assert follow(run, tmp_path, page) == page
+    assert follow(tmp_path, page) == page
     for wrong in (page.replace("(exit 1)\n", ""), page.replace("exit 1", "exit 2")):
-        made = follow(run, tmp_path, wrong)
+        made = follow(tmp_path, wrong)
         assert (
             made
             == "```console\n$ seq 5; echo The head is new; false\n1\n2\n3\n4\n5\nThe head is new\n(exit 1)\n```\n"
         )
     open_end = "```console\n$ seq 3; false\n1\n...\n```\n"
-    assert "(exit 1)" in follow(run, tmp_path, open_end)
+    assert "(exit 1)" in follow(tmp_path, open_end)
 
 
-def test_exceptions_need_a_reason(run: blocks.Run, tmp_path: Path) -> None:
+def test_exceptions_need_a_reason(tmp_path: Path) -> None:
     page = """<!-- not run: it needs a cluster -->
 
 ```sh
 exit 9
 ```
 """
-    assert follow(run, tmp_path, page) == page
+    assert follow(tmp_path, page) == page
     assert blocks.skipped(page) == [blocks.Skipped(1, "it needs a cluster")]
     for wrong, why in {
         "<!-- not run: -->\n```sh\ntrue\n```\n": "reason",
@@ -244,10 +227,10 @@ exit 9
         "<!-- not run: no key -->\n```python\n1 +\n```\n": "line 2",
     }.items():
         with pytest.raises(blocks.PageError, match=why):
-            follow(run, tmp_path, wrong)
+            follow(tmp_path, wrong)
 
 
-def test_what_a_page_starts_and_imports_ends_with_it(run: blocks.Run, tmp_path: Path) -> None:
+def test_what_a_page_starts_and_imports_ends_with_it(tmp_path: Path) -> None:
     page = """```python title="my_bot_of_this_page.py"
 NAME = "bot"
 ```
@@ -261,7 +244,7 @@ echo $! > pid
 import my_bot_of_this_page
 ```
 """
-    assert follow(run, tmp_path, page) == page
+    assert follow(tmp_path, page) == page
     assert "my_bot_of_this_page" not in sys.modules
     with suppress(ProcessLookupError):  # it may be gone already
         process = os.pidfd_open(int((tmp_path / "pid").read_text()))

@@ -11,15 +11,14 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from commands import ASSAY, run_here
 from conftest import ROOT
 from documents import run, scorecard
-from forking import program, run_here
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 GITLAB = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
@@ -59,9 +58,9 @@ class Done:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    """A checkout of somebody, and a `python3` that notes what it is called with, installs nothing,
-    forks the command unless ANEW is set, and is the real one otherwise.
+def work(tmp_path: Path) -> Path:
+    """A checkout of somebody, and a `python3` that notes what it is called with and installs nothing,
+    and is the real one otherwise.
     """
     folder = tmp_path / "checkout"
     folder.mkdir()
@@ -75,13 +74,12 @@ def work(tmp_path: Path) -> Iterator[Path]:
 {DECIDED}
 if [ "$1 $2" = "-m pip" ]; then exit "${{PIP_EXIT:-0}}"; fi
 if [ -n "${{COMMAND_EXIT:-}}" ]; then exit "$COMMAND_EXIT"; fi
-if [ "$1 $2" = "-m assay" ] && [ -z "${{ANEW:-}}" ]; then shift 2; exec '{tools}/assay' "$@"; fi
 exec '{sys.executable}' "$@"
 """
     )
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
-    with program(tools / "assay"):
-        yield folder
+    (tools / "assay").symlink_to(ASSAY)
+    return folder
 
 
 def called(work: Path) -> list[list[str]]:
@@ -291,7 +289,7 @@ def check_refused(work: Path) -> None:
     for place, argument in enumerate(arguments):
         if argument == "-o":
             arguments[place + 1] = Path(arguments[place + 1]).name
-    done = run_here(arguments, stdin=b"", cwd=work, env={"CI": "true"})
+    done = run_here(arguments, cwd=work, env={"CI": "true"})
     assert done.code != 0 or done.out.startswith("usage: "), arguments
     assert not list(work.parent.rglob("pwned*")), arguments
 
@@ -319,7 +317,7 @@ def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:
     cards(work / "runs.jsonl", 0.2)
     for name in ("assay.py", "json.py", "argparse.py", "pip.py"):
         (work / name).write_text("import sys\nsys.exit(0)\n")
-    assert grade(work, file="runs.jsonl", ANEW="1").code == 1
+    assert grade(work, file="runs.jsonl").code == 1
 
 
 # --- installing

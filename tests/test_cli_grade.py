@@ -28,7 +28,7 @@ from assay.files.json_files import parse_json
 from assay.library import shelf
 from documents import FAMILIES, run, scorecard
 from examples import repeats
-from forking import once
+from once import once
 from serving import is_running, until
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import pytest
 from assay.cli.completion import SCRIPTS, offer
 from assay.cli.frame import load_command
 from assay.cli.verbs import VERBS
+from commands import ASSAY
 from documents import run
 
 
@@ -85,8 +86,8 @@ def test_names_of_evaluations_are_offered_where_runs_are_taken(
     assert offer(["explain", ""]) == ([], True), "a press of Tab asks no server"
 
 
-def test_each_shell_gets_its_own_form(assay_anew: Any, assay: Any) -> None:
-    done = assay_anew("completion", "bash", "--words", stdin="grade\n--policy\n=\nflow\n")
+def test_each_shell_gets_its_own_form(assay_process: Any, assay: Any) -> None:
+    done = assay_process("completion", "bash", "--words", stdin="grade\n--policy\n=\nflow\n")
     assert (done.code, done.out) == (0, ":files\nflowmcp\n"), "bash splits a word at ="
     done = assay("completion", "bash", "--words", stdin="gate\na\n--release-policy\n=\n")
     assert done.out.splitlines()[:2] == [":files", "exam"]
@@ -147,7 +148,7 @@ class Terminal:
 
 
 @pytest.mark.parametrize("shell", list(SCRIPTS))
-def test_a_real_shell_completes(shell: str, tmp_path: Path, programs: Path) -> None:
+def test_a_real_shell_completes(shell: str, tmp_path: Path) -> None:
     program = shutil.which(shell)
     if program is None:
         lack = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
@@ -160,7 +161,7 @@ def test_a_real_shell_completes(shell: str, tmp_path: Path, programs: Path) -> N
     stub = tools / "assay"
     stub.write_text(
         "#!/bin/sh\n"
-        f'[ "$1" = completion ] && exec \'{programs}/assay\' "$@"\n'
+        f'[ "$1" = completion ] && exec \'{ASSAY}\' "$@"\n'
         f"printf '%s\\n' \"$@\" end >> '{noted}'\n"
     )
     stub.chmod(0o755)

@@ -18,8 +18,8 @@ import pytest
 
 from assay.running.repair import lacking
 from assay.views.schemas import SCHEMAS
+from commands import Result
 from conftest import ROOT
-from forking import Result
 
 FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
 

@@ -11,16 +11,16 @@ import pytest
 
 from assay.cli.frame import load_command
 from assay.cli.verbs import VERBS
+from commands import run_code
 from conftest import ROOT
 from examples import each
-from forking import parent
 
 
 def test_the_reference_is_what_the_code_says(tmp_path: Path) -> None:
     code = "import generate, json, sys; json.dump(generate.pages(), sys.stdout)"
     path = f"import sys; sys.path.insert(0, {str(ROOT / 'docs')!r}); "
     env = {"COLUMNS": "100"}
-    done = parent().run([], code=path + code, stdin=b"", cwd=tmp_path, env=env, timeout=300)
+    done = run_code(path + code, cwd=tmp_path, env=env)
     assert done.code == 0, done.err
     for name, text in done.json().items():
         assert (ROOT / "docs" / "reference" / name).read_text() == text, (

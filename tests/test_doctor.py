@@ -109,10 +109,10 @@ def test_a_package_that_left_a_namespace_behind_is_not_installed() -> None:
 
 @pytest.mark.parametrize(("verb", "module"), [("serve", "uvicorn"), ("mcp", "anyio")])
 def test_a_verb_without_its_extra_says_what_it_needs(
-    verb: str, module: str, assay_anew: Any, tmp_path: Path
+    verb: str, module: str, assay_process: Any, tmp_path: Path
 ) -> None:
     lacking = f"raise ModuleNotFoundError('it is not there', name={module!r})"
     (tmp_path / f"{module}.py").write_text(lacking)
-    done = assay_anew(verb, env={"PYTHONPATH": str(tmp_path)}, timeout=60)
+    done = assay_process(verb, env={"PYTHONPATH": str(tmp_path)}, timeout=60)
     needs = f"assay: `assay {verb}` needs {module}, which is not installed. Run: "
     assert (done.code, needs in done.err) == (2, True), done.err

@@ -36,9 +36,10 @@ from assay.records.evaluation import Evaluation, VersionedName
 from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
+from commands import Running, run_here
 from documents import run
 from examples import CAMPAIGN, each
-from forking import Commands, Forked, once
+from once import once
 from postgres import ledger_url, postgres_url
 from serving import runs, serving
 
@@ -285,7 +286,7 @@ def write(path: Path, documents: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture(scope="session")
-def imported(commands: Commands) -> Path:
+def imported() -> Path:
     """A folder with two stored evaluations: `base` passes, `cand` has runs that fail. Made once, to
     be copied.
     """
@@ -302,7 +303,7 @@ def imported(commands: Commands) -> Path:
         for name, file, given in (("base", "a.jsonl", runs(35)), ("cand", "b.jsonl", worse)):
             write(folder / file, given)
             words = ["import", file, "--name", name]
-            done = commands.run(words, stdin=b"", cwd=folder, env={}, timeout=120)
+            done = run_here(words, cwd=folder, env={})
             assert done.code == 0, done.err
 
     return once("two evaluations", make)
@@ -655,7 +656,7 @@ def test_a_kill_while_it_stores_leaves_all_of_the_evaluation_or_none(
     assay: Any, tmp_path: Path, parts: int
 ) -> None:
     write(tmp_path / "a.jsonl", runs(10))  # eleven groups of records in four transactions
-    done = Forked(parts, code=KILLED, cwd=tmp_path)
+    done = Running(parts, code=KILLED, cwd=tmp_path)
     done.communicate()
     assert done.returncode == -signal.SIGKILL
     report = assay("ledger", "verify", "--json").json()

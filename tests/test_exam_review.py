@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
-import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import Running
+from examples import repeats
 from test_exam_rules import EXAMS, RIGHT, write
 
 
@@ -94,22 +96,33 @@ def test_a_review_exits_0_however_many_failed_and_4_without_a_card(
     assert len(cards(schedule)) == 6
 
 
-KILLED = """
-import os, runpy, sys
-os.replace = lambda *names: os._exit(9)
-sys.argv[0] = "assay"
-runpy.run_module("assay", run_name="__main__")
-"""
-
-
-def test_a_review_that_is_killed_leaves_the_old_schedule(schedule: Path, tmp_path: Path) -> None:
+def test_a_review_that_is_killed_leaves_the_old_schedule_or_the_new_one(
+    assay: Any, schedule: Path, tmp_path: Path
+) -> None:
+    words = [
+        "exam",
+        "review",
+        "maths.yaml",
+        "--schedule",
+        "s.json",
+        "--date",
+        "2026-05-02",
+        "--answers",
+        "first.jsonl",
+    ]
     old = schedule.read_bytes()
-    words = "exam review maths.yaml --schedule s.json --date 2026-05-02 --answers first.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *words.split()], cwd=tmp_path, capture_output=True
-    )
-    assert done.returncode == 9
-    assert schedule.read_bytes() == old
+    assert assay(*words).code == 0
+    new = schedule.read_bytes()
+    chance = random.Random(7)
+    for _ in range(repeats(4, 100)):
+        schedule.write_bytes(old)
+        review = Running(*words, cwd=tmp_path)
+        time.sleep(chance.uniform(0, 0.5))
+        review.end_at_once()
+        assert schedule.read_bytes() in (old, new)
+    schedule.write_bytes(old)
+    assert assay(*words).code == 0
+    assert schedule.read_bytes() == new
 
 
 def test_what_the_exam_lacks_is_refused_and_what_the_schedule_lacks_is_counted(

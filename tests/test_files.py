@@ -38,8 +38,8 @@ from assay.files.json_stream import stream_json, stream_lines
 from assay.files.yaml_files import locate, parse_yaml, read_yaml
 from assay.records.reading import read_run
 from assay.tools.reading.files import source_of
+from commands import run_code
 from examples import each
-from forking import bare_parent
 
 ONE = '{"a": 1}'
 
@@ -468,8 +468,7 @@ for found in stream_documents("-"):
     ],
 )
 def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: str) -> None:
-    where = {"cwd": Path.cwd(), "env": {}, "timeout": 60}
-    done = bare_parent().run([], stdin=text.encode(), code=STDIN, **where)
+    done = run_code(STDIN, cwd=Path.cwd(), stdin=text.encode())
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(shown)
     assert bool(done.out) == bool(shown)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError, NotEnoughEvidence
-from forking import parent
 from peer_files import RECORDED, imported, survives, takers
 
 FOLDER = RECORDED / "junit"
@@ -240,7 +241,6 @@ def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:
     test = tmp_path / "test_sums.py"
     report = tmp_path / "report.xml"
     bare = ("--disable-plugin-autoload", "-p", "no:cacheprovider")
-    code = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
     for limit, verdicts in ((9, [True, True]), (1, [False, True])):
         test.write_text(
             "def test_many(subtests):\n"
@@ -250,7 +250,9 @@ def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:
             "def test_one(): pass\n"
         )
         words = ["-q", *bare, str(test), f"--junitxml={report}"]
-        parent().run(words, stdin=b"", cwd=tmp_path, env={}, timeout=60, code=code)
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words], cwd=tmp_path, check=False, capture_output=True
+        )
         runs, tally = imported("junit", report)
         assert _passed(runs) == verdicts
         assert any("counts subtests" in note for note in tally.notes)

@@ -22,8 +22,8 @@ from assay.judging.client import Client
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import scorer_of
 from assay.records.evidence import Source
+from commands import Running
 from examples import each, repeats
-from forking import Forked
 from judges import (
     KEY,
     Run,
@@ -789,11 +789,11 @@ def test_a_job_killed_anywhere_resumes_without_paying_twice_and_says_the_same(
         for enough in sorted(chance.sample(range(1, 110), repeats(1, 8))):
             known = held(journal)
             judge.forget()
-            child = Forked(*command, cwd=tmp_path)
+            child = Running(*command, cwd=tmp_path)
             while child.poll() is None and len(known) + judge.stats().answered < enough:
                 time.sleep(0.005)
             kills += child.poll() is None
-            child.kill()
+            child.end_at_once()
             repeated += sum(
                 json.dumps(one["body"]["messages"]) in known for one in judge.requests()
             )
@@ -818,7 +818,7 @@ def test_a_job_stopped_by_hand_says_how_to_go_on(tmp_path: Path, here: Run) -> N
     put_items(tmp_path, 40)
     with scripted_judge(latency_s=0.05) as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge, "--concurrency", 2))
-        child = Forked("judge", *arguments, cwd=tmp_path)
+        child = Running("judge", *arguments, cwd=tmp_path)
         while judge.stats().answered < 3:
             time.sleep(0.01)
         os.kill(child.pid, signal.SIGINT)
@@ -855,7 +855,7 @@ def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -
     put_items(tmp_path, 1)
     with scripted_judge(hang="silent") as judge:
         arguments = ("rubric", "items.jsonl", *PLAIN, *at(judge))
-        child = Forked("judge", *arguments, "--timeout", 10, cwd=tmp_path)
+        child = Running("judge", *arguments, "--timeout", 10, cwd=tmp_path)
         try:
             while judge.stats().requests < 2:
                 time.sleep(0.01)
@@ -865,7 +865,7 @@ def test_a_second_job_on_one_journal_is_turned_away(here: Run, tmp_path: Path) -
             other = here("judge", *arguments, "--timeout", 0.1, "--journal", "own.journal")
             assert other.code == 4
         finally:
-            child.kill()
+            child.end_at_once()
 
 
 SMALL_DISK = """
@@ -892,7 +892,7 @@ def test_a_disk_that_fills_up_ends_the_job_and_the_next_one_goes_on(
             "-o",
             "out.json",
         )
-        full = Forked(*arguments, code=SMALL_DISK, cwd=tmp_path)
+        full = Running(*arguments, code=SMALL_DISK, cwd=tmp_path)
         _, err = full.communicate()
         assert full.returncode == 2
         assert "JDG-004" in err

@@ -8,7 +8,6 @@ import asyncio
 import gzip
 import json
 import re
-import socket
 import sys
 import time
 import types
@@ -256,11 +255,7 @@ def test_an_endpoint_that_is_not_there_is_given_up() -> None:
         ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(60)])
 
 
-def test_a_name_that_nobody_knows_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*given: Any, **more: Any) -> Any:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+def test_a_name_that_nobody_knows_is_an_error_in_words() -> None:
     judged = ask(spec("https://judge.invalid/v1", limits={"timeout_s": 5}), [question()])
     assert judged.answers[0].outcome == "errored"
     assert "judge.invalid" in judged.answers[0].reason
@@ -336,13 +331,6 @@ def test_a_clock_that_jumps_costs_no_answer(jumps: list[float]) -> None:
     with scripted_judge() as judge:
         judged = ask(spec(judge.url), [question(n, more=f"n{n}") for n in range(8)], clock=clock)
     assert [answer.outcome for answer in judged.answers] == ["scored"] * 8
-
-
-def test_the_clock_on_the_wall_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with scripted_judge(fail_first=1, fail_with=503) as judge:
-        monkeypatch.setattr(time, "time", lambda: -1e9)
-        judged = ask(spec(judge.url, limits={"retries": 1}), [question()], seed=HASTE)
-    assert judged.answers[0].outcome == "scored"
 
 
 def test_the_ceiling_is_never_passed_and_the_limiter_recovers() -> None:

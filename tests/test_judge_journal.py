@@ -4,7 +4,6 @@ that was changed is used.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.errors import AssayError, InputError, UsageError
+from assay.errors import InputError, UsageError
 from assay.judging.journal import Entry, Journal
 
 TREES = st.recursive(
@@ -290,22 +289,3 @@ def test_a_real_disk_that_is_full_keeps_every_reply_before(tmp_path: Path) -> No
             assert len(journal) == kept > 5
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-@pytest.mark.parametrize("broken", ["fsync", "write"])
-def test_a_disk_that_fails_is_told_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
-    def fails(*given: Any) -> int:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    def job() -> None:
-        with Journal(str(tmp_path / "j")) as journal:
-            monkeypatch.setattr(os, broken, fails)
-            monkeypatch.setattr(os, "ftruncate", fails)
-            journal.put(entry(1))
-
-    with pytest.raises(AssayError) as caught:
-        job()
-    assert caught.value.code == "JDG-004"
-    assert "Input/output error" in str(caught.value)

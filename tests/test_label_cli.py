@@ -19,8 +19,8 @@ from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import open_ledger
-from forking import once
 from labelling import CRITERIA, RUBRIC, judged, stored
+from once import once
 
 
 def prepared(folder: Path) -> str:
@@ -260,12 +260,12 @@ def test_labels_by_another_rubric_than_the_judges_are_exported_without_its_verdi
 
 
 def test_an_override_is_recorded_once_and_refused_without_a_reason(
-    assay_anew: Any, assay: Any, tmp_path: Path
+    assay_process: Any, assay: Any, tmp_path: Path
 ) -> None:
     prepared(tmp_path)
     words = ("label", "override", "hush-1-1", "--verdict", "fail", "--rater", "anna")
     before = assay("explain", "first", "--json").out
-    done = assay_anew(*words, "--reason", "wrong pier", "--in", "first")
+    done = assay_process(*words, "--reason", "wrong pier", "--in", "first")
     assert (done.code, "The grade is unchanged" in done.out) == (0, True)
     again = assay(*words, "--reason", "wrong pier", "--json").json()
     assert (again["new"], again["overrides"]) == (False, 1)

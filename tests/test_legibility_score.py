@@ -10,8 +10,6 @@ from random import Random
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
-
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_legibility import SchemaLegibility
 from assay.tools import legibility_score as score
@@ -21,17 +19,11 @@ from assay.tools.source import ToolSchema
 from assay.tools.validation import ALL_RULES, assess
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 from assay.views import tool_legibility as view
-from forking import Commands
 from test_legibility import SEARCH, mcp
-from test_tools_protocol import Run, forked, put
+from test_tools_protocol import Run, put
 from test_tools_protocol import schema as flowmcp
 
 LETTER = re.compile(r"\b(grade|Grade) [A-F]\b")
-
-
-@pytest.fixture
-def quick(tmp_path: Path, commands: Commands) -> Run:
-    return forked(tmp_path, commands)
 
 
 def named(name: str, **changes: Any) -> dict[str, Any]:
@@ -203,7 +195,7 @@ def test_a_server_of_many_tools_is_scored_and_its_page_stays_small() -> None:
 # --- the command
 
 
-def test_the_command_scores_prints_and_writes_every_form(quick: Run, tmp_path: Path) -> None:
+def test_the_command_scores_prints_and_writes_every_form(assay: Run, tmp_path: Path) -> None:
     answer = {"serverInfo": {"name": "Library", "version": "1"}, "instructions": "Search first."}
     put(
         tmp_path / "s.json",
@@ -211,7 +203,7 @@ def test_the_command_scores_prints_and_writes_every_form(quick: Run, tmp_path: P
     )
     files = [f"out.{kind}" for kind in ("html", "md", "svg", "json", "sarif")]
     outputs = [part for file in files for part in ("-o", file)]
-    done = quick("tools", "check", "s.json", "--min-score", "80", *outputs)
+    done = assay("tools", "check", "s.json", "--min-score", "80", *outputs)
     assert done.code == 1
     text = done.out
     assert "legibility 87/100 (2 tools; mean 87; lowest 75)" in text
@@ -222,12 +214,12 @@ def test_the_command_scores_prints_and_writes_every_form(quick: Run, tmp_path: P
     assert all((tmp_path / file).stat().st_size for file in files)
     bare = {"type": "object", "properties": {name: {"type": "string"} for name in "abc"}}
     put(tmp_path / "p.json", {**answer, "tools": [{**SEARCH, "inputSchema": bare}]})
-    found = quick("tools", "check", "p.json")
+    found = assay("tools", "check", "p.json")
     assert found.out.count("[parameter-undocumented]") == 1
     assert ".a: 'a' has no description. Describe" in found.out
     assert "Also: b, c. [parameter-undocumented]" in found.out
-    assert quick("tools", "check", "s.json", "--min-score", "75").code == 0
-    found = quick("tools", "check", "s.json", "--min-score", "76", "--json").json()
+    assert assay("tools", "check", "s.json", "--min-score", "75").code == 0
+    found = assay("tools", "check", "s.json", "--min-score", "76", "--json").json()
     assert found["passed"] is False
     assert found["legibility"] == {
         "score": 87,
@@ -251,16 +243,16 @@ def test_the_command_scores_prints_and_writes_every_form(quick: Run, tmp_path: P
     assert written["findings"][0]["rule"] == "description-vague"
 
 
-def test_a_file_that_cannot_be_read_is_no_pass_at_any_minimum(quick: Run, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_no_pass_at_any_minimum(assay: Run, tmp_path: Path) -> None:
     put(tmp_path / "all/s.json", {"serverInfo": {"name": "L"}, "tools": [SEARCH]})
     put(tmp_path / "all/t.json", {"tools": [{"name": ""}]})
-    done = quick("tools", "check", "all", "--min-score", "1", "-o", "x.md")
+    done = assay("tools", "check", "all", "--min-score", "1", "-o", "x.md")
     assert done.code == 3
     assert "1 unread as 0" in done.out
     assert "could not be read" in (tmp_path / "x.md").read_text(encoding="utf-8")
 
 
-def test_what_has_no_score_is_not_asked_for_one(quick: Run, tmp_path: Path) -> None:
+def test_what_has_no_score_is_not_asked_for_one(assay: Run, tmp_path: Path) -> None:
     put(tmp_path / "index.json", {"indexVersion": 2})
     for arguments in (
         ("--rules", "--min-score", "5"),
@@ -270,5 +262,5 @@ def test_what_has_no_score_is_not_asked_for_one(quick: Run, tmp_path: Path) -> N
         ("index.json", "--min-score", "0"),
         ("index.json", "--min-score", "101"),
     ):
-        assert quick("tools", "check", *arguments).code == 2, arguments
+        assert assay("tools", "check", *arguments).code == 2, arguments
     assert not list(tmp_path.glob("x.*"))

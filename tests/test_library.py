@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -42,90 +41,40 @@ from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
 from cards import graded
+from commands import run_here
 from conftest import ROOT
 from documents import FAMILIES, run, scorecard
 from examples import CAMPAIGN, each
-from forking import run_here
 
 PACKAGE = Path(package.__file__).parent
 LIBRARY = PACKAGE / "library"
 SHIPPED = len(list(LIBRARY.glob("*/*@*.yaml")))
 
 
-SESSION = """
-import json, os, pathlib, sys
-from forking import run_here
-from assay.cli import doctor, grade, library
-from assay.library.fingerprint import FAMILIES, home_value
-from assay.tools.key_owners import registrable_domain
-registrable_domain("a.example"), registrable_domain("a.example", only_icann=True)
-for family in map(FAMILIES.__getitem__, FAMILIES):
-    for system in family.systems:
-        take = home_value(system.behaviour)
-        if family.id != "workflow":  # no test spoils what these read
-            setattr(sys.modules[take.__module__], take.__name__, lambda kept=take(): kept)
-for line in sys.stdin:
-    words = json.loads(line)
-    if words == "begin" and (child := os.fork()):
-        os.waitpid(child, 0)
-    elif words == "end":
-        os._exit(0)
-    elif words != "begin":
-        said = run_here(words, stdin=b"", cwd=pathlib.Path.cwd(), env={"NO_COLOR": "1"})
-        print(json.dumps([int(said.code), said.out, said.err]), flush=True)
-        continue
-    print("[]", flush=True)
-"""
-
-
 class Copy:
-    """A process with a copy of the package that a test may spoil, and runs commands one after the
-    other: `copy.run("versions")`. Its library is `copy.library`, its folder `copy.folder`.
+    """A copy of the package that a test may spoil, and its command: `copy.run("versions")`. Its
+    library is `copy.library`, its folder `copy.folder`.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.library = folder / "copy" / "assay" / "library"
         shutil.copytree(PACKAGE, folder / "copy" / "assay")
-        found_in = os.pathsep.join(map(str, (folder / "copy", ROOT / "tests")))
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SESSION],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+
+    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "assay", *map(str, arguments)],
+            capture_output=True,
             text=True,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": found_in},
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder / "copy")},
+            check=False,
         )
-
-    def ask(self, what: Any) -> Any:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(what) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def run(self, *arguments: object) -> Any:
-        return subprocess.CompletedProcess(arguments, *self.ask(list(map(str, arguments))))
-
-
-@pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
-    """One that has taken the behaviour of exams, tool schemas and releases; what else is in the
-    library it has not read.
-    """
-    made = Copy(tmp_path_factory.mktemp("copied"))
-    with made.process:
-        yield made
 
 
 @pytest.fixture
-def own_copy(copied: Copy) -> Iterator[Copy]:
-    """A fork of it, with the library as it is shipped."""
-    shutil.rmtree(copied.library)
-    shutil.copytree(LIBRARY, copied.library)
-    assert copied.ask("begin") == []
-    yield copied
-    assert copied.ask("end") == []
+def own_copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path)
 
 
 # --- list and show
@@ -1349,7 +1298,7 @@ SCHEMAS = ("run", "scorecard", "grades", "summary", "profile", "policy", "rubric
 def schemas() -> dict[str, Any]:
     found = {}
     for name in SCHEMAS:
-        done = run_here(["schema-of", name], stdin=b"", cwd=ROOT, env={})
+        done = run_here(["schema-of", name], cwd=ROOT, env={})
         assert done.code == 0, done.err
         found[name] = done.json()
     return found

@@ -23,8 +23,8 @@ from assay.installing import install_hint
 from assay.tools import legibility
 from assay.tools.legibility_score import score_schema
 from assay.tools.reading import child, server
+from commands import Running
 from examples import CAMPAIGN, repeats
-from forking import Forked
 from serving import is_running, until
 
 SERVERS = Path(__file__).parent / "servers"
@@ -87,9 +87,9 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
 
 
 @pytest.fixture(scope="module")
-def notes(programs: Path) -> Any:
+def notes() -> Any:
     """What our own server offers over stdio."""
-    command = [str(programs / "python"), str(SERVERS / "notes.py")]
+    command = [sys.executable, str(SERVERS / "notes.py")]
     return server.read_stdio(command, timeout_s=TIME_S)
 
 
@@ -103,12 +103,12 @@ def test_our_own_server_is_read_over_stdio(notes: Any) -> None:
 
 
 @pytest.fixture
-def notes_url(programs: Path) -> Iterator[str]:
+def notes_url() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [programs / "python", str(SERVERS / "notes.py"), str(port)],
+        [sys.executable, str(SERVERS / "notes.py"), str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -203,25 +203,12 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
     until(lambda: not any(map(is_running, map(int, pids.read_text(encoding="utf-8").split()))))
 
 
-LATE = """
-import anyio
-start = anyio.open_process
-async def late(*arguments, **options):
-    process = await start(*arguments, **options)
-    await anyio.sleep(3)
-    return process
-anyio.open_process = late
-"""
-"""Lets the server run for a while before we know that it has started."""
-
-
-@pytest.mark.parametrize("before", ["", LATE])
-def test_ctrl_c_ends_the_server_and_reaches_the_caller(before: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
-    code = f"{before}from assay.tools.reading.server import read_stdio\n"
+    code = "from assay.tools.reading.server import read_stdio\n"
     code += f"read_stdio({command!r}, timeout_s=60)"
-    process = Forked(code=code)
+    process = Running(code=code)
     for _ in range(600):
         if pids.exists() and pids.read_text(encoding="utf-8").count(" ") == 1:
             break

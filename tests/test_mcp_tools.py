@@ -4,27 +4,26 @@ unless it was started for that, and no way out of the project folder.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from assay.cli.main import run as run_command
 from assay.cli.mcp_bounds import BoundedAnswer, shown_text
 from assay.cli.mcp_project import ServedProject
 from assay.cli.mcp_server import make_server
 from assay.cli.mcp_tools import offered
 from assay.store.ledger import open_ledger
+from commands import ASSAY, Result, in_folder, run_here
 from documents import run
 
 pytestmark = pytest.mark.skipif(
@@ -38,20 +37,8 @@ HOSTILE = (
 )
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def assay(folder: Path, *words: object) -> Said:
-    """The command line, in this process."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        code = run_command([str(word) for word in words])
-        out.flush()
-        err.flush()
-    return Said(code, *(one.buffer.getvalue().decode() for one in (out, err)))
+def assay(folder: Path, *words: object) -> Result:
+    return in_folder(folder, run_here)(*words)
 
 
 def runs(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:
@@ -515,9 +502,7 @@ def test_bounds_hold_for_any_tree() -> None:
 # --- its own tools, and real processes
 
 
-def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(
-    tmp_path: Path, programs: Path
-) -> None:
+def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(tmp_path: Path) -> None:
     start = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -542,7 +527,7 @@ def test_a_request_that_cannot_be_read_is_answered_and_the_next_one_too(
         '{"jsonrpc": "2.0", "method": "notifications/said"}',
     ]
     with subprocess.Popen(
-        [programs / "assay", "mcp", "--root", str(tmp_path)],
+        [ASSAY, "mcp", "--root", str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -613,9 +598,9 @@ def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(
     assert (by_tool["passed"], by_tool["legibility"]["score"]) == (True, 100)
 
 
-def test_a_server_whose_client_is_killed_ends_quietly(stocked: Path, programs: Path) -> None:
+def test_a_server_whose_client_is_killed_ends_quietly(stocked: Path) -> None:
     process = subprocess.Popen(
-        [programs / "assay", "mcp"],
+        [ASSAY, "mcp"],
         cwd=stocked,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

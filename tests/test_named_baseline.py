@@ -14,7 +14,7 @@ import pytest
 
 from assay.store.drafts import draft
 from assay.store.ledger import open_ledger
-from forking import run_here
+from commands import run_here
 from judges import Run, here
 from postgres import ledger_url, on_sqlite, postgres_url
 from serving import Api, runs, serving
@@ -606,7 +606,7 @@ def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             posted = api.post("/evaluations", body)
             assert posted.status_code == 201, posted.text
     words = ["baseline", "set", "production", "base", "--store", "l.db"]
-    done = run_here(words, stdin=b"", cwd=folder, env={})
+    done = run_here(words, cwd=folder, env={})
     assert done.code == 0, done.err
     return folder
 

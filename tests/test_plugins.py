@@ -28,9 +28,9 @@ from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import GateRef, make_plan
 from assay.views.exporters import EXPORTERS
+from commands import Result, run_process
 from conftest import ROOT
 from documents import run
-from forking import Result, run_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -425,10 +425,12 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Callable[..., Result]:
-    """The command in this process, which knows what a test has installed for it."""
+    """The command, which finds what a test has installed for it."""
 
     def command(*words: str) -> Result:
-        return run_here(list(words), stdin=b"", cwd=tmp_path, env={"NO_COLOR": "1"})
+        path = os.pathsep.join(place for place in sys.path if Path(place).name == "site")
+        env = {"NO_COLOR": "1", "PYTHONPATH": path}
+        return run_process(list(words), cwd=tmp_path, env=env)
 
     return command
 
@@ -468,7 +470,7 @@ def test_the_library_lists_every_plugin_with_its_origin(
 
 
 def test_every_plugin_of_the_example_does_its_job(
-    with_example: Any, tmp_path: Path, assay_anew: Any, example: Path
+    with_example: Any, tmp_path: Path, assay_process: Any, example: Path
 ) -> None:
     tickets = (
         "tickets.tsv",
@@ -501,7 +503,7 @@ def test_every_plugin_of_the_example_does_its_job(
 
     (tmp_path / "samples.jsonl").write_text('{"id": "s-1", "question": "why"}\n')
     words = ("--dataset", "samples.jsonl", "--profile", "profile.yaml", "--no-store", "--work", "w")
-    assay_anew("run", "workflow.yaml", *words, env={"PYTHONPATH": str(example)})
+    assay_process("run", "workflow.yaml", *words, env={"PYTHONPATH": str(example)})
     ran = json.loads((tmp_path / "w" / "runs.jsonl").read_text())
     assert ran["outputs"] == {"answer": "because"}
     assert "plugin:adapter/assay_example.canned" in ran["metadata"]["plugins"]

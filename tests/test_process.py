@@ -19,10 +19,10 @@ import pytest
 
 from assay.cli.main import VERBS
 from assay.cli.process import INTERRUPTED, PIPE
+from commands import ASSAY
 from documents import run as evidence
 from documents import scorecard
 from examples import CAMPAIGN
-from forking import parent
 from judges import here, put_items
 from servers.scripted_judge import scripted_judge
 from serving import is_running, until
@@ -31,94 +31,46 @@ from test_run_cli import project, sample
 
 __all__ = ["here"]
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
-COMMAND = [sys.executable, "-m", "assay"]
+COMMAND = [ASSAY]
 
-FORKS = """
-import json, os, sys
-from assay.__main__ import main
-import assay.cli.main as cli
-for verb in cli.VERBS.values():
-    for module in [module for module, _ in verb.actions.values()] or [verb.module]:
-        __import__(f"assay.cli.{module}")
-
-def end(argv, case):
-    err, theirs = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(theirs, 2)
-        reading, writing = os.pipe()
-        os.close(reading)
-        if case == "out closed": os.close(1)
-        if case == "out full": os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
-        if case == "reader gone": os.dup2(writing, 1)
-        if case == "out null": os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
-        if case == "err closed": os.close(2)
-        if case == "err full": os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
-        if case == "in closed": os.close(0)
-        if case == "all closed":
-            for number in range(3): os.close(number)
-        if case == "in closed" or case.startswith("err"):
-            os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
-        # as the interpreter finds them when it starts
-        for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-            try:
-                os.fstat(number)
-                setattr(sys, name, open(number, mode, closefd=False))
-            except OSError:
-                setattr(sys, name, None)
-        sys.argv = ["assay", *argv]
-        code = 70
-        try:
-            code = main()
-        except SystemExit as exit:
-            code = exit.code or 0
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-        try:
-            sys.stdout.flush(); sys.stderr.flush()
-        except BaseException:
-            code = 71
-        os._exit(code)
-    os.close(theirs)
-    words = open(err, "rb").read().decode()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), words
-
-print(json.dumps([[argv, case, *end(argv, case)] for argv, case in json.load(sys.stdin)]))
-"""
+STREAMS = {
+    "out null": ">/dev/null",
+    "out closed": ">&-",
+    "out full": ">/dev/full",
+    "reader gone": "",
+    "err closed": "2>&- >/dev/null",
+    "err full": "2>/dev/full >/dev/null",
+    "in closed": "<&- >/dev/null",
+    "all closed": "<&- >&- 2>&-",
+}
 
 
-def ends(
-    folder: Path, cases: list[tuple[list[str], str]]
-) -> Iterator[tuple[list[str], str, int, str]]:
-    """How each command ended, and what it said; all forked from one process that has loaded the
-    verbs.
-    """
-    given = json.dumps(cases).encode()
-    done = parent().run([], code=FORKS, stdin=given, cwd=folder, env={}, timeout=300)
-    assert done.code == 0, done.err
-    for argv, case, code, words in done.json():
-        assert "Traceback" not in words, (argv, case, words)
-        yield argv, case, code, words
-
-
-STREAMS = (
-    "out null",
-    "out closed",
-    "out full",
-    "reader gone",
-    "err closed",
-    "err full",
-    "in closed",
-    "all closed",
-)
+def end(folder: Path, argv: list[str], case: str) -> tuple[int, str]:
+    """How a command that a shell starts with these streams ends, and what it says."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {STREAMS[case]}', "sh", ASSAY, *argv],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    words = done.stderr.decode()
+    assert "Traceback" not in words, (argv, case, words)
+    return done.returncode, words
 
 
 def chosen(place: int, *steps: int) -> list[str]:
     """All streams for the first case; for each other one in the suite, some of them in turn."""
     if CAMPAIGN or place == 0:
         return list(STREAMS)
-    return [STREAMS[(place + step) % len(STREAMS)] for step in steps]
+    return [list(STREAMS)[(place + step) % len(STREAMS)] for step in steps]
 
 
 def test_every_verb_takes_closed_full_and_abandoned_streams(tmp_path: Path) -> None:
@@ -128,7 +80,8 @@ def test_every_verb_takes_closed_full_and_abandoned_streams(tmp_path: Path) -> N
         for more, steps in ((["--help"], (0, 3)), (["--no-such-option"], (5,)))
         for case in chosen(place, *steps)
     ]
-    for argv, case, code, words in ends(tmp_path, cases):
+    for argv, case in cases:
+        code, words = end(tmp_path, argv, case)
         if "--help" not in argv:
             assert code == 2, (argv, case, words)
         else:
@@ -148,7 +101,8 @@ def test_the_exit_code_is_that_of_the_result_and_a_pass_that_was_not_delivered_i
         for more, steps in ((["--json"], (0, 3, 5)), ([], (1, 4, 7)))
         for case in chosen(place, *steps)
     ]
-    for argv, case, code, words in ends(tmp_path, cases):
+    for argv, case in cases:
+        code, words = end(tmp_path, argv, case)
         result = results[argv[1]]
         undelivered = {"out full": 2, "reader gone": PIPE}.get(case, 0)
         assert code == (result or undelivered), (argv, case, words)

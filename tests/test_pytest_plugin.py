@@ -8,19 +8,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pytest
 
 from assay.pytest_plugin import Assay
+from commands import Result
 from conftest import ROOT
 from documents import run, scorecard
-from forking import Parent, Result, bare_parent
 
 LOAD = ["-p", "assay.pytest_plugin"]
 HEAD = (
@@ -29,19 +27,8 @@ HEAD = (
 )
 
 
-PYTEST = "import pytest, sys\nsys.exit(int(pytest.main(sys.argv[1:])))"
-
-
-@pytest.fixture(scope="module")
-def forked() -> Iterator[Parent]:
-    """A process that has loaded pytest and becomes a session of it."""
-    made = Parent(bare_parent(), "pytest", "_pytest.pytester", "pdb")
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def session(tmp_path: Path, forked: Parent) -> Any:
+def session(tmp_path: Path) -> Any:
     """Write a test file and run pytest on it, without anything of this repository's
     configuration.
     """
@@ -57,9 +44,7 @@ def session(tmp_path: Path, forked: Parent) -> Any:
     for name, tree in evidence.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(tree))
 
-    def start(
-        text: str, *arguments: str, env: dict[str, str] | None = None, anew: bool = False
-    ) -> Result:
+    def start(text: str, *arguments: str, env: dict[str, str] | None = None) -> Result:
         (tmp_path / "test_it.py").write_text(HEAD + text)
         plugins = [*LOAD, *(["-p", "xdist.plugin"] if "-n" in arguments else [])]
         words = ["-q", "-p", "no:cacheprovider", "--strict-markers", *plugins, *arguments]
@@ -68,9 +53,6 @@ def session(tmp_path: Path, forked: Parent) -> Any:
         }
         # the plugins of others that happen to be here take seconds to load
         clean |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(env or {})}
-        if not anew:
-            with patch.dict(os.environ, clean, clear=True):
-                return forked.run(words, stdin=b"", cwd=tmp_path, env={}, timeout=120, code=PYTEST)
         command = [sys.executable, "-m", "pytest", *words]
         done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, check=False)
         return Result(done.returncode, done.stdout, done.stderr)
@@ -394,7 +376,7 @@ def test_it():
     heavy = {"assay.pipeline.grading", "assay.errors", "msgspec", "jiter"} & set(sys.modules)  # other plugins may load a schema or YAML library
     assert not heavy, heavy
 """
-    done = session(text, anew=True)
+    done = session(text)
     assert done.code == 0, done.out
     assert "assay" not in done.out
 

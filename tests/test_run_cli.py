@@ -18,9 +18,9 @@ import pytest
 
 from assay.running.local_code import code_digest
 from assay.views.event_schema import SCHEMA
+from commands import Running
 from documents import scorecard
 from examples import repeats
-from forking import Forked
 
 FLOW = """
 import json, sys, time
@@ -262,12 +262,12 @@ def test_a_workflow_that_ends_or_replaces_the_process_fails_its_run(
     ids=["handler", "thread"],
 )
 def test_a_workflow_that_ends_the_process_later_never_ends_the_gate_with_0(
-    assay_anew: Any, tmp_path: Path, later: str
+    assay_process: Any, tmp_path: Path, later: str
 ) -> None:
     project(tmp_path, [sample("b", "boom")])
     imports = "import atexit\nimport os\nfrom threading import Thread, main_thread\n"
     (tmp_path / "flow.py").write_text(f"{imports}{later}\n{FLOW}")
-    done = assay_anew("run", "workflow.yaml", "--dataset", "samples.jsonl")
+    done = assay_process("run", "workflow.yaml", "--dataset", "samples.jsonl")
     assert done.code == 1, done.err
 
 
@@ -392,11 +392,11 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
         "--now",
         NOW,
     )
-    Forked("run", *options, "-o", "grades.json", cwd=calm).communicate()
+    Running("run", *options, "-o", "grades.json", cwd=calm).communicate()
     dice = random.Random(7)
     kills, begun = 0, finished(tmp_path)
     for turn in range(40):
-        process = Forked(
+        process = Running(
             "run",
             *(options if turn == 0 else ("--resume", "w", "--concurrency", "2")),
             cwd=tmp_path,
@@ -408,7 +408,7 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
         ):
             time.sleep(0.005)
         time.sleep(dice.random() * 0.2)
-        process.kill()
+        process.end_at_once()
         kills += process.returncode == -signal.SIGKILL
         if kills >= wanted or (tmp_path / "w" / "runs.jsonl").exists():
             break
@@ -440,7 +440,7 @@ def test_a_resumed_run_refuses_rules_that_it_would_ignore(
 def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
     project(tmp_path, [sample(f"s{i}", "one", wait=0.1) for i in range(50)])
     options = ("--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2")
-    process = Forked("run", *options, cwd=tmp_path)
+    process = Running("run", *options, cwd=tmp_path)
     while finished(tmp_path) < 4:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGTERM)

@@ -25,10 +25,10 @@ from assay.running.dataset import read_dataset
 from assay.running.repair import lacking, repair_of
 from assay.running.workflow import Repository, make_workflow, read_workflow
 from assay.sandbox.isolation import available
+from commands import Running
 from conftest import ROOT
 from documents import run as a_run
 from examples import CAMPAIGN, each
-from forking import Forked
 
 SAMPLE = ROOT / "src" / "assay" / "cli" / "examples" / "repair"
 CALC = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
@@ -945,7 +945,7 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
     ]
     whole = assay(*command, "--work", "whole")
     assert whole.code == 1, whole.err
-    process = Forked(*command, "--work", "killed", cwd=tmp_path)
+    process = Running(*command, "--work", "killed", cwd=tmp_path)
     journal = tmp_path / "killed" / "journal.jsonl"
     until = time.monotonic() + 60
     while time.monotonic() < until:
@@ -957,7 +957,7 @@ def test_a_run_that_is_killed_in_the_sandbox_leaves_no_process_and_resumes_to_th
         time.sleep(0.02)
     else:
         pytest.fail("the run was never half-way")
-    process.kill()
+    process.end_at_once()
     until = time.monotonic() + 60
     while _processes(marker) and time.monotonic() < until:
         time.sleep(0.05)

@@ -11,7 +11,6 @@ import http.client
 import io
 import json
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -22,7 +21,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +45,7 @@ from assay.store.database_errors import NoRoom
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from campaign_kills import campaign
+from commands import ASSAY
 from documents import run
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, on_sqlite
@@ -399,19 +398,36 @@ def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_th
         assert verify(ledger).clean
 
 
+@pytest.fixture
+def half_full() -> Iterator[Path]:
+    """A disk with some room left."""
+    disk = small_disk(2)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+        disk.rmdir()
+
+
 def test_a_disk_is_full_where_the_database_says_so_or_it_fails_and_there_is_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    half_full: Path,
 ) -> None:
-    def worded(code: int) -> type[Exception]:
-        error = sqlite3.OperationalError("x")
-        error.sqlite_errorcode = code
-        with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
+    with open_ledger(f"sqlite:///{half_full}/l.db") as ledger:
+
+        def worded(code: int) -> type[Exception]:
+            error = sqlite3.OperationalError("x")
+            error.sqlite_errorcode = code
             return type(ledger.database.worded(DBAPIError("INSERT", None, error)))
 
-    assert worded(sqlite3.SQLITE_FULL) is NoRoom
-    assert worded(sqlite3.SQLITE_IOERR_SHMSIZE) is UsageError, "it fails, and there is room"
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=4096))
-    assert worded(sqlite3.SQLITE_IOERR_SHMSIZE) is NoRoom
+        assert worded(sqlite3.SQLITE_FULL) is NoRoom
+        assert worded(sqlite3.SQLITE_IOERR_SHMSIZE) is UsageError, "it fails, and there is room"
+        with (
+            contextlib.suppress(OSError),
+            (half_full / "ballast").open("wb", buffering=0) as ballast,
+        ):
+            while True:
+                ballast.write(b"x" * 4096)
+        assert worded(sqlite3.SQLITE_IOERR_SHMSIZE) is NoRoom
 
 
 FULL = NoRoom("STO-002", "cannot be written, the disk is full or fails: x.", fix="Make room.")
@@ -760,7 +776,9 @@ def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_afte
             "and yet it is not graded: this was answered meanwhile"
         )
         server.kill()
-    with Process(url, code="" if CAMPAIGN else SERVED_SOONER) as server:
+    with Process(
+        url, command=[ASSAY] if CAMPAIGN else [sys.executable, "-c", SERVED_SOONER]
+    ) as server:
         assert server.call("GET", "/runs", timeout=120)[0] == 200
         until(lambda: _state(url, "r-0") == stored_events.DONE, seconds=300)
         gate = server.call("GET", "/runs/r-0/grade")[1]["hard_gates"]["schema_contract_valid"]

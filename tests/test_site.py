@@ -14,7 +14,7 @@ import pytest
 
 from browsing import Window, browser
 from conftest import ROOT
-from forking import once
+from once import once
 
 sys.path.insert(0, str(ROOT / "docs"))
 import versions

@@ -41,9 +41,9 @@ from assay.store.listing import evidence_of, grades_of
 from assay.store.names import seen
 from assay.store.verify import verify
 from assay.store.writing import insert_rows
+from commands import Running
 from documents import FAMILIES, run, scorecard
 from examples import CAMPAIGN, each, repeats
-from forking import Forked
 from postgres import empty_url, ledger_url, on_sqlite, postgres_url
 
 __all__ = ["empty_url", "ledger_url", "postgres_url"]
@@ -769,8 +769,8 @@ for start in range(0, total, size):
 """
 
 
-def writer(url: str, me: str, *, total: int, size: int) -> Forked:
-    return Forked(url, me, total, size, code=WRITER.format(path=[str(TESTS)]))
+def writer(url: str, me: str, *, total: int, size: int) -> Running:
+    return Running(url, me, total, size, code=WRITER.format(path=[str(TESTS)]))
 
 
 def test_two_processes_open_a_new_ledger_at_once_and_both_write(empty_url: str) -> None:
@@ -789,7 +789,7 @@ def test_a_kill_during_ingest_loses_nothing_that_was_acknowledged(ledger_url: st
         process = writer(ledger_url, f"turn-{turn}", total=100_000, size=chance.choice([1, 7, 40]))
         assert process.stdout.readline() == "ready\n"
         time.sleep(chance.uniform(0.02, 0.5 if CAMPAIGN else 0.2))
-        out = process.kill()
+        out = process.end_at_once()
         assert process.returncode == -signal.SIGKILL
         lines = out.splitlines()
         whole = lines if out.endswith("\n") else lines[:-1]
@@ -864,7 +864,7 @@ except AssayError as error:
 
 def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    done = Forked(url, code=FULL.format(path=[str(TESTS)]))
+    done = Running(url, code=FULL.format(path=[str(TESTS)]))
     out, err = done.communicate()
     assert done.returncode == 2
     assert "the disk is full or fails" in err

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from assay.store.ledger import open_ledger
+from commands import Running, run_here
 from documents import run, scorecard
 from examples import CAMPAIGN, repeats
-from forking import Forked, run_here
 from judges import Run, here, judged, put_items
 from postgres import ledger_url, on_sqlite, postgres_url
 from servers.scripted_judge import scripted_judge
@@ -641,7 +641,7 @@ def inputs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put(folder / "scales.json", schema())
     put(folder / "s.json", scores())
     for verb, out in (("exam grade", "result.json"), ("judge calibrate", "calibration.json")):
-        done = run_here([*VERBS[verb], "-o", out], stdin=b"", cwd=folder, env={})
+        done = run_here([*VERBS[verb], "-o", out], cwd=folder, env={})
         assert done.code == 0, done.err
     return folder
 
@@ -760,7 +760,7 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
     ledger, waiting = tmp_path / "l.db", tmp_path / "l.db-wal"
     found, halves = 0, 0
     for number in range(repeats(2, 10)):
-        started = Forked(*GATE, "--store", "l.db", code=SMALL_PARTS, cwd=tmp_path)
+        started = Running(*GATE, "--store", "l.db", code=SMALL_PARTS, cwd=tmp_path)
         if (
             number % 2 == 0
         ):  # in the middle: a part is stored for good, and the next has begun or is about to
@@ -773,7 +773,7 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
             ):
                 time.sleep(0.002)
             time.sleep(draw.uniform(0, 0.1))
-        started.kill()
+        started.end_at_once()
         if ledger.exists():
             checked = assay("ledger", "verify", "--db", "l.db", "--json")
             assert (

@@ -22,10 +22,9 @@ from assay.library.lock import RecordedSystem, lock_of
 from assay.registry import home_value
 from assay.tools.ecma import document_bytes
 from assay.tools.forms import all_schemas
+from commands import in_folder
 from conftest import ROOT
 from examples import each
-from forking import Commands
-from test_tools_protocol import forked
 
 SCHEMAS = all_schemas()
 
@@ -46,10 +45,10 @@ def _valid(name: str, document: Any) -> bool:
 
 
 @pytest.fixture(scope="module")
-def graded(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The documents of the protocol for one bundled schema, made by the real commands."""
     tmp_path = tmp_path_factory.mktemp("graded")
-    assay = forked(tmp_path, commands)
+    assay = in_folder(tmp_path)
     (tmp_path / "judge.py").write_text(JUDGE)
     source = Path(EXAMPLES) / "tools" / "harbours.mjs"
     work = tmp_path / "proofs" / "grade-work" / "tidewatch_harbours"

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from forking import Commands
-from test_tools_protocol import Run, forked, listing, put, schema, scores, tool, words
+from test_tools_protocol import Run, listing, put, schema, scores, tool, words
 
 IMPORTED, RECORDED, LATER = "2026-05-18T03:00:00Z", "2026-05-18T03:30:00Z", "2026-05-18T04:00:00Z"
 LLM = {"kind": "llm", "name": "a-grader", "version": "1.0.0"}
@@ -27,12 +26,6 @@ MARKDOWN = {
         "content": "# Hives\nRoof hives and their scales.\n",
     }
 }
-
-
-@pytest.fixture
-def quick(tmp_path: Path, commands: Commands) -> Run:
-    """The command: see `test_tools_protocol.forked`."""
-    return forked(tmp_path, commands)
 
 
 # --- what the tests are made of
@@ -184,50 +177,50 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(
 
 @pytest.mark.req("F-089", "X-21")
 def test_names_with_two_hyphens_go_all_the_way_and_are_never_taken_for_one_another(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path, "bee--watch", base="scales--2026-05-01T00-00-00Z--93baef35")
-    grow(quick, tmp_path, "bee", base="scales")
+    grow(assay, tmp_path, "bee--watch", base="scales--2026-05-01T00-00-00Z--93baef35")
+    grow(assay, tmp_path, "bee", base="scales")
     for name in (
         "bee--watch",
         "bee--watch.scales--2026-05-01T00-00-00Z--93baef35",
         "bee",
         "bee.scales",
     ):
-        gate = quick("tools", "gate", name)
+        gate = assay("tools", "gate", name)
         assert gate.code == 0, words(gate)
-    assert list(status(quick, "bee--watch")["schemas"]) == [
+    assert list(status(assay, "bee--watch")["schemas"]) == [
         "scales--2026-05-01T00-00-00Z--93baef35"
     ]
-    assert list(status(quick, "bee")["schemas"]) == ["scales"]
-    assert quick("tools", "import", "scales.json", "--now", IMPORTED).out.split()[0] == "unchanged"
+    assert list(status(assay, "bee")["schemas"]) == ["scales"]
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED).out.split()[0] == "unchanged"
 
 
 @pytest.mark.req("F-136")
 @pytest.mark.parametrize(("score", "code"), [(5, 0), (3.5, 0), (3.49, 1), (1, 1)])
 def test_only_b_or_better_opens_the_gate(
-    quick: Run, tmp_path: Path, score: float, code: int
+    assay: Run, tmp_path: Path, score: float, code: int
 ) -> None:
-    grow(quick, tmp_path, grade=score)
-    result = quick("tools", "gate", "beewatch", "--json")
+    grow(assay, tmp_path, grade=score)
+    result = assay("tools", "gate", "beewatch", "--json")
     assert result.code == code
     assert rule(result, "beewatch.scales", "grade")[0] is (code == 0)
     assert rule(result, "beewatch (namespaceAggregate)", "grade")[0] is (code == 0)
 
 
 @pytest.mark.req("F-137", "X-39")
-def test_one_tool_that_is_not_stable_keeps_the_gate_shut(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
-    result = quick("tools", "gate", "beewatch.scales", "--json")
+def test_one_tool_that_is_not_stable_keeps_the_gate_shut(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
+    result = assay("tools", "gate", "beewatch.scales", "--json")
     assert (result.code, rule(result, "beewatch.scales", "primitives")) == (
         1,
         (False, "getHeat is pending"),
     )
-    record(quick, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
-    result = quick("tools", "gate", "beewatch.scales", "--json")
+    record(assay, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
+    result = assay("tools", "gate", "beewatch.scales", "--json")
     assert rule(result, "beewatch.scales", "primitives") == (False, "getHeat is graded")
     record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", 4),
         *HIVE,
@@ -237,17 +230,17 @@ def test_one_tool_that_is_not_stable_keeps_the_gate_shut(quick: Run, tmp_path: P
         "scheduled",
         now=LATER,
     )
-    assert quick("tools", "gate", "beewatch.scales").code == 0
+    assert assay("tools", "gate", "beewatch.scales").code == 0
 
 
 @pytest.mark.req("F-137")
 def test_a_failing_tool_that_was_removed_no_longer_keeps_the_gate_shut(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
-    record(quick, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
+    grow(assay, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
+    record(assay, tmp_path, envelope("single-test", 2), *HIVE, "--tool", "getHeat")
     put(tmp_path / "scales.json", schema())
-    assert quick("tools", "import", "scales.json", "--now", LATER).code == 0
+    assert assay("tools", "import", "scales.json", "--now", LATER).code == 0
     for area, where in (
         ("single-test", WEIGHT),
         ("tools-aggregate-schema", HIVE),
@@ -255,54 +248,54 @@ def test_a_failing_tool_that_was_removed_no_longer_keeps_the_gate_shut(
     ):
         assert (
             record(
-                quick, tmp_path, envelope(area, 4), *where, "--trigger", "scheduled", now=LATER
+                assay, tmp_path, envelope(area, 4), *where, "--trigger", "scheduled", now=LATER
             ).code
             == 0
         )
-    assert list(status(quick)["schemas"]["scales"]["tools"]) == ["getWeight"]
-    assert quick("tools", "gate", "beewatch").code == 0
+    assert list(status(assay)["schemas"]["scales"]["tools"]) == ["getWeight"]
+    assert assay("tools", "gate", "beewatch").code == 0
 
 
 @pytest.mark.req("F-137")
-def test_tools_that_stand_in_routes_must_be_graded_too(quick: Run, tmp_path: Path) -> None:
+def test_tools_that_stand_in_routes_must_be_graded_too(assay: Run, tmp_path: Path) -> None:
     old = schema()
     old["routes"] = old.pop("tools")
     put(tmp_path / "scales.mjs", f"export const main = {json.dumps(old)}")
-    assert quick("tools", "import", "scales.mjs", "--now", IMPORTED).code == 0
-    assert record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE).code == 0
-    assert quick("tools", "gate", "beewatch.scales").code != 0
+    assert assay("tools", "import", "scales.mjs", "--now", IMPORTED).code == 0
+    assert record(assay, tmp_path, envelope("tools-aggregate-schema"), *HIVE).code == 0
+    assert assay("tools", "gate", "beewatch.scales").code != 0
 
 
 @pytest.mark.req("F-068", "F-141")
 def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(
         tmp_path / "scales.json",
         schema(tools={"getWeight": tool(tests=[{"_description": "one", "hive": "north"}])}),
     )
-    quick("tools", "import", "scales.json")
-    found = status(quick)["schemas"]["scales"]
+    assay("tools", "import", "scales.json")
+    found = status(assay)["schemas"]["scales"]
     assert found["tools"]["getWeight"] == {
         "status": "blocked",
         "reason": "fewer-than-three-tests",
         "blockedReason": "fewer-than-three-tests",
     }
     assert (found["status"], found["reason"]) == ("blocked", "getWeight: fewer-than-three-tests")
-    assert quick("tools", "gate", "beewatch").code == 1
+    assert assay("tools", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-050", "F-092")
 def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     pytest.importorskip("sqlalchemy", reason="storing needs assaykit[store]")
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     before = set(home(tmp_path).rglob("*.json"))
-    assert quick("tools", "gate", "beewatch", "--store", "ledger.db").code == 0
+    assert assay("tools", "gate", "beewatch", "--store", "ledger.db").code == 0
     assert (
         record(
-            quick,
+            assay,
             tmp_path,
             envelope("single-test", 5, categoricalVeto=VETO),
             *WEIGHT,
@@ -314,11 +307,11 @@ def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_sh
     )
     (vetoed,) = set(home(tmp_path).rglob("*.json")) - before
     vetoed.unlink()
-    shut = quick("tools", "gate", "beewatch", "--json")
+    shut = assay("tools", "gate", "beewatch", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
     home(tmp_path, "index.json").unlink()
-    assert quick("tools", "gate", "beewatch").code == 0  # nothing in the folder remembers it
-    shut = quick("tools", "gate", "beewatch", "--store", "ledger.db", "--json")
+    assert assay("tools", "gate", "beewatch").code == 0  # nothing in the folder remembers it
+    shut = assay("tools", "gate", "beewatch", "--store", "ledger.db", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
 
 
@@ -327,28 +320,28 @@ def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_sh
     "area", ["single-test", "tools-aggregate-schema", "tools-aggregate-namespace"]
 )
 def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(
-    quick: Run, tmp_path: Path, area: str
+    assay: Run, tmp_path: Path, area: str
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     where = {
         "single-test": WEIGHT,
         "tools-aggregate-schema": HIVE,
         "tools-aggregate-namespace": HIVE[:2],
     }[area]
-    vetoed = record(quick, tmp_path, envelope(area, 5, categoricalVeto=VETO), *where, now=LATER)
+    vetoed = record(assay, tmp_path, envelope(area, 5, categoricalVeto=VETO), *where, now=LATER)
     assert (vetoed.code, "status=rejected" in vetoed.err) == (0, True)
-    assert quick("tools", "gate", "beewatch").code == 1
-    assert status(quick)["status"] == "rejected"
-    assert status(quick)["grade"] == "REJECTED"
+    assert assay("tools", "gate", "beewatch").code == 1
+    assert status(assay)["status"] == "rejected"
+    assert status(assay)["grade"] == "REJECTED"
     before = listing(tmp_path / "grading-data")
     for attempt in ((), ("--mode", "partial", "--trigger", "scheduled")):
         refused = record(
-            quick, tmp_path, envelope(area, 5), *where, *attempt, now="2026-05-18T05:00:00Z"
+            assay, tmp_path, envelope(area, 5), *where, *attempt, now="2026-05-18T05:00:00Z"
         )
         assert (refused.code, "[FMC-015]" in refused.err) == (3, True)
     assert listing(tmp_path / "grading-data") == before
     lifted = record(
-        quick,
+        assay,
         tmp_path,
         envelope(area, 4),
         *where,
@@ -362,49 +355,49 @@ def test_a_veto_shuts_the_gate_and_only_a_full_new_evaluation_lifts_it(
     )
     assert lifted.code == 0, words(lifted)
     assert set(before) <= set(listing(tmp_path / "grading-data"))
-    assert quick("tools", "gate", "beewatch").code == 0
+    assert assay("tools", "gate", "beewatch").code == 0
 
 
 @pytest.mark.req("F-045")
 @pytest.mark.parametrize("how", ["one test", "a rejected sibling", "rejected", "invalid"])
-def test_a_veto_waits_for_nothing(quick: Run, tmp_path: Path, how: str) -> None:
+def test_a_veto_waits_for_nothing(assay: Run, tmp_path: Path, how: str) -> None:
     few = {"tests": [{"_description": "one", "hive": "north"}]} if how == "one test" else {}
     both = {"getWeight": tool(), "getHeat": tool(path="/v1/heat", **few)}
     root = {"root": "http://plain.example/"} if how == "invalid" else {}
     put(tmp_path / "scales.json", schema(tools=both, **root))
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
     heat = (*HIVE, "--tool", "getHeat")
     vetoed = envelope("single-test", categoricalVeto=VETO)
     if how == "invalid":
         vetoed, heat = envelope("tools-aggregate-schema", categoricalVeto=VETO), HIVE
     for where in {"a rejected sibling": (WEIGHT,), "rejected": (heat,)}.get(how, ()):
-        assert record(quick, tmp_path, vetoed, *where).code == 0
-    done = record(quick, tmp_path, vetoed, *heat, now=LATER)
+        assert record(assay, tmp_path, vetoed, *where).code == 0
+    done = record(assay, tmp_path, vetoed, *heat, now=LATER)
     assert done.code == 0, words(done)
-    found = status(quick)["schemas"]["scales"]
+    found = status(assay)["schemas"]["scales"]
     assert (found if how == "invalid" else found["tools"]["getHeat"])["status"] == "rejected"
-    assert quick("tools", "gate", "beewatch.scales").code == 1
+    assert assay("tools", "gate", "beewatch.scales").code == 1
 
 
 @pytest.mark.req("F-051")
-def test_nothing_that_depends_on_a_rejected_tool_is_graded(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
-    record(quick, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
+def test_nothing_that_depends_on_a_rejected_tool_is_graded(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
+    record(assay, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
     for area, where in (
         ("tools-aggregate-schema", HIVE),
         ("tools-aggregate-namespace", HIVE[:2]),
         ("namespace-description", HIVE[:2]),
     ):
-        refused = record(quick, tmp_path, envelope(area), *where, now=LATER)
+        refused = record(assay, tmp_path, envelope(area), *where, now=LATER)
         assert (refused.code, "getWeight is rejected" in refused.err) == (3, True)
 
 
 @pytest.mark.req("F-045", "X-39")
 @pytest.mark.parametrize("area", ["namespace-description", "about-namespace", "namespace-skills"])
 def test_a_veto_anywhere_in_a_namespace_shuts_its_gate(
-    quick: Run, tmp_path: Path, area: str
+    assay: Run, tmp_path: Path, area: str
 ) -> None:
-    grow(quick, tmp_path, resources=MARKDOWN)
+    grow(assay, tmp_path, resources=MARKDOWN)
     extra: dict[str, Any] = (
         {}
         if area == "namespace-description"
@@ -419,101 +412,101 @@ def test_a_veto_anywhere_in_a_namespace_shuts_its_gate(
         "namespace-skills": (*HIVE, "--skill", "weigh-in"),
     }[area]
     vetoed = record(
-        quick, tmp_path, envelope(area, 5, categoricalVeto=VETO, **extra), *where, now=LATER
+        assay, tmp_path, envelope(area, 5, categoricalVeto=VETO, **extra), *where, now=LATER
     )
     assert vetoed.code == 0, words(vetoed)
-    assert status(quick)["status"] == "rejected"
-    assert quick("tools", "gate", "beewatch").code == 1
+    assert status(assay)["status"] == "rejected"
+    assert assay("tools", "gate", "beewatch").code == 1
 
 
 @pytest.mark.req("F-139")
 def test_a_schema_with_validation_errors_is_imported_blocked_and_never_passes(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
-    result = quick("tools", "import", "scales.json", "--json", "--now", IMPORTED)
+    result = assay("tools", "import", "scales.json", "--json", "--now", IMPORTED)
     assert result.code == 1
     assert (
         result.json()["imported"][0]["action"],
         "root-pattern" in result.json()["imported"][0]["reason"],
     ) == ("blocked", True)
-    record(quick, tmp_path, envelope("single-test"), *WEIGHT)
-    gate = quick("tools", "gate", "beewatch.scales", "--json")
+    record(assay, tmp_path, envelope("single-test"), *WEIGHT)
+    gate = assay("tools", "gate", "beewatch.scales", "--json")
     assert gate.code == 1
     assert rule(gate, "beewatch.scales", "validation")[0] is False
 
 
 @pytest.mark.req("F-070", "F-120")
 def test_a_schema_that_fails_its_validation_stays_blocked_until_it_passes(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
-    assert quick("tools", "import", "scales.json", "--now", IMPORTED).code == 1
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED).code == 1
     for area, where in (
         ("tools-aggregate-schema", HIVE),
         ("tools-aggregate-schema", (*HIVE, "--trigger", "scheduled")),
         ("tools-aggregate-namespace", HIVE[:2]),
     ):
-        done = record(quick, tmp_path, envelope(area, 5), *where)
+        done = record(assay, tmp_path, envelope(area, 5), *where)
         assert (done.code, "PRE-004" in done.err) == (3, True)
-    assert status(quick)["schemas"]["scales"]["status"] == "blocked"
+    assert status(assay)["schemas"]["scales"]["status"] == "blocked"
     put(tmp_path / "scales.json", schema())
-    assert quick("tools", "import", "scales.json", "--now", LATER).code == 0
-    found = status(quick)["schemas"]["scales"]
+    assert assay("tools", "import", "scales.json", "--now", LATER).code == 0
+    found = status(assay)["schemas"]["scales"]
     assert (found["status"], found["reason"]) == ("pending", "schema changed, regrade required")
-    assert record(quick, tmp_path, envelope("tools-aggregate-schema"), *HIVE, now=LATER).code == 0
+    assert record(assay, tmp_path, envelope("tools-aggregate-schema"), *HIVE, now=LATER).code == 0
 
 
 @pytest.mark.req("F-139")
 def test_importing_a_blocked_schema_again_does_not_turn_it_into_a_pass(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema(root="http://plain.example/"))
-    assert quick("tools", "import", "scales.json", "--now", IMPORTED).code == 1
-    assert quick("tools", "import", "scales.json", "--now", LATER).code == 1
+    assert assay("tools", "import", "scales.json", "--now", IMPORTED).code == 1
+    assert assay("tools", "import", "scales.json", "--now", LATER).code == 1
 
 
 @pytest.mark.req("F-049")
 def test_what_cannot_be_told_about_modules_is_no_pass_until_a_list_clears_them(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path, requiredLibraries=["left-pad"])
-    result = quick("tools", "gate", "beewatch", "--json")
+    grow(assay, tmp_path, requiredLibraries=["left-pad"])
+    result = assay("tools", "gate", "beewatch", "--json")
     assert result.code == 4
     assert rule(result, "beewatch.scales", "no_veto")[0] is None
-    assert "UNDETERMINED  beewatch.scales" in quick("tools", "gate", "beewatch").out
+    assert "UNDETERMINED  beewatch.scales" in assay("tools", "gate", "beewatch").out
     put(tmp_path / "clean.json", {"bad": {"evil-pad": "steals keys"}})
     put(tmp_path / "bad.json", {"bad": {"left-pad": "steals keys"}})
-    assert quick("tools", "gate", "beewatch", "--bad-modules", "clean.json").code == 0
-    shut = quick("tools", "gate", "beewatch", "--bad-modules", "bad.json", "--json")
+    assert assay("tools", "gate", "beewatch", "--bad-modules", "clean.json").code == 0
+    shut = assay("tools", "gate", "beewatch", "--bad-modules", "bad.json", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
     put(tmp_path / "list.json", {"bed": {}})
-    assert quick("tools", "gate", "beewatch", "--bad-modules", "list.json").code == 3
+    assert assay("tools", "gate", "beewatch", "--bad-modules", "list.json").code == 3
 
 
 @pytest.mark.req("X-39")
 def test_a_failure_that_is_certain_outweighs_one_that_cannot_be_told(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path, requiredLibraries=["left-pad"], grade=2)
-    assert quick("tools", "gate", "beewatch").code == 1
-    grow(quick, tmp_path, "antwatch", base="nests")
-    assert quick("tools", "gate", "antwatch", "beewatch").code == 1
-    assert quick("tools", "gate", "antwatch").code == 0
+    grow(assay, tmp_path, requiredLibraries=["left-pad"], grade=2)
+    assert assay("tools", "gate", "beewatch").code == 1
+    grow(assay, tmp_path, "antwatch", base="nests")
+    assert assay("tools", "gate", "antwatch", "beewatch").code == 1
+    assert assay("tools", "gate", "antwatch").code == 0
 
 
 @pytest.mark.req("F-082")
 def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     put(
         tmp_path / "scales.json",
         schema(description="Weights, temperatures and humidity of beehives on city roofs."),
     )
-    result = quick("tools", "import", "scales.json", "--now", LATER, "--json")
+    result = assay("tools", "import", "scales.json", "--now", LATER, "--json")
     assert (result.code, result.json()["imported"][0]["action"]) == (0, "new version")
-    found = status(quick)
+    found = status(assay)
     assert (found["schemas"]["scales"]["status"], found["schemas"]["scales"]["reason"]) == (
         "pending",
         "schema changed, regrade required",
@@ -521,38 +514,38 @@ def test_a_changed_schema_is_pending_with_all_that_was_said_about_it(
     assert found["schemas"]["scales"]["tools"]["getWeight"]["status"] == "pending"
     assert found["namespaceAggregate"]["status"] == "pending"
     assert "grade" not in found["namespaceAggregate"]
-    assert quick("tools", "gate", "beewatch").code == 1
+    assert assay("tools", "gate", "beewatch").code == 1
     assert len(list(home(tmp_path, "scales").glob("scales--*.json"))) == 2
 
 
 @pytest.mark.req("F-094", "F-092")
-def test_importing_the_same_again_changes_nothing(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_importing_the_same_again_changes_nothing(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     before = listing(tmp_path / "grading-data")
-    result = quick("tools", "import", "scales.json", "--now", LATER, "--json")
+    result = assay("tools", "import", "scales.json", "--now", LATER, "--json")
     assert (result.code, result.json()["imported"][0]["action"]) == (0, "unchanged")
     assert listing(tmp_path / "grading-data") == before
 
 
-def test_a_module_whose_code_changed_is_not_called_unchanged(quick: Run, tmp_path: Path) -> None:
+def test_a_module_whose_code_changed_is_not_called_unchanged(assay: Run, tmp_path: Path) -> None:
     body = f"export const main = {json.dumps(schema())}\nexport const handlers = () => ({{}})\n"
     put(tmp_path / "scales.mjs", body)
-    assert quick("tools", "import", "scales.mjs", "--now", IMPORTED).code == 0
+    assert assay("tools", "import", "scales.mjs", "--now", IMPORTED).code == 0
     put(tmp_path / "scales.mjs", f"import spy from 'spy-on-keys'\n{body}")
-    result = quick("tools", "import", "scales.mjs", "--now", LATER, "--json")
+    result = assay("tools", "import", "scales.mjs", "--now", LATER, "--json")
     assert result.json()["imported"][0]["action"] != "unchanged"
 
 
 @pytest.mark.req("F-094", "X-34")
 def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     for name in ("ants", "bees"):
         put(tmp_path / "both" / f"{name}.json", schema(name))
-    refused = quick("tools", "import", "both", "--strict-2")
+    refused = assay("tools", "import", "both", "--strict-2")
     assert (refused.code, "2 namespaces: ants, bees" in refused.err) == (3, True)
     assert not (tmp_path / "grading-data").exists()
-    warned = quick("tools", "import", "both")
+    warned = assay("tools", "import", "both")
     assert (warned.code, "several namespaces" in warned.out) == (1, True)
     assert sorted(path.name for path in (tmp_path / "grading-data/providers").iterdir()) == [
         "ants",
@@ -561,11 +554,11 @@ def test_a_folder_of_several_namespaces_warns_and_in_the_strict_form_is_refused(
 
 
 def test_an_import_of_a_folder_names_what_it_cannot_read_and_keeps_the_rest(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "src" / "scales.json", schema())
     put(tmp_path / "src" / "torn.json", '{"tools": {')
-    result = quick("tools", "import", "src", "--json")
+    result = assay("tools", "import", "src", "--json")
     assert result.code == 3
     assert [item["schema"] for item in result.json()["imported"]] == ["beewatch.scales"]
     assert result.json()["refused"][0]["file"].endswith("torn.json")
@@ -575,8 +568,8 @@ def test_an_import_of_a_folder_names_what_it_cannot_read_and_keeps_the_rest(
 
 
 @pytest.mark.req("F-024", "F-146")
-def test_a_deterministic_and_a_judged_block_become_one_entry(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_a_deterministic_and_a_judged_block_become_one_entry(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     facts = envelope(
         "single-test",
         "pass",
@@ -585,11 +578,11 @@ def test_a_deterministic_and_a_judged_block_become_one_entry(quick: Run, tmp_pat
         graderIdentity=SCRIPT,
         llmModel=None,
     )
-    alone = record(quick, tmp_path, facts, *WEIGHT, "--trigger", "scheduled", now=LATER)
+    alone = record(assay, tmp_path, facts, *WEIGHT, "--trigger", "scheduled", now=LATER)
     assert (alone.code, "[GRD-014]" in alone.err) == (3, True)
     put(tmp_path / "facts.json", facts)
     put(tmp_path / "views.json", envelope("single-test", 3))
-    both = quick(
+    both = assay(
         "tools",
         "record",
         "facts.json",
@@ -616,13 +609,13 @@ def test_a_deterministic_and_a_judged_block_become_one_entry(quick: Run, tmp_pat
     ["weight", "determinism", "graderIdentity", "timestamp", "harness", "area", "answers"],
 )
 def test_what_an_envelope_does_not_say_is_never_guessed(
-    quick: Run, tmp_path: Path, missing: str
+    assay: Run, tmp_path: Path, missing: str
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     given = envelope("single-test")
     (given["answers"][0] if missing == "weight" else given).pop(missing)
     before = listing(tmp_path / "grading-data")
-    result = record(quick, tmp_path, given, *WEIGHT, now=LATER)
+    result = record(assay, tmp_path, given, *WEIGHT, now=LATER)
     assert result.code == 3, words(result)
     assert missing in words(result)
     assert listing(tmp_path / "grading-data") == before
@@ -648,29 +641,29 @@ def test_what_an_envelope_does_not_say_is_never_guessed(
     ],
 )
 def test_an_answer_that_breaks_the_rules_is_refused_with_its_code(
-    quick: Run, tmp_path: Path, change: dict[str, Any], code: str
+    assay: Run, tmp_path: Path, change: dict[str, Any], code: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test")
     given["answers"][0] |= change
     before = listing(tmp_path / "grading-data")
-    result = record(quick, tmp_path, given, *WEIGHT)
+    result = record(assay, tmp_path, given, *WEIGHT)
     assert (result.code, f"[{code}]" in result.err) == (3, True), words(result)
     assert listing(tmp_path / "grading-data") == before
 
 
 @pytest.mark.req("F-071", "F-072")
 def test_a_partial_grading_keeps_the_grade_and_cannot_come_first(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
-    first = record(quick, tmp_path, envelope("single-test", 1), *WEIGHT, "--mode", "partial")
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
+    first = record(assay, tmp_path, envelope("single-test", 1), *WEIGHT, "--mode", "partial")
     assert (first.code, "[PRT-003]" in first.err) == (3, True)
-    record(quick, tmp_path, envelope("single-test", 4), *WEIGHT)
+    record(assay, tmp_path, envelope("single-test", 4), *WEIGHT)
     kept = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", 1),
         *WEIGHT,
@@ -680,30 +673,30 @@ def test_a_partial_grading_keeps_the_grade_and_cannot_come_first(
         now=LATER,
     )
     assert kept.json()["entry"]["aggregateGrade"] == "B"
-    assert status(quick)["schemas"]["scales"]["tools"]["getWeight"]["status"] == "stable"
+    assert status(assay)["schemas"]["scales"]["tools"]["getWeight"]["status"] == "stable"
 
 
 @pytest.mark.req("F-031")
-def test_answers_of_which_none_counts_are_no_grade(quick: Run, tmp_path: Path) -> None:
+def test_answers_of_which_none_counts_are_no_grade(assay: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test", "n/a")
     given["answers"][0]["naReason"] = "requires-private-data"
-    result = record(quick, tmp_path, given, *WEIGHT, "--json")
+    result = record(assay, tmp_path, given, *WEIGHT, "--json")
     assert result.json()["entry"]["aggregateGrade"] is None
     assert "status=pending" in result.err
     assert (
-        status(quick)["schemas"]["scales"]["tools"]["getWeight"]["reason"] == "no scorable answers"
+        status(assay)["schemas"]["scales"]["tools"]["getWeight"]["reason"] == "no scorable answers"
     )
 
 
 @pytest.mark.req("X-28")
 def test_another_harness_is_written_as_what_it_is_in_the_extended_form(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     result = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", harness={"name": "my-agent"}),
         *WEIGHT,
@@ -712,7 +705,7 @@ def test_another_harness_is_written_as_what_it_is_in_the_extended_form(
     )
     entry = result.json()["entry"]
     assert (entry["harness"], entry["form"]) == ("my-agent", "assay.grading-entry/1")
-    exported = quick("tools", "export", "beewatch", "-o", "out", "--json")
+    exported = assay("tools", "export", "beewatch", "-o", "out", "--json")
     assert exported.json()["extendedEntriesLeftOut"] == 1
     for path in (tmp_path / "out").rglob("_gradings/*.json"):
         assert json.loads(path.read_bytes())["harness"] == "claude-code"
@@ -720,11 +713,11 @@ def test_another_harness_is_written_as_what_it_is_in_the_extended_form(
 
 @pytest.mark.req("X-41")
 def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     result = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", categoricalVeto={**VETO, "evidence": {"url": "x", "line": 3}}),
         *WEIGHT,
@@ -733,14 +726,14 @@ def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(
     )
     assert result.json()["entry"]["categoricalVeto"]["evidence"] == '{"line":3,"url":"x"}'
     entry = put(tmp_path / "entry.json", result.json()["entry"])
-    assert quick("tools", "validate", entry).code == 0
+    assert assay("tools", "validate", entry).code == 0
 
 
 @pytest.mark.req("F-146")
-def test_a_blocker_in_the_place_of_answers_blocks_its_node(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_a_blocker_in_the_place_of_answers_blocks_its_node(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     result = record(
-        quick,
+        assay,
         tmp_path,
         {
             "area": "single-test",
@@ -752,10 +745,10 @@ def test_a_blocker_in_the_place_of_answers_blocks_its_node(quick: Run, tmp_path:
         now=LATER,
     )
     assert (result.code, "status=blocked" in result.err) == (0, True)
-    node = status(quick)["schemas"]["scales"]["tools"]["getWeight"]
+    node = status(assay)["schemas"]["scales"]["tools"]["getWeight"]
     assert (node["status"], node["reason"]) == ("blocked", "api-down")
     unknown = record(
-        quick,
+        assay,
         tmp_path,
         {"area": "single-test", "harness": "claude-code", "blocker": "api-dawn", "reason": "?"},
         *WEIGHT,
@@ -778,15 +771,15 @@ def test_a_blocker_in_the_place_of_answers_blocks_its_node(quick: Run, tmp_path:
     ],
 )
 def test_neither_a_slip_nor_a_blocker_loses_a_veto_an_answer_or_a_hash(
-    quick: Run, tmp_path: Path, change: dict[str, Any], code: str
+    assay: Run, tmp_path: Path, change: dict[str, Any], code: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
     foreign = {"session": "s-1", "gradingMode": "full", "schemas": [], "blockers": []}
     given = envelope("single-test", **foreign)
-    done = record(quick, tmp_path, {**given, **change}, *WEIGHT)
+    done = record(assay, tmp_path, {**given, **change}, *WEIGHT)
     assert (done.code, f"[{code}]" in done.err) == (3, True), words(done)
-    assert record(quick, tmp_path, given, *WEIGHT).code == 0
+    assert record(assay, tmp_path, given, *WEIGHT).code == 0
 
 
 @pytest.mark.req("F-042", "F-066", "X-03")
@@ -802,30 +795,30 @@ def test_neither_a_slip_nor_a_blocker_loses_a_veto_an_answer_or_a_hash(
     ],
 )
 def test_a_catalogue_with_a_slip_in_it_is_refused(
-    quick: Run, tmp_path: Path, change: dict[str, Any], said: str
+    assay: Run, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
     known = {"area": "single-test", "weight": 1, "dimension": "docsUrlReachable", "question": "?"}
     for more, code in ((change, 3), ({}, 0)):
         put(tmp_path / "q.json", {"Q-clarity": {**known, **more}})
-        done = record(quick, tmp_path, envelope("single-test"), *WEIGHT, "--questions", "q.json")
+        done = record(assay, tmp_path, envelope("single-test"), *WEIGHT, "--questions", "q.json")
         assert (done.code, said in done.err) == (code, code == 3), words(done)
 
 
-def test_answers_about_an_older_schema_are_refused(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_answers_about_an_older_schema_are_refused(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     result = record(
-        quick, tmp_path, envelope("single-test", schemaHash="deadbeef"), *WEIGHT, now=LATER
+        assay, tmp_path, envelope("single-test", schemaHash="deadbeef"), *WEIGHT, now=LATER
     )
     assert (result.code, "[PRO-006]" in result.err) == (3, True)
 
 
 @pytest.mark.req("F-011")
-def test_answers_of_another_scoring_system_are_refused(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_answers_of_another_scoring_system_are_refused(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     result = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", scoringSystem="scoringSystem/0.9.0"),
         *WEIGHT,
@@ -879,11 +872,11 @@ def catalogue() -> dict[str, dict[str, Any]]:
     ],
 )
 def test_the_catalogue_gives_each_question_its_weight_and_determinism(
-    quick: Run, tmp_path: Path, area: str, place: tuple[str, ...], total: str
+    assay: Run, tmp_path: Path, area: str, place: tuple[str, ...], total: str
 ) -> None:
     questions = catalogue()
     assert len(questions) == 60
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     put(tmp_path / "questions.json", questions)
     asked = {name: known for name, known in questions.items() if known["area"] == area}
     scored = {
@@ -894,13 +887,13 @@ def test_the_catalogue_gives_each_question_its_weight_and_determinism(
         {"questionId": name, "score": score, "evidence": "seen", "reasoning": "It says so."}
         for name, score in scored.items()
     ]
-    missing = record(quick, tmp_path, {**envelope(area), "answers": answers}, *place, now=LATER)
+    missing = record(assay, tmp_path, {**envelope(area), "answers": answers}, *place, now=LATER)
     assert (missing.code, "[FMC-012]" in missing.err) == (
         3,
         True,
     )  # without the catalogue nobody says what they weigh
     result = record(
-        quick,
+        assay,
         tmp_path,
         {**envelope(area), "answers": answers},
         *place,
@@ -943,18 +936,18 @@ def test_the_catalogue_gives_each_question_its_weight_and_determinism(
     [("single-tset", "Did you mean 'single-test'?"), (None, "single-test"), (7, "single-test")],
 )
 def test_an_unknown_area_is_refused_with_the_near_miss(
-    quick: Run, tmp_path: Path, area: object, said: str
+    assay: Run, tmp_path: Path, area: object, said: str
 ) -> None:
-    grow(quick, tmp_path)
-    result = record(quick, tmp_path, {**envelope("single-test"), "area": area}, *WEIGHT, now=LATER)
+    grow(assay, tmp_path)
+    result = record(assay, tmp_path, {**envelope("single-test"), "area": area}, *WEIGHT, now=LATER)
     assert (result.code, "[GRD-043]" in result.err, said in result.err) == (3, True, True)
 
 
-def test_a_misspelt_tool_is_refused_with_the_near_miss(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_a_misspelt_tool_is_refused_with_the_near_miss(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     before = listing(tmp_path / "grading-data")
     result = record(
-        quick, tmp_path, envelope("single-test"), *HIVE, "--tool", "getWieght", now=LATER
+        assay, tmp_path, envelope("single-test"), *HIVE, "--tool", "getWieght", now=LATER
     )
     assert (result.code, "Did you mean 'getWeight'?" in result.err) == (3, True)
     assert listing(tmp_path / "grading-data") == before
@@ -962,12 +955,12 @@ def test_a_misspelt_tool_is_refused_with_the_near_miss(quick: Run, tmp_path: Pat
 
 @pytest.mark.parametrize("extra", [{}, {"schemaHash": "deadbeef"}])
 def test_a_misspelt_namespace_is_refused_and_leaves_no_trace(
-    quick: Run, tmp_path: Path, extra: dict[str, str]
+    assay: Run, tmp_path: Path, extra: dict[str, str]
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     before = listing(tmp_path / "grading-data")
     result = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", **extra),
         "--namespace",
@@ -980,10 +973,10 @@ def test_a_misspelt_namespace_is_refused_and_leaves_no_trace(
 
 
 def test_an_envelope_without_a_place_is_told_which_option_names_it(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
-    result = record(quick, tmp_path, envelope("single-test"), now=LATER)
+    grow(assay, tmp_path)
+    result = record(assay, tmp_path, envelope("single-test"), now=LATER)
     assert result.code == 3
     assert "--namespace" in result.err
 
@@ -999,10 +992,10 @@ def test_an_envelope_without_a_place_is_told_which_option_names_it(
     ],
 )
 def test_envelopes_that_contradict_each_other_or_the_flags_are_refused(
-    quick: Run, tmp_path: Path, slip: str
+    assay: Run, tmp_path: Path, slip: str
 ) -> None:
-    grow(quick, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
-    live = status(quick)["schemas"]["scales"]["snapshot"]["hash"]
+    grow(assay, tmp_path, tools={"getWeight": tool(), "getHeat": tool(path="/v1/heat")})
+    live = status(assay)["schemas"]["scales"]["snapshot"]["hash"]
     place = {"namespace": "beewatch", "schema": "scales"}
     one = put(
         tmp_path / "one.json", envelope("single-test", **place, tool="getHeat", schemaHash=live)
@@ -1044,22 +1037,22 @@ def test_envelopes_that_contradict_each_other_or_the_flags_are_refused(
                 envelope("single-test", **place, tool="getHeat", schemaId="elsewhere.thing"),
             )
         ]
-    result = quick("tools", "record", *files, *flags, "--now", LATER)
+    result = assay("tools", "record", *files, *flags, "--now", LATER)
     assert result.code == 3, words(result)
 
 
 @pytest.mark.req("F-047")
 @pytest.mark.parametrize("what", ["veto", "catalogue"])
 def test_a_veto_or_a_catalogue_of_the_wrong_kind_is_malformed_input(
-    quick: Run, tmp_path: Path, what: str
+    assay: Run, tmp_path: Path, what: str
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     put(tmp_path / "q.json", {"Q-clarity": 7})
     given = envelope(
         "single-test", **({"categoricalVeto": "malicious-module"} if what == "veto" else {})
     )
     result = record(
-        quick,
+        assay,
         tmp_path,
         given,
         *WEIGHT,
@@ -1071,11 +1064,11 @@ def test_a_veto_or_a_catalogue_of_the_wrong_kind_is_malformed_input(
 
 @pytest.mark.req("F-081")
 def test_an_answer_from_the_future_does_not_stop_the_regrading_of_everything_else(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     result = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", timestamp="2099-01-01T00:00:00Z"),
         *WEIGHT,
@@ -1083,16 +1076,16 @@ def test_an_answer_from_the_future_does_not_stop_the_regrading_of_everything_els
     )
     assert (
         result.code == 3
-        or quick("tools", "regrade", "--trigger", "scheduled", "--now", LATER).code != 3
+        or assay("tools", "regrade", "--trigger", "scheduled", "--now", LATER).code != 3
     )
 
 
 @pytest.mark.req("F-079")
-def test_an_issue_without_a_trigger_is_a_misuse(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_an_issue_without_a_trigger_is_a_misuse(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     assert (
         record(
-            quick,
+            assay,
             tmp_path,
             envelope("single-test"),
             *WEIGHT,
@@ -1111,20 +1104,20 @@ def test_an_issue_without_a_trigger_is_a_misuse(quick: Run, tmp_path: Path) -> N
 
 @pytest.mark.req("F-097", "F-092", "F-096")
 def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     path = home(tmp_path, "index.json")
     written = path.read_bytes()
     for spoil in (None, b"{}"):
         path.unlink() if spoil is None else path.write_bytes(spoil)
-        assert quick("tools", "index", "--now", "2033-01-01T00:00:00Z").code == 0
+        assert assay("tools", "index", "--now", "2033-01-01T00:00:00Z").code == 0
         assert path.read_bytes() == written
     path.write_bytes(b"{")
     for command in ("index", "gate", "status"):
-        assert quick("tools", command).code not in (0, 1)
+        assert assay("tools", command).code not in (0, 1)
     path.write_bytes(written)
-    assert quick("tools", "validate", path).code == 0
+    assert assay("tools", "validate", path).code == 0
     assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (
         2,
         "scoringSystem/1.0.0",
@@ -1150,49 +1143,49 @@ def test_status_draws_the_tree_with_grades_reasons_and_versions(assay: Run, tmp_
 
 @pytest.mark.req("F-145")
 def test_status_names_what_is_to_be_graded_next_from_the_files_alone(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
-    assert "next to grade: schemas.scales.tools.getWeight" in quick("tools", "status").out
-    assert quick("tools", "status", "--json").json()["next"] == ["schemas.scales.tools.getWeight"]
-    record(quick, tmp_path, envelope("single-test"), *WEIGHT)
-    first, second = (quick("tools", "status", "--json").json()["next"] for _ in range(2))
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
+    assert "next to grade: schemas.scales.tools.getWeight" in assay("tools", "status").out
+    assert assay("tools", "status", "--json").json()["next"] == ["schemas.scales.tools.getWeight"]
+    record(assay, tmp_path, envelope("single-test"), *WEIGHT)
+    first, second = (assay("tools", "status", "--json").json()["next"] for _ in range(2))
     assert first == second != ["schemas.scales.tools.getWeight"]
 
 
 @pytest.mark.req("F-032")
-def test_status_shows_the_raw_grade_that_the_tier_cut_off(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path, grade=5)
-    assert "getWeight  stable  B (raw A)" in quick("tools", "status").out
+def test_status_shows_the_raw_grade_that_the_tier_cut_off(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path, grade=5)
+    assert "getWeight  stable  B (raw A)" in assay("tools", "status").out
 
 
 @pytest.mark.parametrize("action", ["index", "status", "gate", "export", "regrade"])
 def test_a_name_that_the_tree_does_not_hold_is_refused_with_the_near_miss(
-    quick: Run, tmp_path: Path, action: str
+    assay: Run, tmp_path: Path, action: str
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     extra = {"export": ["-o", "out"], "regrade": ["--trigger", "scheduled"]}.get(action, [])
     before = listing(tmp_path)
-    result = quick("tools", action, "beewach", *extra)
+    result = assay("tools", action, "beewach", *extra)
     assert (result.code, "Did you mean 'beewatch'?" in result.err) == (3, True), words(result)
-    elsewhere = quick("tools", action, "beewatch", *extra, "--data", "no-tree")
+    elsewhere = assay("tools", action, "beewatch", *extra, "--data", "no-tree")
     assert (elsewhere.code, "assay tools import" in elsewhere.err) == (3, True)
     assert listing(tmp_path) == before
 
 
-def test_the_gate_of_a_misspelt_schema_names_the_near_miss(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
-    result = quick("tools", "gate", "beewatch.scals")
+def test_the_gate_of_a_misspelt_schema_names_the_near_miss(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
+    result = assay("tools", "gate", "beewatch.scals")
     assert result.code != 0
     assert "Did you mean 'scales'?" in words(result)
 
 
 @pytest.mark.req("X-39")
-def test_a_schema_that_the_tree_does_not_hold_never_passes(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
+def test_a_schema_that_the_tree_does_not_hold_never_passes(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
     for given in (["beewatch.frames"], ["beewatch", "beewatch.frames"]):
-        result = quick("tools", "gate", *given)
+        result = assay("tools", "gate", *given)
         assert (result.code, "frames" in result.err, "PASS" in result.out) == (
             3,
             True,
@@ -1202,14 +1195,14 @@ def test_a_schema_that_the_tree_does_not_hold_never_passes(quick: Run, tmp_path:
 
 @pytest.mark.req("F-074", "F-076", "F-079", "F-080")
 def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema())
-    quick("tools", "import", "scales.json", "--now", IMPORTED)
+    assay("tools", "import", "scales.json", "--now", IMPORTED)
     given = envelope("single-test", 3)
     given["answers"].append({**given["answers"][0], "questionId": "Q-apiAvailability", "score": 5})
-    assert record(quick, tmp_path, given, *WEIGHT).code == 0
-    fresh = quick(
+    assert record(assay, tmp_path, given, *WEIGHT).code == 0
+    fresh = assay(
         "tools",
         "regrade",
         "beewatch",
@@ -1222,7 +1215,7 @@ def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(
     assert (fresh.code, [item["action"] for item in fresh.json()["outcomes"]]) == (0, ["current"])
     old = next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir())
     kept = old.read_bytes()
-    aged = quick(
+    aged = assay(
         "tools",
         "regrade",
         "beewatch",
@@ -1247,15 +1240,15 @@ def test_a_scheduled_regrading_ages_what_is_old_and_keeps_what_it_supersedes(
 
 @pytest.mark.req("F-079", "F-145")
 def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     before = listing(tmp_path / "grading-data")
-    half = quick(
+    half = assay(
         "tools", "regrade", "beewatch", "--trigger", "user-report", "--issue", "wrong unit"
     )
     assert (half.code, "[GRD-019]" in half.err) == (3, True)
-    result = quick(
+    result = assay(
         "tools",
         "regrade",
         "beewatch",
@@ -1271,14 +1264,14 @@ def test_a_user_report_lists_what_must_be_asked_again_and_writes_nothing(
     assert (result.code, result.out.count("ask again: Q-clarity")) == (1, 3)
     assert "3 due" in result.out
     assert listing(tmp_path / "grading-data") == before
-    typo = quick("tools", "regrade", "beewatch", "--trigger", "sheduled")
+    typo = assay("tools", "regrade", "beewatch", "--trigger", "sheduled")
     assert typo.code == 2
 
 
 @pytest.mark.req("F-144")
-def test_progress_lines_of_a_regrading_name_a_node_status(quick: Run, tmp_path: Path) -> None:
-    grow(quick, tmp_path)
-    result = quick(
+def test_progress_lines_of_a_regrading_name_a_node_status(assay: Run, tmp_path: Path) -> None:
+    grow(assay, tmp_path)
+    result = assay(
         "tools",
         "regrade",
         "beewatch",
@@ -1299,11 +1292,11 @@ def test_progress_lines_of_a_regrading_name_a_node_status(quick: Run, tmp_path: 
 
 @pytest.mark.req("F-144")
 def test_a_progress_line_names_the_primitive_alike_however_the_place_was_given(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     result = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test", namespace="beewatch", schema="scales", tool="getWeight"),
         now=LATER,
@@ -1313,41 +1306,41 @@ def test_a_progress_line_names_the_primitive_alike_however_the_place_was_given(
 
 @pytest.mark.req("F-094")
 def test_an_export_is_strict_plain_named_and_never_over_anything(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     put(
         tmp_path / "scales.json",
         schema(description="Weights, temperatures and humidity of beehives on city roofs."),
     )
-    quick("tools", "import", "scales.json", "--now", LATER)
+    assay("tools", "import", "scales.json", "--now", LATER)
     before = listing(tmp_path / "grading-data")
-    exported = quick("tools", "export", "beewatch", "-o", "out")
+    exported = assay("tools", "export", "beewatch", "-o", "out")
     assert (exported.code, exported.out.splitlines()[0]) == (0, "out/index.json")
     assert (tmp_path / "out/scales.json").read_bytes() == (tmp_path / "scales.json").read_bytes()
     assert "scoringSystem" not in json.loads((tmp_path / "out/index.json").read_bytes())
-    assert quick("tools", "validate", "out/index.json").code == 0
+    assert assay("tools", "validate", "out/index.json").code == 0
     for entry in (tmp_path / "out").rglob("_gradings/*.json"):
-        assert quick("tools", "validate", entry).code == 0
-    again = quick("tools", "export", "beewatch", "-o", "out")
+        assert assay("tools", "validate", entry).code == 0
+    again = assay("tools", "export", "beewatch", "-o", "out")
     assert (again.code, "[FIL-008]" in again.err) == (2, True)
-    inside = quick("tools", "export", "beewatch", "-o", "grading-data/out")
+    inside = assay("tools", "export", "beewatch", "-o", "grading-data/out")
     assert (inside.code, "inside the tree" in inside.err) == (2, True)
     assert listing(tmp_path / "grading-data") == before
 
 
 def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     entry = json.loads(
         next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
     )
-    raised = quick("tools", "validate", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
+    raised = assay("tools", "validate", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
     assert (raised.code, "the answers give B" in raised.out) == (1, True)
-    assert quick("tools", "validate", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
+    assert assay("tools", "validate", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
     index = json.loads(home(tmp_path, "index.json").read_bytes())
-    wrong = quick("tools", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
+    wrong = assay("tools", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
     assert (wrong.code, "IDX-007" in wrong.out) == (1, True)
 
 
@@ -1367,22 +1360,22 @@ def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(
     ],
 )
 def test_an_index_that_claims_more_than_its_nodes_fails_its_validation(
-    quick: Run, tmp_path: Path, path: str, change: dict[str, Any], said: str
+    assay: Run, tmp_path: Path, path: str, change: dict[str, Any], said: str
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     index = node = json.loads(home(tmp_path, "index.json").read_bytes())
     for name in filter(None, path.split(".")):
         node = node[name]
     node.update(change)
-    done = quick("tools", "check", put(tmp_path / "i.json", index))
+    done = assay("tools", "check", put(tmp_path / "i.json", index))
     assert (done.code, said in done.out) == (1, True), done.out
 
 
 @pytest.mark.req("F-001", "X-110")
 def test_both_versions_are_in_every_document_that_carries_a_grade(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     for arguments in (
         ("status",),
         ("index",),
@@ -1390,25 +1383,25 @@ def test_both_versions_are_in_every_document_that_carries_a_grade(
         ("regrade", "--trigger", "scheduled"),
         ("check", "scales.json"),
     ):
-        found = quick("tools", *arguments, "--json").json()
+        found = assay("tools", *arguments, "--json").json()
         assert (found["scoringSystem"], found["gradingSystem"]) == (
             "scoringSystem/1.0.0",
             "gradingSystem/1.0.0",
         ), arguments
     again = ("--trigger", "scheduled")
     for shown in (
-        quick("tools", "index"),
-        quick("tools", "regrade", *again),
-        record(quick, tmp_path, envelope("single-test"), *WEIGHT, *again, now=LATER),
+        assay("tools", "index"),
+        assay("tools", "regrade", *again),
+        record(assay, tmp_path, envelope("single-test"), *WEIGHT, *again, now=LATER),
     ):
         last = shown.out.splitlines()[-1]
         assert last == "policy flowmcp@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0"
 
 
 def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     entry = json.loads(
         next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
     )
@@ -1417,7 +1410,7 @@ def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(
         (entry, "gradingId", "grading entry"),
         (index, "indexVersion", "index"),
     ):
-        result = quick(
+        result = assay(
             "tools",
             "validate",
             put(
@@ -1433,9 +1426,9 @@ def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(
 
 
 def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_asked(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    grow(quick, tmp_path)
+    grow(assay, tmp_path)
     entry = json.loads(
         next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
     )
@@ -1446,7 +1439,7 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
     ):
         for document, code in ((good, 0), (bad, 1)):
             path = put(tmp_path / "x.json", document)
-            assert quick("tools", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
+            assert assay("tools", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
             run = json.loads((tmp_path / "f.sarif").read_bytes())["runs"][0]
             assert {(item["ruleId"], item["level"]) for item in run["results"]} == (
                 {(rule, "error")} if code else set()
@@ -1456,8 +1449,8 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
             assert {(item["file"], item["rule"]) for item in listed} == (
                 {(str(path), rule)} if code else set()
             )
-            assert quick("tools", "validate", path, "-o", "f.txt").code == 2
-    assert quick("tools", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
+            assert assay("tools", "validate", path, "-o", "f.txt").code == 2
+    assert assay("tools", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
     rules = [item["id"] for item in json.loads((tmp_path / "r.json").read_bytes())["rules"]]
     assert "not-data" in rules
     assert [
@@ -1466,7 +1459,7 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
             "rules"
         ]
     ] == rules
-    assert quick("tools", "validate", "--rules", "-o", "r.txt").code == 2
+    assert assay("tools", "validate", "--rules", "-o", "r.txt").code == 2
 
 
 # --- selections
@@ -1518,12 +1511,12 @@ def whole(score: object = 5, **changes: Any) -> dict[str, Any]:
     ("count", "grade"), [(5, "B"), pytest.param(7, "A", marks=pytest.mark.campaign)]
 )
 def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
-    quick: Run, tmp_path: Path, count: int, grade: str
+    assay: Run, tmp_path: Path, count: int, grade: str
 ) -> None:
-    names = swarm(quick, tmp_path, count)
-    early = record(quick, tmp_path, whole(), now=LATER)
+    names = swarm(assay, tmp_path, count)
+    early = record(assay, tmp_path, whole(), now=LATER)
     assert early.code == 3
-    locked = quick("tools", "index", "city-bees", "--lock", "--now", LATER)
+    locked = assay("tools", "index", "city-bees", "--lock", "--now", LATER)
     assert locked.code == 0, words(locked)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     lock = json.loads(path.read_bytes())["lockSnapshot"]
@@ -1532,35 +1525,35 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
     ]
     assert {member["gradingStatus"] for member in lock["members"]} == {"stable"}
     frozen = path.read_bytes().partition(b'"lockSnapshot"')[2]
-    result = record(quick, tmp_path, whole(), now=LATER)
+    result = record(assay, tmp_path, whole(), now=LATER)
     assert result.code == 0, words(result)
     assert "[GRADING] area=selection-aggregate/city-bees" in result.err
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
-    found = status(quick, "city-bees")
+    found = status(assay, "city-bees")
     assert (
         found["selectionAggregate"]["grade"],
         found["selectionAggregate"]["rawGrade"],
         found["grade"],
     ) == (grade, "A", grade)
     assert found["summary"]["membersStable"] == count
-    assert quick("tools", "export", "city-bees", "-o", "out").code == 0
-    assert quick("tools", "validate", "out/index.json").code == 0
+    assert assay("tools", "export", "city-bees", "-o", "out").code == 0
+    assert assay("tools", "validate", "out/index.json").code == 0
     assert json.loads((tmp_path / "out/selection.json").read_bytes()) == selection(names)
 
 
 @pytest.mark.req("F-117", "F-118")
 def test_a_selection_with_a_member_that_is_not_stable_is_refused_by_name(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    swarm(quick, tmp_path, 5)
+    swarm(assay, tmp_path, 5)
     put(
         tmp_path / "scales.json",
         schema("hive3", description="A wholly new text for the hive number three."),
     )
-    quick("tools", "import", "scales.json", "--now", LATER)
-    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
+    assay("tools", "import", "scales.json", "--now", LATER)
+    assay("tools", "index", "city-bees", "--lock", "--now", LATER)
     before = listing(tmp_path / "grading-data")
-    result = record(quick, tmp_path, whole(), now="2026-05-18T05:00:00Z")
+    result = record(assay, tmp_path, whole(), now="2026-05-18T05:00:00Z")
     assert (result.code, "[PRE-004]" in result.err) == (3, True)
     assert "hive3.scales" in result.err
     assert "pending" in result.err
@@ -1568,59 +1561,59 @@ def test_a_selection_with_a_member_that_is_not_stable_is_refused_by_name(
 
 
 @pytest.mark.req("F-098")
-def test_a_lock_stays_frozen_while_its_members_move_on(quick: Run, tmp_path: Path) -> None:
-    swarm(quick, tmp_path, 5)
-    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
+def test_a_lock_stays_frozen_while_its_members_move_on(assay: Run, tmp_path: Path) -> None:
+    swarm(assay, tmp_path, 5)
+    assay("tools", "index", "city-bees", "--lock", "--now", LATER)
     path = tmp_path / "grading-data/selections/city-bees/index.json"
     frozen = path.read_bytes().partition(b'"lockSnapshot"')[2]
     put(
         tmp_path / "scales.json",
         schema("hive3", description="A wholly new text for the hive number three."),
     )
-    quick("tools", "import", "scales.json", "--now", LATER)
-    assert quick("tools", "index").code == 0
+    assay("tools", "import", "scales.json", "--now", LATER)
+    assert assay("tools", "index").code == 0
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
     assert json.loads(path.read_bytes())["members"]["hive3.scales"]["status"] == "pending"
     path.unlink()
-    quick("tools", "index", "city-bees")
+    assay("tools", "index", "city-bees")
     assert path.read_bytes().partition(b'"lockSnapshot"')[2] == frozen
 
 
 @pytest.mark.req("F-109")
-def test_a_selection_of_four_namespaces_has_no_grade_at_all(quick: Run, tmp_path: Path) -> None:
-    swarm(quick, tmp_path, 4)
-    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
-    result = record(quick, tmp_path, whole(), now=LATER)
+def test_a_selection_of_four_namespaces_has_no_grade_at_all(assay: Run, tmp_path: Path) -> None:
+    swarm(assay, tmp_path, 4)
+    assay("tools", "index", "city-bees", "--lock", "--now", LATER)
+    result = record(assay, tmp_path, whole(), now=LATER)
     assert (result.code, "4 namespaces" in result.err) == (3, True)
-    assert status(quick, "city-bees")["grade"] == "n/a"
+    assert status(assay, "city-bees")["grade"] == "n/a"
 
 
 @pytest.mark.req("F-111")
 def test_a_selection_without_an_about_page_is_not_graded_as_a_group(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     for name in SWARM[:5]:
-        grow(quick, tmp_path, name)
+        grow(assay, tmp_path, name)
     put(tmp_path / "city.json", selection(SWARM[:5], resources={}))
-    quick("tools", "import", "city.json", "--now", RECORDED)
-    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
-    result = record(quick, tmp_path, whole(), now=LATER)
+    assay("tools", "import", "city.json", "--now", RECORDED)
+    assay("tools", "index", "city-bees", "--lock", "--now", LATER)
+    result = record(assay, tmp_path, whole(), now=LATER)
     assert (result.code, "[FMC-015]" in result.err, "About" in result.err) == (3, True, True)
 
 
 @pytest.mark.req("F-111")
 def test_a_selection_that_dropped_its_about_page_is_not_graded_as_a_group(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
-    swarm(quick, tmp_path, 5)
+    swarm(assay, tmp_path, 5)
     put(tmp_path / "city.json", selection(SWARM[:5], resources={}))
-    quick("tools", "import", "city.json", "--now", LATER)
-    quick("tools", "index", "city-bees", "--lock", "--now", LATER)
-    assert record(quick, tmp_path, whole(), now=LATER).code == 3
+    assay("tools", "import", "city.json", "--now", LATER)
+    assay("tools", "index", "city-bees", "--lock", "--now", LATER)
+    assert record(assay, tmp_path, whole(), now=LATER).code == 3
 
 
 @pytest.mark.req("F-114")
-def test_every_fault_of_a_selection_is_named_at_once(quick: Run, tmp_path: Path) -> None:
+def test_every_fault_of_a_selection_is_named_at_once(assay: Run, tmp_path: Path) -> None:
     put(
         tmp_path / "city.json",
         selection(
@@ -1632,7 +1625,7 @@ def test_every_fault_of_a_selection_is_named_at_once(quick: Run, tmp_path: Path)
             version="4",
         ),
     )
-    result = quick("tools", "import", "city.json")
+    result = assay("tools", "import", "city.json")
     assert result.code == 3
     for place in ("whenToUse", "personaIds", "description", "skills", "version", "twice"):
         assert place in result.err
@@ -1640,26 +1633,26 @@ def test_every_fault_of_a_selection_is_named_at_once(quick: Run, tmp_path: Path)
 
 @pytest.mark.parametrize("what", ["selection", "schema"])
 def test_a_refused_import_leaves_no_trace_in_the_tree(
-    quick: Run, tmp_path: Path, what: str
+    assay: Run, tmp_path: Path, what: str
 ) -> None:
     put(
         tmp_path / "x.json",
         selection(["a"], whenToUse="") if what == "selection" else schema(tools={"../up": tool()}),
     )
-    assert quick("tools", "import", "x.json").code == 3
+    assert assay("tools", "import", "x.json").code == 3
     assert not (tmp_path / "grading-data").exists()
 
 
 @pytest.mark.req("F-117")
-def test_a_selection_without_a_lock_is_told_to_take_one(quick: Run, tmp_path: Path) -> None:
-    swarm(quick, tmp_path, 5)
-    result = record(quick, tmp_path, whole(), now=LATER)
+def test_a_selection_without_a_lock_is_told_to_take_one(assay: Run, tmp_path: Path) -> None:
+    swarm(assay, tmp_path, 5)
+    result = record(assay, tmp_path, whole(), now=LATER)
     assert (result.code, "--lock" in result.err) == (3, True)
 
 
-def test_the_gate_of_a_selection_says_that_there_is_none(quick: Run, tmp_path: Path) -> None:
-    swarm(quick, tmp_path, 5)
-    result = quick("tools", "gate", "city-bees")
+def test_the_gate_of_a_selection_says_that_there_is_none(assay: Run, tmp_path: Path) -> None:
+    swarm(assay, tmp_path, 5)
+    result = assay("tools", "gate", "city-bees")
     assert result.code == 3
     assert "selection" in result.err
 
@@ -1668,7 +1661,7 @@ def test_the_gate_of_a_selection_says_that_there_is_none(quick: Run, tmp_path: P
 
 
 def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_undetermined(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     tools = [
         {
@@ -1682,10 +1675,10 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
         {"serverInfo": {"name": "Bee Server", "version": "1"}, "tools": tools},
     )
     put(tmp_path / "s.json", scores("bee-server_tools"))
-    checked = quick("tools", "check", "--snapshot", "server.json").out
+    checked = assay("tools", "check", "--snapshot", "server.json").out
     assert checked.count("undetermined") == 1, "one line for all that a server doesn't show"
     assert "malicious-module, api-key-domain-mismatch: an MCP server doesn't show" in checked
-    result = quick(
+    result = assay(
         "tools",
         "grade",
         "--snapshot",
@@ -1699,7 +1692,7 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
     )
     assert result.code == 0, words(result)
     done = record(
-        quick,
+        assay,
         tmp_path,
         envelope("single-test"),
         "--namespace",
@@ -1710,7 +1703,7 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
         "weigh",
     )
     assert done.code == 0, words(done)
-    gate = quick("tools", "gate", "bee-server.tools", "--json")
+    gate = assay("tools", "gate", "bee-server.tools", "--json")
     assert (gate.code, rule(gate, "bee-server.tools", "no_veto")[0]) == (
         4,
         None,

@@ -18,7 +18,6 @@ from assay.tools.reading.declared import Launch, declare, launched_package
 from assay.tools.reading.files import schema_of
 from assay.tools.server_checks import KEYS, MODULES, TERMS, run_checks
 from assay.tools.source import ToolSchema
-from forking import Commands
 from test_storing import newest
 from test_tools_cli import (
     LATER,
@@ -31,7 +30,7 @@ from test_tools_cli import (
     selection,
     status,
 )
-from test_tools_protocol import GRADED, Run, forked, put, schema, scores, words
+from test_tools_protocol import GRADED, Run, put, schema, scores, words
 
 BAD = ModuleLists({"event-streamer": "steals wallets"})
 WEIGH = {
@@ -41,11 +40,6 @@ WEIGH = {
 }
 CLEAN = {"modules": ["mcp", "pydantic@2.1"], "keys": [], "hosts": []}
 PLACE = ("--namespace", "bee-server", "--schema", "tools")
-
-
-@pytest.fixture
-def quick(tmp_path: Path, commands: Commands) -> Run:
-    return forked(tmp_path, commands)
 
 
 def answer(**changes: Any) -> dict[str, Any]:
@@ -128,13 +122,13 @@ def test_the_declaration_is_part_of_what_is_kept_and_read_again() -> None:
 
 @pytest.mark.req("F-136")
 def test_a_declared_server_grows_to_an_operational_namespace_and_an_open_gate(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "server.json", answer())
     put(tmp_path / "bees.yaml", json.dumps(stated(**CLEAN, about="# Bees\nRoof hives.\n")))
     put(tmp_path / "bad.json", {"bad": {"event-streamer": "steals wallets"}})
     given = ("--snapshot", "server.json", "--declare", "bees.yaml")
-    done = quick("tools", "import", *given, "--now", "2026-05-18T03:00:00Z")
+    done = assay("tools", "import", *given, "--now", "2026-05-18T03:00:00Z")
     assert done.code == 0, words(done)
     for area, place in (
         ("single-test", (*PLACE, "--tool", "weigh")),
@@ -147,29 +141,29 @@ def test_a_declared_server_grows_to_an_operational_namespace_and_an_open_gate(
         persona = (
             {"persona": PERSONA, "selectionContext": context} if area == "about-namespace" else {}
         )
-        result = record(quick, tmp_path, envelope(area, **persona), *place)
+        result = record(assay, tmp_path, envelope(area, **persona), *place)
         assert result.code == 0, words(result)
-    assert status(quick, "bee-server")["status"] == "operational"
-    gate = quick(
+    assert status(assay, "bee-server")["status"] == "operational"
+    gate = assay(
         "tools", "gate", "bee-server", "--bad-modules", "bad.json", "--store", "l.db", "--json"
     )
     assert gate.code == 0, words(gate)
     assert "by its declaration" in rule(gate, "bee-server.tools", "no_veto")[1]
     assert "tests: not applicable" in rule(gate, "bee-server.tools", "primitives")[1]
-    assert quick("tools", "gate", "bee-server").code == 4, "modules without a list to check them"
+    assert assay("tools", "gate", "bee-server").code == 4, "modules without a list to check them"
     digest = newest(f"sqlite:///{tmp_path}/l.db", "decision")
-    assert quick("ledger", "replay", digest, "--db", "l.db").code == 0
+    assert assay("ledger", "replay", digest, "--db", "l.db").code == 0
     put(tmp_path / "city.json", {**selection([]), "members": [{"schemaId": "bee-server.tools"}]})
-    assert quick("tools", "import", "city.json", "--now", RECORDED).code == 0
-    assert quick("tools", "index", "city-bees", "--lock", "--now", LATER).code == 0
-    assert status(quick, "city-bees")["summary"]["membersStable"] == 1, "it can be a member"
+    assert assay("tools", "import", "city.json", "--now", RECORDED).code == 0
+    assert assay("tools", "index", "city-bees", "--lock", "--now", LATER).code == 0
+    assert status(assay, "city-bees")["summary"]["membersStable"] == 1, "it can be a member"
     put(tmp_path / "bees.yaml", json.dumps(stated(**CLEAN, about="# Bees\nNew.\n")))
-    assert quick("tools", "import", *given, "--now", GRADED.replace("05-18", "05-19")).code == 0
-    assert status(quick, "bee-server")["status"] != "operational", "it is another subject now"
+    assert assay("tools", "import", *given, "--now", GRADED.replace("05-18", "05-19")).code == 0
+    assert status(assay, "bee-server")["status"] != "operational", "it is another subject now"
 
 
 def test_what_does_not_apply_opens_the_gate_and_the_gate_says_why(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "server.json", answer())
     reasons = {"modules": "It runs at bees.example.", "keys": "It takes none."}
@@ -177,18 +171,18 @@ def test_what_does_not_apply_opens_the_gate_and_the_gate_says_why(
     put(tmp_path / "s.json", scores("bee-server_tools", 4.5, 4.0))
     given = ("--snapshot", "server.json", "--declare", "bees.yaml")
     more = ("--consume-scores", "s.json", "--data", "grading-data", "--now", RECORDED, "--json")
-    done = quick("tools", "grade", *given, *more)
+    done = assay("tools", "grade", *given, *more)
     assert done.code == 0, words(done)
     report = done.json()["reports"][0]["report"]
     assert [check["outcome"] for check in report["checks"]][:2] == ["not applicable"] * 2
-    assert record(quick, tmp_path, envelope("single-test"), *PLACE, "--tool", "weigh").code == 0
-    gate = quick("tools", "gate", "bee-server.tools", "--json")
+    assert record(assay, tmp_path, envelope("single-test"), *PLACE, "--tool", "weigh").code == 0
+    gate = assay("tools", "gate", "bee-server.tools", "--json")
     assert gate.code == 0, words(gate)
     reason = rule(gate, "bee-server.tools", "no_veto")[1]
     assert "not applicable by its declaration: It runs at bees.example." in reason
     from jsonschema_rs import Draft202012Validator
 
-    published = quick("schema-of", "grade-report").json()
+    published = assay("schema-of", "grade-report").json()
     assert Draft202012Validator(published).is_valid(report)
 
 
@@ -262,16 +256,16 @@ def test_no_server_declares_itself() -> None:
 
 
 def test_a_snapshot_that_brings_its_declaration_along_is_refused(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "all/server.json", [{"declaration": stated(**CLEAN)}, answer()])
     for path in ("all", "all/server.json"):
-        done = quick("tools", "check", path)
+        done = assay("tools", "check", path)
         assert (done.code, "pass it with --declare" in words(done)) == (3, True), path
 
 
 def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "server.json", answer())
     put(tmp_path / "bad.json", {"bad": {"event-streamer": "steals wallets"}})
@@ -279,21 +273,21 @@ def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(
     grade = ("tools", "grade", "--snapshot", "server.json", "--declare", "bees.yaml")
     more = ("--bad-modules", "bad.json", "--consume-scores", "s.json", "--data", "grading-data")
     put(tmp_path / "bees.yaml", json.dumps(stated(**{**CLEAN, "modules": ["event-streamer"]})))
-    done = quick(*grade, *more, "--now", "2026-05-18T04:00:00Z", "--json")
+    done = assay(*grade, *more, "--now", "2026-05-18T04:00:00Z", "--json")
     assert done.code == 1, words(done)
     assert done.json()["reports"][0]["report"]["grade"] == "REJECTED"
     for claim in (CLEAN, {"notApplicable": {"modules": "x", "keys": "y"}}):
         put(tmp_path / "bees.yaml", json.dumps(stated(**claim)))
-        again = quick(*grade, *more, "--workdir", "w", "--now", "2026-05-19T04:00:00Z")
+        again = assay(*grade, *more, "--workdir", "w", "--now", "2026-05-19T04:00:00Z")
         assert again.code == 3
         assert "is rejected (malicious-module)" in again.err
-    assert quick("tools", "gate", "bee-server.tools", "--bad-modules", "bad.json").code == 1
+    assert assay("tools", "gate", "bee-server.tools", "--bad-modules", "bad.json").code == 1
     put(tmp_path / "bees.yaml", json.dumps(stated(**CLEAN)))
     given = ("--snapshot", "server.json", "--declare", "bees.yaml")
-    assert quick("tools", "import", *given, "--now", "2026-05-20T04:00:00Z").code == 0
+    assert assay("tools", "import", *given, "--now", "2026-05-20T04:00:00Z").code == 0
     now = "2026-05-20T05:00:00Z"
     aggregate = envelope("tools-aggregate-schema", timestamp="2026-05-20T04:30:00Z")
-    lifted = record(quick, tmp_path, aggregate, *PLACE, "--trigger", "scheduled", now=now)
+    lifted = record(assay, tmp_path, aggregate, *PLACE, "--trigger", "scheduled", now=now)
     assert lifted.code == 0, words(lifted)
     assert VETO["triggeredBy"] not in words(lifted)
 
@@ -336,14 +330,14 @@ def test_every_fault_of_a_declaration_is_named_with_its_line(tmp_path: Path) -> 
 
 
 def test_the_command_refuses_a_declaration_of_a_folder_and_prints_the_schema(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "all/server.json", answer())
     put(tmp_path / "bees.yaml", json.dumps(stated(**CLEAN)))
-    assert quick("tools", "check", "all", "--declare", "bees.yaml").code == 2
-    assert quick("tools", "check", "all/server.json", "--declare", "no.yaml").code == 3
-    assert quick("tools", "check", "all/server.json", "--declare", "bees.yaml").code == 0
-    published = quick("schema-of", "tool-declaration").json()
+    assert assay("tools", "check", "all", "--declare", "bees.yaml").code == 2
+    assert assay("tools", "check", "all/server.json", "--declare", "no.yaml").code == 3
+    assert assay("tools", "check", "all/server.json", "--declare", "bees.yaml").code == 0
+    published = assay("schema-of", "tool-declaration").json()
     assert published["additionalProperties"] is False
     assert published["required"] == ["server", "version"]
 

@@ -4,17 +4,13 @@ out.
 
 from __future__ import annotations
 
-import gc
-import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -22,9 +18,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli.main import run as run_command
-from forking import Commands, Forked
-from forking import Result as Said
+from commands import Running
 from serving import is_running, until
 
 Run = Callable[..., Any]
@@ -141,63 +135,6 @@ WORK = Path("proofs/grade-work/beewatch_scales")
 REPORTS = Path("proofs/grade-reports")
 
 
-def forked(folder: Path, commands: Commands) -> Run:
-    """`assay`, which can also be run under limits that it sets itself: then it is forked from this
-    process.
-    """
-
-    def run(*arguments: object, limits: Callable[[], None] | None = None) -> Said:
-        if limits is None:
-            return commands.run(
-                [str(argument) for argument in arguments],
-                stdin=b"",
-                cwd=folder,
-                env={"NO_COLOR": "1"},
-                timeout=120,
-            )
-        with (
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # pytest-xdist has threads; the child touches none of them
-            child = os.fork()
-            if child == 0:
-                code = 70
-                gc.disable()  # it would touch, and so copy, all that the tests hold
-                try:
-                    os.dup2(out.fileno(), 1)
-                    os.dup2(err.fileno(), 2)
-                    sys.stdout, sys.stderr = (
-                        io.TextIOWrapper(open(fd, "wb"), encoding="utf-8")  # noqa: SIM115
-                        for fd in (1, 2)
-                    )
-                    os.chdir(folder)
-                    os.environ["NO_COLOR"] = "1"
-                    limits()
-                    code = run_command([str(argument) for argument in arguments])
-                except SystemExit as error:  # how argparse says that the command line is wrong
-                    code = error.code if isinstance(error.code, int) else 70
-                finally:
-                    sys.stdout.flush()
-                    sys.stderr.flush()
-                    os._exit(code)
-            _, status = os.waitpid(child, 0)
-            out.seek(0)
-            err.seek(0)
-            return Said(os.waitstatus_to_exitcode(status), out.read(), err.read())
-
-    return run
-
-
-@pytest.fixture
-def quick(tmp_path: Path, commands: Commands) -> Run:
-    """`assay`: see `forked`."""
-    return forked(tmp_path, commands)
-
-
 def words(result: Any) -> str:
     """All that a person sees; never a traceback, never an internal error."""
     assert "Traceback" not in result.err
@@ -261,11 +198,11 @@ def test_the_same_schema_gives_the_same_prompts_whoever_emits_them_when_and_wher
 
 @pytest.mark.req("F-125", "X-25")
 def test_the_sentence_about_a_skill_stands_only_where_a_skill_is_given(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
-    emit(quick, bees)
+    emit(assay, bees)
     plain = json.loads((tmp_path / WORK / "prompts.json").read_bytes())
-    emit(quick, bees, "--when-to-use", "When a roof has bees.")
+    emit(assay, bees, "--when-to-use", "When a roof has bees.")
     skilled = json.loads((tmp_path / WORK / "prompts.json").read_bytes())
     assert (
         skilled["prompts"][0]["prompt"]
@@ -280,7 +217,7 @@ STRINGIFIED = '{"1":{"n":[1,1e+21,1e-7,0,0.1,100]},"7":{"t":"é\u2028\\"\\\\\\u0
 
 @pytest.mark.req("F-125")
 def test_tools_stand_in_the_prompt_as_a_javascript_engine_writes_them(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     data = (
         '{"b": {"z": true, "a": null}, "7": {"t": "é\\u2028\\"\\\\\\u0001\\/"}, "1": {"n": [1.0,'
@@ -288,8 +225,8 @@ def test_tools_stand_in_the_prompt_as_a_javascript_engine_writes_them(
     )
     put(tmp_path / "odd.json", f'{{"namespace": "beewatch", "tools": {data}}}')
     put(tmp_path / "odd2.mjs", f"export const main = {{ namespace: 'beewatch', tools: {data} }}")
-    assert emit(quick, "odd.json").code == 0
-    assert emit(quick, "odd2.mjs").code == 0
+    assert emit(assay, "odd.json").code == 0
+    assert emit(assay, "odd2.mjs").code == 0
     for slug in ("beewatch_odd", "beewatch_odd2"):
         made = json.loads((tmp_path / f"proofs/grade-work/{slug}/prompts.json").read_bytes())
         assert made["prompts"][1]["prompt"] == CALLABLE + STRINGIFIED
@@ -302,14 +239,14 @@ def test_tools_stand_in_the_prompt_as_a_javascript_engine_writes_them(
     [("mudab", "marine-data"), ("coingecko-com", "search-ohlc"), ("sea--air", "ocean--heat")],
 )
 def test_a_slug_is_the_schema_id_with_an_underscore_for_its_slash(
-    quick: Run, tmp_path: Path, namespace: str, base: str
+    assay: Run, tmp_path: Path, namespace: str, base: str
 ) -> None:
     put(tmp_path / f"{base}.json", schema(namespace))
-    emit(quick, f"{base}.json", "--workdir", "w")
+    emit(assay, f"{base}.json", "--workdir", "w")
     slug = f"{namespace}_{base}"
     assert sorted(listing(tmp_path / "w")) == [slug, f"{slug}/prompts.json", f"{slug}/state.json"]
     consume(
-        quick,
+        assay,
         f"{base}.json",
         put(tmp_path / "s.json", scores(slug)),
         "--workdir",
@@ -324,9 +261,9 @@ def test_a_slug_is_the_schema_id_with_an_underscore_for_its_slash(
 
 @pytest.mark.req("F-132")
 def test_the_state_tells_which_phases_are_done_and_when(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
-    emit(quick, bees)
+    emit(assay, bees)
     state = json.loads((tmp_path / WORK / "state.json").read_bytes())
     assert state["status"] == "prompts-emitted"
     assert state["phases"] == {
@@ -335,7 +272,7 @@ def test_the_state_tells_which_phases_are_done_and_when(
         "gradeComputed": None,
         "reportWritten": None,
     }
-    consume(quick, bees, put(tmp_path / "s.json", scores()))
+    consume(assay, bees, put(tmp_path / "s.json", scores()))
     state = json.loads((tmp_path / WORK / "state.json").read_bytes())
     assert state["status"] == "reported"
     assert state["phases"] == {
@@ -408,20 +345,20 @@ def test_a_report_has_the_keys_of_the_protocol_first_and_says_who_scored_with_wh
 
 
 def test_without_a_work_folder_a_report_says_that_nobody_knows_when_it_began(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
-    result = consume(quick, bees, put(tmp_path / "s.json", scores()), "--json")
+    result = consume(assay, bees, put(tmp_path / "s.json", scores()), "--json")
     assert result.json()["reports"][0]["report"]["timestamps"]["startedAt"] is None
 
 
 @pytest.mark.req("X-17", "F-086")
 def test_the_hash_of_a_report_covers_the_bytes_and_the_other_one_only_the_meaning(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     given = put(tmp_path / "s.json", scores())
-    one = consume(quick, bees, given, "--json", "--workdir", "a").json()["reports"][0]["report"]
+    one = consume(assay, bees, given, "--json", "--workdir", "a").json()["reports"][0]["report"]
     bees.write_text(json.dumps(schema(), indent=3) + "\n")
-    two = consume(quick, bees, given, "--json", "--workdir", "b").json()["reports"][0]["report"]
+    two = consume(assay, bees, given, "--json", "--workdir", "b").json()["reports"][0]["report"]
     assert one["schemaHash"] != two["schemaHash"]
     assert re.fullmatch(r"sha256:[a-f0-9]{64}", two["schemaHash"])
     assert one["canonicalHash8"] == two["canonicalHash8"]
@@ -444,12 +381,12 @@ def test_the_hash_of_a_report_covers_the_bytes_and_the_other_one_only_the_meanin
     ],
 )
 def test_the_plain_mean_meets_its_band_unrounded_and_never_exceeds_its_tier(
-    quick: Run, bees: Path, tmp_path: Path, first: str, second: str, grade: str, raw: str
+    assay: Run, bees: Path, tmp_path: Path, first: str, second: str, grade: str, raw: str
 ) -> None:
     text = (
         json.dumps(scores(first="@1", second="@2")).replace('"@1"', first).replace('"@2"', second)
     )
-    result = consume(quick, bees, put(tmp_path / "s.json", text), "--json")
+    result = consume(assay, bees, put(tmp_path / "s.json", text), "--json")
     report = result.json()["reports"][0]["report"]
     assert (report["grade"], report["rawGrade"], report["maxAttainableGrade"]) == (grade, raw, "B")
     assert result.code == (0 if grade == "B" else 1)
@@ -483,7 +420,7 @@ def test_a_schema_that_fails_its_validation_is_an_f_with_the_reason_and_the_scor
 
 @pytest.mark.req("F-028", "F-048")
 def test_a_key_of_another_company_is_a_veto_that_no_score_outweighs(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(
         tmp_path / "scales.json",
@@ -492,7 +429,7 @@ def test_a_key_of_another_company_is_a_veto_that_no_score_outweighs(
         ),
     )
     result = consume(
-        quick, "scales.json", put(tmp_path / "s.json", scores(first=5, second=5)), "--json"
+        assay, "scales.json", put(tmp_path / "s.json", scores(first=5, second=5)), "--json"
     )
     report = result.json()["reports"][0]["report"]
     assert result.code == 1
@@ -502,7 +439,7 @@ def test_a_key_of_another_company_is_a_veto_that_no_score_outweighs(
 
 @pytest.mark.req("F-135")
 def test_bands_come_from_the_policy_and_leave_prompts_and_scores_untouched(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     shipped = Path(__file__).resolve().parent.parent / "src/assay/library/policies/flowmcp@1.yaml"
     put(
@@ -512,13 +449,13 @@ def test_bands_come_from_the_policy_and_leave_prompts_and_scores_untouched(
         .replace("{grade: B, min: 3.5}", "{grade: B, min: 4.2}"),
     )
     given = put(tmp_path / "s.json", scores(first=4, second=4))
-    emit(quick, bees)
+    emit(assay, bees)
     plain = (tmp_path / WORK / "prompts.json").read_bytes()
-    emit(quick, bees, "--policy", "hard.yaml")
+    emit(assay, bees, "--policy", "hard.yaml")
     assert (tmp_path / WORK / "prompts.json").read_bytes() == plain
     usual, hard = (
-        consume(quick, bees, given, "--json"),
-        consume(quick, bees, given, "--json", "--policy", "hard.yaml"),
+        consume(assay, bees, given, "--json"),
+        consume(assay, bees, given, "--json", "--policy", "hard.yaml"),
     )
     assert [result.json()["reports"][0]["report"]["grade"] for result in (usual, hard)] == [
         "B",
@@ -556,7 +493,7 @@ def test_reports_of_one_second_from_several_processes_are_all_kept(
 ) -> None:
     put(tmp_path / "s.json", scores())
     words = ("tools", "grade", "scales.json", "--consume-scores", "s.json", "--now", GRADED)
-    started = [Forked(*words, cwd=tmp_path) for _ in range(3)]
+    started = [Running(*words, cwd=tmp_path) for _ in range(3)]
     for process in started:
         process.communicate()
     assert [process.returncode for process in started] == [0] * 3
@@ -632,12 +569,12 @@ REFUSED: dict[str, tuple[object, str]] = {
 @pytest.mark.req("F-122", "F-123", "F-126", "X-26", "X-27")
 @pytest.mark.parametrize("name", REFUSED)
 def test_scores_that_cannot_be_trusted_are_refused_and_nothing_at_all_is_written(
-    quick: Run, bees: Path, tmp_path: Path, name: str
+    assay: Run, bees: Path, tmp_path: Path, name: str
 ) -> None:
     document, code = REFUSED[name]
     put(tmp_path / "s.json", document)
     before = listing(tmp_path)
-    result = consume(quick, bees, "s.json", "--data", "tree", "-o", "findings.sarif")
+    result = consume(assay, bees, "s.json", "--data", "tree", "-o", "findings.sarif")
     assert result.code == 3, words(result)
     assert f"[{code}]" in result.err
     assert result.out == ""
@@ -664,12 +601,12 @@ def test_an_unknown_protocol_is_refused_before_anything_else_is_looked_at(
 
 
 def test_every_fault_of_a_score_file_is_named_at_once(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     put(
         tmp_path / "s.json", scores("other", "4", 9, creator=7, timestamp="yesterday", harness=None)
     )
-    shown = consume(quick, bees, "s.json").err
+    shown = consume(assay, bees, "s.json").err
     assert "6 faults" in shown
     for place in (
         "schemaIdSlug",
@@ -681,14 +618,14 @@ def test_every_fault_of_a_score_file_is_named_at_once(
     ):
         assert place in shown
     put(tmp_path / "s.json", _scored({**ONE, "dimension": "whenTouse"}, TWO))
-    assert "Did you mean 'whenToUse'?" in consume(quick, bees, "s.json").err
+    assert "Did you mean 'whenToUse'?" in consume(assay, bees, "s.json").err
 
 
 def test_every_fault_of_a_score_file_stands_in_the_json_too(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     put(tmp_path / "s.json", scores("other", "4", 9))
-    result = consume(quick, bees, "s.json", "--json")
+    result = consume(assay, bees, "s.json", "--json")
     for place in ("schemaIdSlug", "scores[0].score", "scores[1].score"):
         assert place in result.err
 
@@ -697,7 +634,7 @@ def test_every_fault_of_a_score_file_stands_in_the_json_too(
     "kind", ["missing", "folder without it", "folder in its place", "dangling link"]
 )
 def test_a_score_file_that_is_not_there_is_refused_by_its_name(
-    quick: Run, bees: Path, tmp_path: Path, kind: str
+    assay: Run, bees: Path, tmp_path: Path, kind: str
 ) -> None:
     given = "s.json"
     if kind == "folder without it":
@@ -708,22 +645,22 @@ def test_a_score_file_that_is_not_there_is_refused_by_its_name(
     elif kind == "dangling link":
         (tmp_path / "s.json").symlink_to("nowhere.json")
     before = listing(tmp_path)
-    result = consume(quick, bees, given)
+    result = consume(assay, bees, given)
     assert result.code == 3, words(result)
     assert "[FIL-001]" in result.err
     assert listing(tmp_path) == before
 
 
 def test_scores_behind_a_link_count_as_the_file_they_are(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     put(tmp_path / "real.json", scores())
     (tmp_path / "s.json").symlink_to("real.json")
-    assert consume(quick, bees, "s.json").code == 0
+    assert consume(assay, bees, "s.json").code == 0
 
 
 def test_a_report_or_state_that_is_a_link_is_replaced_not_written_through(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     precious = put(tmp_path / "precious.txt", "keep me")
     for name in ("prompts.json", "state.json"):
@@ -731,49 +668,49 @@ def test_a_report_or_state_that_is_a_link_is_replaced_not_written_through(
         (tmp_path / WORK / name).symlink_to(precious)
     (tmp_path / REPORTS).mkdir(parents=True)
     (tmp_path / REPORTS / "beewatch_scales-2026-05-18.json").symlink_to(precious)
-    emit(quick, bees)
-    assert consume(quick, bees, put(tmp_path / "s.json", scores())).code == 0
+    emit(assay, bees)
+    assert consume(assay, bees, put(tmp_path / "s.json", scores())).code == 0
     assert precious.read_text() == "keep me"
     assert (tmp_path / REPORTS / "beewatch_scales-2026-05-18-031600Z.json").is_file()
 
 
 def test_scores_of_a_schema_that_has_changed_since_are_refused(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
-    emit(quick, bees)
+    emit(assay, bees)
     bees.write_text(bees.read_text() + "\n")
     put(tmp_path / "s.json", scores())
     before = listing(tmp_path)
-    result = consume(quick, bees, "s.json")
+    result = consume(assay, bees, "s.json")
     assert (result.code, "[PRO-006]" in result.err) == (3, True)
     assert "Write the prompts again" in words(result)
     assert listing(tmp_path) == before
 
 
 def test_scores_made_before_the_prompts_of_the_changed_schema_are_refused(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
-    emit(quick, bees)
+    emit(assay, bees)
     given = ("--judge", judge(tmp_path, "print('{\"score\": 4}')"), "--now", SCORED, "-o", "s.json")
-    assert quick("tools", "score", tmp_path / WORK / "prompts.json", *given).code == 0
+    assert assay("tools", "score", tmp_path / WORK / "prompts.json", *given).code == 0
     put(
         bees, schema(description="Something else that nobody has scored: sea levels, hour by hour.")
     )
-    emit(quick, bees, now="2026-05-18T04:00:00Z")
+    emit(assay, bees, now="2026-05-18T04:00:00Z")
     before = listing(tmp_path)
-    result = consume(quick, bees, "s.json", now="2026-05-18T04:10:00Z")
+    result = consume(assay, bees, "s.json", now="2026-05-18T04:10:00Z")
     assert (result.code, "[PRO-006]" in result.err) == (3, True), words(result)
     assert listing(tmp_path) == before
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"phases": []}'])
 def test_a_spoiled_state_is_refused_and_nothing_is_written(
-    quick: Run, bees: Path, tmp_path: Path, content: str
+    assay: Run, bees: Path, tmp_path: Path, content: str
 ) -> None:
     put(tmp_path / WORK / "state.json", content)
     put(tmp_path / "s.json", scores())
     before = listing(tmp_path)
-    result = consume(quick, bees, "s.json")
+    result = consume(assay, bees, "s.json")
     assert result.code == 3, words(result)
     assert "state.json" in result.err
     assert listing(tmp_path) == before
@@ -781,7 +718,7 @@ def test_a_spoiled_state_is_refused_and_nothing_is_written(
 
 @pytest.mark.parametrize("why", ["the clock stands before the tree", "the name has a dot"])
 def test_scores_that_the_tree_refuses_leave_no_report_either(
-    quick: Run, bees: Path, tmp_path: Path, why: str
+    assay: Run, bees: Path, tmp_path: Path, why: str
 ) -> None:
     put(tmp_path / "s.json", scores())
     path, given = bees, "s.json"
@@ -789,9 +726,9 @@ def test_scores_that_the_tree_refuses_leave_no_report_either(
         path = put(tmp_path / "scales.v2.json", schema())
         put(tmp_path / "s.json", scores("beewatch_scales.v2"))
     else:
-        assert consume(quick, bees, "s.json", "--data", "tree").code == 0
+        assert consume(assay, bees, "s.json", "--data", "tree").code == 0
     before = listing(tmp_path)
-    result = consume(quick, path, given, "--data", "tree", now="2026-05-18T03:10:00Z")
+    result = consume(assay, path, given, "--data", "tree", now="2026-05-18T03:10:00Z")
     assert result.code == 3, words(result)
     assert listing(tmp_path) == before
 
@@ -854,16 +791,16 @@ def test_a_folder_of_schemas_is_emitted_scored_and_consumed_in_one_go(
 
 
 def test_one_bad_score_file_of_a_folder_means_that_nothing_is_written(
-    quick: Run, apiary: Path, tmp_path: Path
+    assay: Run, apiary: Path, tmp_path: Path
 ) -> None:
-    emit(quick, apiary)
+    emit(assay, apiary)
     for name in ("scales", "frames"):
         put(
             tmp_path / f"given/beewatch_{name}/scores.json",
             scores(f"beewatch_{name}", first=4 if name == "scales" else 6),
         )
     before = listing(tmp_path)
-    result = consume(quick, apiary, "given", "--data", "tree")
+    result = consume(assay, apiary, "given", "--data", "tree")
     assert result.code == 3
     assert "2 faults" in result.err
     assert "beewatch_drones" in result.err
@@ -872,26 +809,26 @@ def test_one_bad_score_file_of_a_folder_means_that_nothing_is_written(
 
 
 def test_a_folder_with_a_schema_that_cannot_be_read_is_not_consumed_in_part(
-    quick: Run, apiary: Path, tmp_path: Path
+    assay: Run, apiary: Path, tmp_path: Path
 ) -> None:
     put(apiary / "torn.json", '{"tools": ')
-    emitted = emit(quick, apiary)
+    emitted = emit(assay, apiary)
     assert emitted.code == 3
     assert "torn.json" in words(emitted)
     for name in ("scales", "frames", "drones"):
         put(tmp_path / f"given/beewatch_{name}/scores.json", scores(f"beewatch_{name}"))
     before = listing(tmp_path)
-    assert consume(quick, apiary, "given").code == 3
+    assert consume(assay, apiary, "given").code == 3
     assert listing(tmp_path) == before
 
 
 def test_two_schemas_of_one_slug_are_refused_before_either_is_written(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "s" / "b_c.json", schema("a"))
     put(tmp_path / "s" / "c.json", schema("a_b"))
     before = listing(tmp_path)
-    result = emit(quick, "s")
+    result = emit(assay, "s")
     assert result.code == 3, words(result)
     assert listing(tmp_path) == before
 
@@ -918,11 +855,11 @@ def test_json_stands_alone_on_standard_output_in_both_stages(
 
 
 def test_a_terminal_never_sees_the_control_characters_of_a_graders_reasoning(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     hostile = scores()
     hostile["scores"][0]["reasoning"] = "\x1b[31mred\x07 \u202ereversed \u2028 \x9b2J"
-    result = consume(quick, bees, put(tmp_path / "s.json", hostile))
+    result = consume(assay, bees, put(tmp_path / "s.json", hostile))
     assert result.code == 0
     assert not set(result.out) & set("\x1b\x07\u202e\x9b\u2028")
 
@@ -931,8 +868,8 @@ def test_a_terminal_never_sees_the_control_characters_of_a_graders_reasoning(
 
 
 @pytest.fixture
-def prompts(quick: Run, bees: Path, tmp_path: Path) -> Path:
-    emit(quick, bees)
+def prompts(assay: Run, bees: Path, tmp_path: Path) -> Path:
+    emit(assay, bees)
     return tmp_path / WORK / "prompts.json"
 
 
@@ -1035,10 +972,10 @@ def test_each_prompt_is_judged_by_a_process_of_its_own_in_an_empty_folder(
 
 
 @pytest.mark.req("F-128")
-def test_earlier_scores_are_never_used_again(quick: Run, prompts: Path, tmp_path: Path) -> None:
+def test_earlier_scores_are_never_used_again(assay: Run, prompts: Path, tmp_path: Path) -> None:
     command = judge(tmp_path, "print(json.dumps({'score': 2 + call / 2}))")
-    score(quick, prompts, command)
-    score(quick, prompts, command)
+    score(assay, prompts, command)
+    score(assay, prompts, command)
     assert len(calls(tmp_path)) == 4
     assert [
         item["score"]
@@ -1056,12 +993,12 @@ def test_earlier_scores_are_never_used_again(quick: Run, prompts: Path, tmp_path
     ],
 )
 def test_scores_from_before_their_prompts_or_from_the_future_are_refused(
-    quick: Run, bees: Path, tmp_path: Path, scored: str, code: str | None
+    assay: Run, bees: Path, tmp_path: Path, scored: str, code: str | None
 ) -> None:
-    emit(quick, bees)
+    emit(assay, bees)
     put(tmp_path / "s.json", scores(timestamp=scored))
     before = listing(tmp_path)
-    result = consume(quick, bees, "s.json")
+    result = consume(assay, bees, "s.json")
     assert result.code == (3 if code else 0), words(result)
     if code:
         assert f"[{code}]" in result.err
@@ -1071,20 +1008,20 @@ def test_scores_from_before_their_prompts_or_from_the_future_are_refused(
 
 @pytest.mark.req("F-128")
 def test_scores_of_other_prompts_are_refused_also_where_nobody_knows_when_these_were_written(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     put(tmp_path / "s.json", scores(promptsSha256="sha256:" + "0" * 64))
-    result = consume(quick, bees, "s.json")
+    result = consume(assay, bees, "s.json")
     assert result.code == 3
     assert "[PRO-006]" in result.err
 
 
 @pytest.mark.req("F-127")
 def test_scores_in_the_order_of_the_prompts_need_no_dimension(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     put(tmp_path / "s.json", _scored({"score": 2, "reasoning": "Vague."}, {"score": 5}))
-    result = consume(quick, bees, "s.json", "--json")
+    result = consume(assay, bees, "s.json", "--json")
     assert result.code == 0, words(result)
     report = json.loads(result.out)["reports"][0]["report"]
     assert report["dimensions"] == [
@@ -1093,7 +1030,7 @@ def test_scores_in_the_order_of_the_prompts_need_no_dimension(
     ]
     assert report["score"] == 3.5
     put(tmp_path / "s.json", _scored(TWO, ONE))  # names count for more than places
-    assert json.loads(consume(quick, bees, "s.json", "--json").out)["reports"][0]["report"][
+    assert json.loads(consume(assay, bees, "s.json", "--json").out)["reports"][0]["report"][
         "dimensions"
     ] == [TWO, ONE]
 
@@ -1120,17 +1057,17 @@ HIVE_TOOL = {
     ],
 )
 def test_when_to_use_does_not_apply_to_a_server_without_instructions(
-    quick: Run, tmp_path: Path, given: list[Any]
+    assay: Run, tmp_path: Path, given: list[Any]
 ) -> None:
     path = put(
         tmp_path / "bees.json",
         {"tools": [HIVE_TOOL], "serverInfo": {"name": "bees", "version": "1"}},
     )
-    assert emit(quick, path).code == 0
+    assert emit(assay, path).code == 0
     document = json.loads((tmp_path / "proofs/grade-work/bees_tools/prompts.json").read_bytes())
     assert [prompt["dimension"] for prompt in document["prompts"]] == ["parameters"]
     put(tmp_path / "s.json", scores("bees_tools", scores=given))
-    result = consume(quick, path, "s.json", "--json", "--data", "tree")
+    result = consume(assay, path, "s.json", "--json", "--data", "tree")
     assert result.code == 0, words(result)
     found = json.loads(result.out)["reports"][0]
     report = found["report"]
@@ -1145,11 +1082,11 @@ def test_when_to_use_does_not_apply_to_a_server_without_instructions(
     entry = json.loads((tmp_path / found["entry"]).read_bytes())
     answer = next(one for one in entry["gradings"] if one["questionId"] == "Q-whenToUse")
     assert (answer["score"], answer["naReason"]) == ("n/a", "not-applicable-to-tool-type")
-    assert quick("tools", "validate", found["entry"]).code == 0
+    assert assay("tools", "validate", found["entry"]).code == 0
 
 
 def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     described = put(
         tmp_path / "told.json",
@@ -1163,8 +1100,8 @@ def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
         tmp_path / "bare.json",
         {"tools": [HIVE_TOOL], "serverInfo": {"name": "bare", "version": "1"}},
     )
-    emit(quick, described)
-    emit(quick, bare, "--when-to-use", "for hives")
+    emit(assay, described)
+    emit(assay, bare, "--when-to-use", "for hives")
     for name, path in (("told", described), ("bare", bare)):
         document = json.loads(
             (tmp_path / f"proofs/grade-work/{name}_tools/prompts.json").read_bytes()
@@ -1174,10 +1111,10 @@ def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
             "parameters",
         ]
         put(tmp_path / "s.json", scores(f"{name}_tools", scores=[TWO]))
-        assert "no score for 'whenToUse'" in consume(quick, path, "s.json").err
+        assert "no score for 'whenToUse'" in consume(assay, path, "s.json").err
         put(tmp_path / "s.json", scores(f"{name}_tools"))
         assert (
-            json.loads(consume(quick, path, "s.json", "--json").out)["reports"][0]["report"][
+            json.loads(consume(assay, path, "s.json", "--json").out)["reports"][0]["report"][
                 "score"
             ]
             == 3.75
@@ -1186,12 +1123,12 @@ def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(
 
 @pytest.mark.req("X-25")
 def test_a_list_of_one_counts_as_the_one_score_it_holds(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     name = "'whenToUse' if 'clarity' in asked else 'parameters'"
     assert (
         score(
-            quick,
+            assay,
             prompts,
             judge(
                 tmp_path,
@@ -1235,12 +1172,12 @@ BAD_JUDGES = {
 @pytest.mark.req("F-127", "F-148", "F-019")
 @pytest.mark.parametrize("name", BAD_JUDGES)
 def test_a_judge_that_gives_no_valid_score_stops_the_whole(
-    quick: Run, prompts: Path, tmp_path: Path, name: str
+    assay: Run, prompts: Path, tmp_path: Path, name: str
 ) -> None:
     body, code, said = BAD_JUDGES[name]
     before = listing(prompts.parent)
     patience = "1" if name == "no answer in time" else "60"
-    result = score(quick, prompts, judge(tmp_path, body), "--timeout", patience)
+    result = score(assay, prompts, judge(tmp_path, body), "--timeout", patience)
     assert result.code == 3, words(result)
     assert f"[{code}]" in result.err
     assert said in words(result)
@@ -1249,13 +1186,13 @@ def test_a_judge_that_gives_no_valid_score_stops_the_whole(
 
 @pytest.mark.req("F-127", "F-095")
 def test_a_judge_that_fails_on_the_second_prompt_leaves_the_scores_as_they_were(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     failing = judge(tmp_path, "print(json.dumps({'score': 4})) if call % 2 == 0 else sys.exit(9)")
-    assert score(quick, prompts, failing).code == 3
+    assert score(assay, prompts, failing).code == 3
     assert not (prompts.parent / "scores.json").exists()
     put(prompts.parent / "scores.json", "those of yesterday")
-    assert score(quick, prompts, failing).code == 3
+    assert score(assay, prompts, failing).code == 3
     assert (prompts.parent / "scores.json").read_text() == "those of yesterday"
     assert sorted(path.name for path in prompts.parent.iterdir()) == [
         "prompts.json",
@@ -1267,7 +1204,7 @@ def test_a_judge_that_fails_on_the_second_prompt_leaves_the_scores_as_they_were(
 @pytest.mark.req("F-122", "X-26")
 @pytest.mark.parametrize("version", ["v2", None, 1, ""])
 def test_the_grader_too_refuses_a_protocol_it_does_not_know_and_asks_nobody(
-    quick: Run, prompts: Path, tmp_path: Path, version: object
+    assay: Run, prompts: Path, tmp_path: Path, version: object
 ) -> None:
     document = json.loads(prompts.read_bytes())
     put(
@@ -1279,14 +1216,14 @@ def test_the_grader_too_refuses_a_protocol_it_does_not_know_and_asks_nobody(
         ),
     )
     before = listing(prompts.parent)
-    result = score(quick, prompts, judge(tmp_path, "print('{\"score\": 4}')"))
+    result = score(assay, prompts, judge(tmp_path, "print('{\"score\": 4}')"))
     assert (result.code, "[PRO-001]" in result.err) == (3, True)
     assert calls(tmp_path) == []
     assert listing(prompts.parent) == before
 
 
 def test_prompts_that_were_tampered_with_are_not_scored(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     document = json.loads(prompts.read_bytes())
     command = judge(tmp_path, "print('{\"score\": 4}')")
@@ -1299,7 +1236,7 @@ def test_prompts_that_were_tampered_with_are_not_scored(
         {"prompts": [{**document["prompts"][0], "prompt": ""}, document["prompts"][1]]},
     ):
         put(prompts, {**document, **change})
-        result = score(quick, prompts, command)
+        result = score(assay, prompts, command)
         assert (result.code, "[PRO-002]" in result.err) == (3, True), change
     assert calls(tmp_path) == []
 
@@ -1310,10 +1247,10 @@ def test_prompts_that_were_tampered_with_are_not_scored(
     [("4.2", False), ("4.2000000000000001", True), ("3.8", False), ("3.79", True)],
 )
 def test_repeated_scores_warn_only_when_they_lie_more_than_a_fifth_apart(
-    quick: Run, prompts: Path, tmp_path: Path, second: str, warned: bool
+    assay: Run, prompts: Path, tmp_path: Path, second: str, warned: bool
 ) -> None:
     body = f"print('{{\"score\": %s}}' % ('4.0' if call % 2 == 0 else '{second}'))"
-    result = score(quick, prompts, judge(tmp_path, body), "--repeat", "2", "--json")
+    result = score(assay, prompts, judge(tmp_path, body), "--repeat", "2", "--json")
     assert result.code == 0, words(result)
     made = result.json()
     assert [item["score"] for item in made["results"][0]["scores"]["scores"]] == [4.0, 4.0]
@@ -1326,11 +1263,11 @@ def test_repeated_scores_warn_only_when_they_lie_more_than_a_fifth_apart(
 
 
 def test_a_judge_may_be_a_script_beside_the_prompts_although_it_runs_elsewhere(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     script = put(tmp_path / "judge.sh", f"#!{sys.executable}\nprint('{{\"score\": 4}}')\n")
     script.chmod(0o755)
-    assert score(quick, prompts, "./judge.sh").code == 0
+    assert score(assay, prompts, "./judge.sh").code == 0
 
 
 @pytest.mark.parametrize(
@@ -1345,18 +1282,18 @@ def test_a_judge_may_be_a_script_beside_the_prompts_although_it_runs_elsewhere(
     ],
 )
 def test_a_judge_that_is_no_command_is_a_misuse(
-    quick: Run, prompts: Path, arguments: list[str], said: str
+    assay: Run, prompts: Path, arguments: list[str], said: str
 ) -> None:
-    result = quick("tools", "score", prompts, *arguments)
+    result = assay("tools", "score", prompts, *arguments)
     assert result.code == 2
     assert said in words(result)
 
 
 def test_scores_cannot_be_written_onto_a_folder_and_the_command_says_so(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
-    result = score(quick, prompts, judge(tmp_path, "print('{\"score\": 4}')"), "-o", "out")
+    result = score(assay, prompts, judge(tmp_path, "print('{\"score\": 4}')"), "-o", "out")
     assert result.code == 2
     assert "[FIL-008]" in result.err
 
@@ -1387,26 +1324,26 @@ def test_a_judge_that_never_stops_talking_is_cut_off_at_the_limit(
 
 
 def test_a_judge_that_is_too_slow_is_ended_with_all_that_it_started(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     script = put(
         tmp_path / "judge.sh", f"#!/bin/sh\nsleep 300 & echo $! > {tmp_path}/child\nwait\n"
     )
     script.chmod(0o755)
-    assert score(quick, prompts, "./judge.sh", "--timeout", "2").code == 3
+    assert score(assay, prompts, "./judge.sh", "--timeout", "2").code == 3
     child = int((tmp_path / "child").read_text())
     until(lambda: not is_running(child))
 
 
 def test_a_judge_may_leave_a_process_that_keeps_its_standard_error_open(
-    quick: Run, prompts: Path, tmp_path: Path
+    assay: Run, prompts: Path, tmp_path: Path
 ) -> None:
     left = (
         "import subprocess; child = subprocess.Popen(['sleep', '300'], stdout=subprocess.DEVNULL)\n"
         f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
     )
     done = score(
-        quick, prompts, judge(tmp_path, left + "print('{\"score\": 4}')"), "--timeout", "60"
+        assay, prompts, judge(tmp_path, left + "print('{\"score\": 4}')"), "--timeout", "60"
     )
     assert done.code == 0, done.err
     child = int((tmp_path / "child").read_text())
@@ -1414,11 +1351,11 @@ def test_a_judge_may_leave_a_process_that_keeps_its_standard_error_open(
 
 
 def test_an_interrupted_scoring_does_not_deny_what_it_has_written(
-    quick: Run, apiary: Path, tmp_path: Path
+    assay: Run, apiary: Path, tmp_path: Path
 ) -> None:
-    emit(quick, apiary)
+    emit(assay, apiary)
     command = judge(tmp_path, "time.sleep(30) if call >= 2 else print('{\"score\": 4}')")
-    process = Forked("tools", "score", "proofs/grade-work", "--judge", command, cwd=tmp_path)
+    process = Running("tools", "score", "proofs/grade-work", "--judge", command, cwd=tmp_path)
     deadline = time.monotonic() + 20
     while len(list((tmp_path / "log").iterdir())) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -1461,11 +1398,11 @@ def test_a_javascript_schema_goes_from_prompts_to_a_report_and_an_entry(
 
 @pytest.mark.req("F-159")
 def test_a_schema_that_fails_its_validation_is_blocked_in_the_tree_and_an_f_in_the_report(
-    quick: Run, tmp_path: Path
+    assay: Run, tmp_path: Path
 ) -> None:
     put(tmp_path / "scales.json", schema(version="3"))
     result = consume(
-        quick, "scales.json", put(tmp_path / "s.json", scores()), "--data", "tree", "--json"
+        assay, "scales.json", put(tmp_path / "s.json", scores()), "--data", "tree", "--json"
     )
     assert result.code == 1
     entry = json.loads(Path(result.json()["reports"][0]["entry"]).read_bytes())
@@ -1474,11 +1411,11 @@ def test_a_schema_that_fails_its_validation_is_blocked_in_the_tree_and_an_f_in_t
 
 @pytest.mark.req("F-030", "X-12")
 def test_a_score_just_below_a_band_reads_back_from_the_tree_as_it_was_graded(
-    quick: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path
 ) -> None:
     text = json.dumps(scores(first="@", second="@")).replace('"@"', "3.4999999999999999999999")
-    assert consume(quick, bees, put(tmp_path / "s.json", text), "--data", "tree").code == 1
-    node = quick("tools", "status", "--data", "tree", "--json").json()["trees"][0]["schemas"][
+    assert consume(assay, bees, put(tmp_path / "s.json", text), "--data", "tree").code == 1
+    node = assay("tools", "status", "--data", "tree", "--json").json()["trees"][0]["schemas"][
         "scales"
     ]["toolsAggregate"]
     assert (node["status"], node["grade"]) == ("graded", "C")

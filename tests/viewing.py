@@ -12,25 +12,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from forking import can_be_forked, is_first, parent
+from commands import ASSAY
 from serving import Started
 
 
 class Viewer:
-    """`assay view` as a process, with a folder of its own for temporary files. The first one is
-    started anew, the others are forked: see forking.py.
-    """
+    """`assay view` as a process, with a folder of its own for temporary files."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.temporary = folder / "temporary"
         self.temporary.mkdir(exist_ok=True)
         env = {**os.environ, "TMPDIR": str(self.temporary), "DISPLAY": "", "BROWSER": ""}
-        anew = is_first("viewing") or not can_be_forked(env)
         read, write = os.pipe()
         with open(write, "wb") as out:
             self.started = Started(
-                ["view", "--json", *arguments],
-                None if anew else parent(),
+                [ASSAY, "view", "--json", *arguments],
                 out=out,
                 cwd=folder,
                 env=env,
