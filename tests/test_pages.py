@@ -289,7 +289,7 @@ def test_stored_markup_is_shown_as_text_in_every_field_of_every_page(api: Api) -
         f"/runs/{stored['digest']}",
         f"/runs/{quote(hostile()['run_id'], safe='')}",
         "/runs/live-1/live",
-        f"/?policy={query}",
+        f"/decisions?policy={query}&outcome={query}",
         "/library",
     ):
         found = show(api, path)

@@ -5,10 +5,13 @@ log.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sqlite3
 import time
+from contextlib import ExitStack, closing
 from functools import cache
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,16 @@ import pytest
 
 from assay.errors import InputError
 from assay.server.logs import line
+from assay.server.routing import Route
 from assay.store.access import create_token, find_token, revoke_token
+from assay.store.ledger import open_ledger
 from documents import run, scorecard
 from examples import CAMPAIGN, each
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
-from serving import ALL, API, Api, Process, description, runs, serving
+from serving import ALL, API, Api, Configured, Process, description, runs, serving
 from test_server_events import end_of, head_of
 
-OPEN = {f"{API}/health", f"{API}/ready", f"{API}/openapi.json"}
+OPEN = {f"{API}/health", f"{API}/ready"}
 
 
 @pytest.fixture
@@ -50,6 +55,8 @@ def test_every_route_but_health_and_readiness_needs_a_token(api: Api) -> None:
         assert answer.status_code == 401, (method, path)
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert answer.headers["content-type"] == "application/problem+json"
+    assert api.get("/openapi.json").status_code == 401
+    assert api.get("/openapi.json", headers=api.token(scopes=("read",))).json() == description()
     assert api.get("/health").status_code == 200
 
 
@@ -64,6 +71,7 @@ def test_every_route_asks_for_its_scope(api: Api) -> None:
             if method == "GET"
             else narrow.get(path, "write")
         )
+        assert description()["paths"][path][method.lower()]["security"] == [{"token": [needed]}]
         others = tuple(scope for scope in ALL if scope != needed)
         answer = api.client.request(
             method, path.replace("{kind}", "policies"), json={}, headers=token(others)
@@ -77,6 +85,56 @@ def test_every_route_asks_for_its_scope(api: Api) -> None:
     lacking = api.post("/baselines", {}, headers=api.token("p", scopes=("write", "read")))
     wanted = "`assay token create --project p --scope read --scope baseline`"
     assert wanted in lacking.json()["fix"]
+
+
+def test_every_route_refuses_a_parameter_that_it_does_not_declare(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/ledger.db") as api:
+        app = api.client.app
+        assert len(app.routes) > 100
+        for route in app.routes:
+            assert isinstance(route, Route)
+            for method in route.methods:
+                path = re.sub(r"{[^}]*}", "x", route.path)
+                answer = api.client.request(method, f"{path}?nonsense=1")
+                assert (answer.status_code, method, path) == (422, method, path)
+                assert "unknown parameter" in answer.text.lower()
+        near = api.get("/runs?wrokflow=x").json()
+        assert near["where"] == "query.wrokflow"
+        assert "Did you mean 'workflow'?" in near["detail"]
+        assert "newest_first" in near["fix"]
+
+
+def test_a_revoked_token_ends_its_open_stream_and_no_other(tmp_path: Path) -> None:
+    url, events = f"sqlite:///{tmp_path}/ledger.db", f"{API}/runs/{run()['run_id']}/events"
+    fast = {"heartbeat_s": 0.2, "token_cache_s": 0.1, "poll_s": 0.1}
+    with (
+        Configured(url, **fast) as server,
+        closing(open_ledger(url)) as ledger,
+        ExitStack() as ends,
+    ):
+
+        def watch(token: str) -> Any:
+            wire = ends.enter_context(closing(HTTPConnection("127.0.0.1", server.port, timeout=30)))
+            wire.request("GET", events, headers={"Authorization": f"Bearer {token}"})
+            return wire.getresponse()
+
+        def seen(stream: Any, event: bytes) -> bool:
+            return any(event in line for line in iter(stream.readline, b""))
+
+        assert server.call("POST", "/runs/live", head_of(run()))[0] == 201
+        revoked, kept = (
+            create_token(ledger.database, project="default", name="watcher", scopes=("read",))
+            for _ in range(2)
+        )
+        ended, goes_on = watch(revoked.text), watch(kept.text)
+        assert seen(ended, b"workflow_start")
+        assert seen(goes_on, b"workflow_start")
+        revoke_token(ledger.database, revoked.token.id)
+        assert not seen(ended, b"event: "), "it ends, and nothing comes before"
+        step = {"event": "step_start", "step": {"name": "after"}}
+        assert server.call("POST", events.removeprefix(API), step)[0] == 202
+        assert seen(goes_on, b"step_start")
+        assert watch(revoked.text).status == 401
 
 
 @each(

@@ -12,6 +12,7 @@ import json
 import os
 import select
 import socket
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -20,10 +21,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import uvicorn
 from hypothesis import HealthCheck, Phase, given, settings
 
 from assay.errors.codes import CODES
-from assay.server import bodies, posted_runs
+from assay.server import bodies, http_protocol, posted_runs
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
@@ -289,22 +291,26 @@ def test_a_decision_on_nonsense_is_refused(api: Api) -> None:
     refused(api.post("/baselines", {"name": "../x", "evidence": one}), 400)
 
 
-def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path) -> None:
-    import threading
-
-    import uvicorn
-
-    app = create_app(
-        ServerSettings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, body_timeout_s=0.5),
-        log=Log(io.BytesIO()),
-    )
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
+@contextlib.contextmanager
+def listening(tmp_path: Path, *, http: Any = "auto", **changes: Any) -> Iterator[int]:
+    """The port of a server in a thread, with limits that a test need not wait for."""
+    settings = ServerSettings(db=f"sqlite:///{tmp_path}/l.db", allow_anonymous=True, **changes)
+    app = create_app(settings, log=Log(io.BytesIO()))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", http=http))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    with socket.create_connection(("127.0.0.1", port)) as slow:
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(10)
+
+
+def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path) -> None:
+    with (
+        listening(tmp_path, body_timeout_s=0.5) as port,
+        socket.create_connection(("127.0.0.1", port)) as slow,
+    ):
         slow.sendall(
             b"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type:"
             b" application/json\r\nContent-Length: 1000\r\n\r\n{"
@@ -314,8 +320,6 @@ def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path
             assert other.recv(100).startswith(b"HTTP/1.1 200")
         slow.settimeout(10)
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
-    server.should_exit = True
-    thread.join(10)
 
 
 def test_a_real_server_refuses_a_body_over_the_limit_before_reading_it(tmp_path: Path) -> None:
@@ -404,6 +408,47 @@ def test_requests_one_after_another_on_a_connection_are_no_long_head(flooded: Pr
         answer = wire.getresponse()
         assert (answer.status, bool(answer.read())) == (200, True)
     wire.close()
+
+
+PING = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def test_a_hundred_requests_may_wait_for_their_answers_and_no_more(flooded: Process) -> None:
+    def answers(n: int) -> int:
+        data = b""
+        with (
+            socket.create_connection(("127.0.0.1", flooded.port), timeout=30) as wire,
+            contextlib.suppress(OSError),
+        ):
+            wire.sendall(PING * n)
+            while data.count(b"HTTP/1.1 200 ") < n and (part := wire.recv(1 << 16)):
+                data += part
+        return data.count(b"HTTP/1.1 200 ")
+
+    assert answers(100) == 100
+    assert answers(100_000) < 1000
+    assert flooded.call("GET", "/health")[0] == 200
+
+
+def test_what_follows_a_request_that_is_not_answered_yet_gets_no_answer_before_it(
+    flooded: Process,
+) -> None:
+    with socket.create_connection(("127.0.0.1", flooded.port), timeout=30) as wire:
+        wire.sendall(PING + PING + b"nonsense\r\n\r\n")
+        with contextlib.suppress(OSError):
+            assert not wire.recv(1 << 16).startswith(b"HTTP/1.1 400")
+
+
+def test_a_connection_that_never_ends_a_head_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_S", 0.3)
+    with listening(tmp_path, http=http_protocol.HttpProtocol) as port:
+        for begun in (b"", b"GET /", PING[:-1], PING + b"GET /", PING + PING[:-1]):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+                wire.sendall(begun)
+                data = b"".join(iter(lambda: wire.recv(1 << 16), b""))
+                assert data.count(b"HTTP/1.1 200 ") == begun.count(PING)
 
 
 LINES = b"Content-Type: application/x-ndjson\r\n"

@@ -89,7 +89,7 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
         summary=(
             "The release gate for AI workflows: evidence in; scores, a grade and a decision out."
         ),
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # it needs a token like the rest: see `routes.system`
         # The variables of OpenTelemetry name where grades go, not spans of this server's requests.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         docs_url=None,

@@ -15,10 +15,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from fastapi import Depends, Request
+from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 from starlette.datastructures import URL
 
+from assay.errors import AssayError
 from assay.server.bodies import header
 from assay.server.problems import Problem
 from assay.server.settings import ServerSettings, is_loopback
@@ -202,4 +203,15 @@ async def admit(request: Request, scope: str) -> Principal:
     return principal
 
 
-READ, WRITE, JUDGE, BASELINE, ADMIN = (Depends(_Needs(scope)) for scope in SCOPES)
+async def still_admitted(request: Request, scope: str) -> bool:
+    """Whether the token of a request that goes on is still valid; True while nobody knows."""
+    try:
+        await admit(request, scope)
+    except Problem:
+        return False
+    except AssayError:  # the database is unavailable
+        return True
+    return True
+
+
+READ, WRITE, JUDGE, BASELINE, ADMIN = (Security(_Needs(scope), scopes=[scope]) for scope in SCOPES)

@@ -1,11 +1,13 @@
-"""HTTP as uvicorn and httptools speak it, with a limit for all that is not a body.
+"""HTTP as uvicorn and httptools speak it, with limits for all that is not a body.
 
 httptools keeps a header, an address or a trailer in memory until it is complete, however long it
-is. So bytes that bring a request no further are counted as they arrive.
+is. What brings a request no further is therefore counted as it arrives. uvicorn waits without end
+for a head, and keeps all requests that a client sends without reading an answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -13,10 +15,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from assay.server.problems import MEDIA_TYPE, Problem, safe
 
 MAX_HEAD = 64 * 1024
+MAX_WAITING = 100
+"""How many requests of a connection may wait for the answers before theirs."""
+HEAD_S = 30.0
+"""How long a connection may take to send the head of a request."""
 
 
-class _HeadTooLarge(Exception):
-    """The head of a request is over the limit."""
+class _Refused(Exception):
+    """A request is over a limit."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -26,6 +32,26 @@ class HttpProtocol(HttpToolsProtocol):
     """Bytes that arrived since the last head, part of a body, or end of a request."""
     _moved = False
     _refused = False
+    _head_end: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._head_came()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._head_came()
+        self._head_end = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _head_came(self) -> None:
+        if self._head_end is not None:
+            self._head_end.cancel()
+            self._head_end = None
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and give up on a head that is too large."""
@@ -37,12 +63,21 @@ class HttpProtocol(HttpToolsProtocol):
         if self._pending > MAX_HEAD and not self._refused:
             self.send_400_response("")
 
+    def on_message_begin(self) -> None:
+        """The head of another request begins."""
+        if self._head_end is None:
+            self._expect_head()
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """Check a head that arrived in few parts."""
         self._moved = True
+        self._head_came()
+        if len(self.pipeline) >= MAX_WAITING:
+            raise _Refused
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD:
             self._pending = MAX_HEAD + 1
-            raise _HeadTooLarge
+            raise _Refused
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -58,6 +93,9 @@ class HttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what can't be parsed, or is too large."""
         self._refused = True
+        if self.pipeline:  # this would be read as the answer to an earlier request
+            self.transport.close()
+            return
         if self._pending <= MAX_HEAD:
             super().send_400_response(msg)
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from sqlalchemy import select
 from starlette.responses import Response
@@ -179,13 +179,16 @@ class Hub:
 
 
 class LiveStream(Response):
-    """The events of a run in progress."""
+    """The events of a run in progress, as long as its watcher may see them."""
 
-    def __init__(self, hub: Hub, key: Key, after: int) -> None:
+    def __init__(
+        self, hub: Hub, key: Key, after: int, *, is_allowed: Callable[[], Awaitable[bool]]
+    ) -> None:
         super().__init__()
         self._hub = hub
         self._key = key
         self._after = after
+        self._is_allowed = is_allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events in order up to the last one, and a heartbeat when there is none."""
@@ -196,7 +199,7 @@ class LiveStream(Response):
         channel = hub.enter(key)
         try:
             fresh = True
-            while not hub.closed:
+            while not hub.closed and await self._is_allowed():
                 if fresh or channel.count > position:
                     try:
                         events = await hub.after(key, channel, position)

@@ -19,6 +19,7 @@ from assay.server.pages.compared_sides import BASELINE
 from assay.server.pages.decisions import read_brief
 from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
+from assay.server.routing import reads
 from assay.server.state import SERVICES, Services
 from assay.views.evaluation_page import (
     Reference,
@@ -36,7 +37,7 @@ OVERRIDES = 5
 """How many runs with an override are linked."""
 
 
-@router.get("/evaluations/{name}")
+@router.get("/evaluations/{name}", openapi_extra=reads(*SampleQuery.__struct_fields__))
 def get_evaluation(
     request: Request,
     name: str,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from assay.server.pages.layout import FILES, static
@@ -27,11 +27,11 @@ def _content(name: str) -> bytes:
 
 
 @router.get("/static/{name}")
-async def get_file(request: Request, name: str) -> Response:
+async def get_file(name: str, v: str = "") -> Response:
     """A static file; it contains no data of a project, so it needs no token."""
     if name not in FILES:
         raise Problem(404, "there is no such file.", where=name[:100])
-    is_current = static(name) == f"/static/{name}?v={request.query_params.get('v')}"
+    is_current = static(name) == f"/static/{name}?v={v}"
     kept = "public, max-age=31536000, immutable" if is_current else "no-cache"
     return Response(
         _content(name), headers={"Cache-Control": kept}, media_type=MEDIA[name.rpartition(".")[2]]

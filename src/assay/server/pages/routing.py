@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
@@ -23,12 +22,13 @@ from assay.server.auth import cookie_name, is_same_origin
 from assay.server.bodies import header
 from assay.server.pages.layout import problem_page
 from assay.server.problems import Problem, problem_of
+from assay.server.routing import Route
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 500
 
 
-class PageRoute(APIRoute):
+class PageRoute(Route):
     """A route whose answers are pages, even its errors."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -21,7 +21,14 @@ from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
 from assay.server.pages.routing import SENT, PageRoute
-from assay.server.pages.sample_context import SampleContext, around, elsewhere, opened, placed
+from assay.server.pages.sample_context import (
+    READS,
+    SampleContext,
+    around,
+    elsewhere,
+    opened,
+    placed,
+)
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store import events
@@ -62,7 +69,7 @@ from assay.views.values import json_text
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-@router.post("/runs/{run_id:path}/replay", dependencies=[SENT])
+@router.post("/runs/{run_id:path}/replay", dependencies=[SENT], openapi_extra=READS)
 async def replay_grade(
     request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
@@ -103,7 +110,7 @@ def _replayed(services: Services, project: str, grade: Item) -> Part:
     return Group([failed, Facts(where, "pairs")])
 
 
-@router.get("/runs/{run_id:path}")
+@router.get("/runs/{run_id:path}", openapi_extra=READS)
 def show_run(
     request: Request, run_id: str, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:

@@ -16,6 +16,7 @@ from assay.archive.sample_view import view_samples
 from assay.archive.samples import sample_rows
 from assay.records.evidence import Run
 from assay.server.lookup import RunWithGrades, run_with_grades
+from assay.server.routing import reads
 from assay.server.state import Services
 from assay.views.blocks import Note, Part, Section
 from assay.views.pieces import address
@@ -24,6 +25,8 @@ from assay.views.sample_query import SampleQuery, neighbours, read_query, select
 from assay.views.samples import SampleEvidence, SampleRow, SampleRun, answer_text, sample_evidence
 
 LONGEST_NAME = 200
+READS = reads("in", *SampleQuery.__struct_fields__)
+"""The parameters of an address that names a context."""
 
 
 class SampleContext(NamedTuple):

@@ -55,12 +55,13 @@ from assay.server.graded_by import check_same, grader_by, with_additions, with_c
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
-router = APIRouter(prefix="/api/v1", tags=["decisions"], responses=openapi.EVERY)
+router = APIRouter(route_class=Route, prefix="/api/v1", tags=["decisions"], responses=openapi.EVERY)
 _FIELDS = {"profile": "`profile`", "rubric": "`rubric`", "policy": "`grading_policy`"}
 _RULES = (
     "Name the rules of the baseline with `profile`, `rubric` and `grading_policy`, or keep a new"

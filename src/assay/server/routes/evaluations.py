@@ -23,10 +23,13 @@ from assay.server.graded_by import grader_of, own_profile, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Draft, Item
 
-router = APIRouter(prefix="/api/v1/evaluations", tags=["evaluations"], responses=openapi.EVERY)
+router = APIRouter(
+    route_class=Route, prefix="/api/v1/evaluations", tags=["evaluations"], responses=openapi.EVERY
+)
 Name = Annotated[str | None, Query(max_length=1000)]
 _BRIEF = ("passed", "grade", "weighted_score", "hard_gate_failures", "sample_id")
 

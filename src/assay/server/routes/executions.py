@@ -36,6 +36,7 @@ from assay.server.executing import Executor, ended
 from assay.server.graded_by import grader_of, rules_digest
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.store import executions as stored
 from assay.store import jobs
@@ -48,7 +49,7 @@ SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
 SHOWN = 1000
 """How many runs the answer to a request lists."""
-router = APIRouter(prefix=ADDRESS, tags=["executions"], responses=openapi.EVERY)
+router = APIRouter(route_class=Route, prefix=ADDRESS, tags=["executions"], responses=openapi.EVERY)
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"description": "The execution is queued; `Location` shows its progress."}

@@ -18,10 +18,11 @@ from assay.pipeline.documents import DOCUMENTS
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.store.names import seen
 
-router = APIRouter(prefix="/api/v1", tags=["library"], responses=openapi.EVERY)
+router = APIRouter(route_class=Route, prefix="/api/v1", tags=["library"], responses=openapi.EVERY)
 MAX_TREE_FILE = 16 * 1024 * 1024
 
 

@@ -8,6 +8,7 @@ run is graded, stored and its stream ends.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -19,11 +20,12 @@ from assay.files.json_files import parse_json
 from assay.records.evidence import Run, Step, ToolCall
 from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import READ, WRITE, Principal
+from assay.server.auth import READ, WRITE, Principal, still_admitted
 from assay.server.evaluating import evaluate, stopped
 from assay.server.graded_by import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
@@ -33,7 +35,9 @@ from assay.store.serving import now_text
 from assay.views import events
 from assay.views.event_schema import inlined
 
-router = APIRouter(prefix="/api/v1/runs", tags=["events"], responses=openapi.EVERY)
+router = APIRouter(
+    route_class=Route, prefix="/api/v1/runs", tags=["events"], responses=openapi.EVERY
+)
 MAX_EVENTS = 1000
 """How many events one request may have."""
 _POSTED = inlined(EventRequest)
@@ -265,6 +269,7 @@ async def get_events(
             services.hub,
             (principal.project, key),
             min(seen, live.events - 1 if live.over else seen),
+            is_allowed=partial(still_admitted, request, "read"),
         )
     data = await asyncio.to_thread(_stored_frames, services, principal.project, run_id, seen)
     return Response(data, headers={"Cache-Control": "no-cache"}, media_type="text/event-stream")

@@ -23,10 +23,11 @@ from assay.server.auth import ADMIN, JUDGE, READ, WRITE, Principal
 from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services, check_name
 from assay.store.drafts import Draft, draft
 
-router = APIRouter(prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
+router = APIRouter(route_class=Route, prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
 LISTED = {
     "scorecards": "scorecard",
     "grades": "grade",

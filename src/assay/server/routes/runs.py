@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from assay.server.grading import BasedGrader
 from assay.server.posted_runs import post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
+from assay.server.routing import Route, reads
 from assay.server.run_pages import run_page
 from assay.server.state import SERVICES, Services
 from assay.store.listing import grades_of
@@ -21,7 +22,7 @@ from assay.views.event_schema import inlined
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()
-router = APIRouter(prefix=ADDRESS, tags=["runs"], responses=openapi.EVERY)
+router = APIRouter(route_class=Route, prefix=ADDRESS, tags=["runs"], responses=openapi.EVERY)
 
 Name = Annotated[str | None, Query(max_length=1000)]
 _KINDS = ("policy", "profile", "rubric")
@@ -33,17 +34,7 @@ def chosen(services: Services, principal: Principal, request: Request) -> BasedG
     return grader_of(services, principal.project, {name: query.get(name) for name in _KINDS})
 
 
-_CHOICES = [
-    {
-        "name": name,
-        "in": "query",
-        "required": False,
-        "schema": {"type": "string", "maxLength": 200},
-        "description": f"a {name} by its name in the library",
-    }
-    for name in _KINDS
-]
-POSTING: dict[str, Any] = {"parameters": _CHOICES}
+POSTING = reads(**{name: f"a {name} by its name in the library" for name in _KINDS})
 
 
 @router.post(

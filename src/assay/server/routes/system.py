@@ -11,11 +11,12 @@ from assay import __version__
 from assay.errors import AssayError
 from assay.records.grade import ENGINE
 from assay.server import bodies, openapi
-from assay.server.auth import ADMIN, Principal
+from assay.server.auth import ADMIN, READ, Principal
 from assay.server.problems import Problem
+from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 
-router = APIRouter(prefix="/api/v1", tags=["system"])
+router = APIRouter(route_class=Route, prefix="/api/v1", tags=["system"])
 
 
 @router.get("/health", summary="Check that the process is alive")
@@ -37,6 +38,12 @@ async def ready(request: Request, services: Services = SERVICES) -> Response:
     if not there:
         raise Problem(503, "the database does not answer.", headers={"Retry-After": "1"})
     return bodies.answer(request, {"status": "ready"})
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def description(request: Request, principal: Principal = READ) -> Response:
+    """The OpenAPI document."""
+    return bodies.answer(request, request.app.openapi())
 
 
 @router.get(

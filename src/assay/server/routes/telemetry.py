@@ -23,6 +23,7 @@ from assay.importers.importer import Wanted, named
 from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, problem_of
+from assay.server.routing import Route, reads
 from assay.server.state import SERVICES, Services
 from assay.server.trace_runs import TraceBuilder, asked, packed
 from assay.store import traces as stored
@@ -57,7 +58,7 @@ async def trace_assembly(app: FastAPI) -> AsyncIterator[None]:
         await builder.close()
 
 
-router = APIRouter(tags=["telemetry"])
+router = APIRouter(route_class=Route, tags=["telemetry"])
 
 
 async def post_traces(request: Request) -> Response:
@@ -82,7 +83,13 @@ async def post_traces(request: Request) -> Response:
 
 
 for _address in ADDRESSES:
-    router.add_api_route(_address, post_traces, methods=["POST"], include_in_schema=False)
+    router.add_api_route(
+        _address,
+        post_traces,
+        methods=["POST"],
+        include_in_schema=False,
+        openapi_extra=reads("workflow", "family", "dataset"),
+    )
 
 
 async def _take(
