@@ -448,8 +448,9 @@ def test_a_batch_needs_the_gates_that_the_project_declares(assay: Any, tmp_path:
     assert before["record"]["counts"]["passed"] > 0
     assay("batch", "s.parquet", "-o", "b.parquet", *made[2:])
     (tmp_path / "checks.py").write_text("def polite(answer):\n    return True\n")
-    text = f"profile: {PROFILE}\ngates:\n  - {{target: 'checks:polite'}}\n"
+    text = f"profile: {Path(PROFILE).name}\ngates:\n  - {{target: 'checks:polite'}}\n"
     (tmp_path / "assay.yaml").write_text(text)
+    (tmp_path / Path(PROFILE).name).write_bytes(Path(PROFILE).read_bytes())
     refused = assay("gate", "g.parquet", "--baseline", "b.parquet")
     assert (refused.code, "BAT-060" in refused.err) == (3, True), refused.err
     without = assay("batch", "s.parquet", *made)

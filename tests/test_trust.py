@@ -369,3 +369,121 @@ def test_the_settings_are_where_the_xdg_specification_says(
 def test_there_is_nothing_to_trust_without_a_file(assay: Any) -> None:
     done = assay("trust")
     assert (done.code, "there is no assay.yaml" in done.err) == (2, True)
+
+
+# --- nothing is written through a link that leads out
+
+
+RUN = {
+    "schema": "assay.run/1",
+    "run_id": "r-1",
+    "workflow": {"id": "w", "version": "1", "family": "rag"},
+    "dataset": {"id": "d", "version": "1", "sample_id": "s-1"},
+    "status": "success",
+    "outputs": {"answer": "a"},
+    "claims": [{"text": "a"}],
+    "retrieval": [{"id": "p", "text": "a", "rank": 1}],
+}
+TABLE = "id,question,answer,correct\n1,q,a,1\n"
+PLAIN = """\
+workflow:
+  version: 1
+  inputs: [question]
+  outputs: [answer]
+  output_schema: true
+  adapter: {kind: python, target: "bot:answer"}
+dataset: d.jsonl
+profile: rag-measured
+"""
+
+
+class Planted(NamedTuple):
+    """A link in a checked-out folder, and a command that would write through it."""
+
+    link: str
+    command: str
+    target: str = ""
+    """The file outside that the link names; empty for a folder."""
+
+
+PLANTED = {
+    "init-job": Planted(".github", "init"),
+    "init-job-below": Planted(".github/workflows", "init"),
+    "init-schema": Planted(".assay", "init"),
+    "init-example": Planted("a", "init --example rag a/b"),
+    "import-ledger-folder": Planted(".assay", "import table.csv"),
+    "import-ledger": Planted(".assay/ledger.db", "import table.csv", "ledger.db"),
+    "import-ledger-log": Planted(".assay/ledger.db-wal", "import table.csv", "log"),
+    "import-outputs": Planted("out", "import table.csv -o out/runs.jsonl --no-store"),
+    "grade-outputs": Planted("out", "grade run.json -o out/grades.json"),
+    "grade-charts": Planted("out", "grade run.json --charts out/charts"),
+    "grade-store": Planted(".assay", "grade run.json --store"),
+    "grade-named-ledger": Planted("own.db", "grade run.json --store sqlite:///own.db", "own.db"),
+    "baseline": Planted(".assay/baselines", "baseline set production run.json --no-store"),
+    "run-work": Planted("assay-runs", "run --no-store"),
+    "run-events": Planted("events.jsonl", "run --no-store --events events.jsonl", "events.jsonl"),
+    "batch": Planted("out", "batch rows.jsonl -o out/g.parquet --profile rag-measured"),
+    "report": Planted("out", "report summary run.json -o out/s.json"),
+    "journal": Planted(
+        "j.journal",
+        "judge claims run.json --model m --base-url http://127.0.0.1:9/v1 --journal j.journal"
+        " -o judged.jsonl",
+        "j.journal",
+    ),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_no_command_writes_through_a_link_that_leads_out(
+    planted: Planted, assay: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    (tmp_path / "table.csv").write_text(TABLE)
+    if planted.command.startswith("run"):
+        (tmp_path / "assay.yaml").write_text(PLAIN)
+        (tmp_path / "bot.py").write_text("def answer(inputs): return {'answer': 'a'}\n")
+        (tmp_path / "d.jsonl").write_text(
+            '{"id": 1, "question": "q", "expected": {"answer": "a"}}\n'
+        )
+    link = tmp_path / planted.link
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside / planted.target)
+    if planted.target:
+        (outside / planted.target).write_bytes(b"")
+    done = assay(*planted.command.split())
+    said = done.out + done.err
+    assert f"a link leads to {os.path.realpath(outside)}" in said, said
+    if "nothing is stored in a ledger" not in said:
+        assert (done.code, "FIL-008" in said) == (2, True), said
+    kept = [path for path in outside.rglob("*") if path.is_dir() or path.read_bytes()]
+    assert kept == []
+
+
+def test_a_place_that_somebody_names_itself_is_written(
+    assay: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "in").symlink_to("here")
+    for path in (outside / "g.json", "in/g.json", "new/g.json", f"../{tmp_path.name}/g.json"):
+        assert assay("grade", "run.json", "-o", path).code == 1
+    assert (outside / "g.json").is_file()
+    assert (tmp_path / "here" / "g.json").is_file()
+    (tmp_path / "own.json").symlink_to(outside / "kept.json")
+    assert assay("grade", "run.json", "-o", "own.json").code == 1
+    assert not (outside / "kept.json").exists(), "the link was replaced, not followed"
+
+
+@pytest.mark.parametrize("path", ["../out.json", "/tmp/assay-out.json", "up/out.json"])
+def test_outputs_of_a_file_never_overwrite_anything_outside(
+    path: str, assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / "assay.yaml").write_text(json.dumps({"outputs": {"grade": [path]}}))
+    done = assay("grade", "run.json")
+    assert (done.code, "CFG-002" in done.err) == (3, True)
+    assert not os.path.exists(tmp_path / path)

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from assay.errors import InputError, UsageError
-from assay.files.atomic import make_folder, sync_folder_of, sync_tree
+from assay.files.atomic import make_folder, refuse_links_out, sync_folder_of, sync_tree
 from assay.records.evidence import Source
 from assay.release.sides import judge_text
 from assay.store.drafts import Item
@@ -154,6 +154,7 @@ def export_ledger(
     load_duckdb()
     if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
         raise UsageError("FIL-008", "already exists.", where=folder, fix="Export to a new folder.")
+    refuse_links_out(folder)
     parent, name = os.path.split(os.path.abspath(folder))
     make_folder(parent)
     try:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from assay.batch.sources import check_encoding, is_uri, kind_of
 from assay.errors import UsageError
-from assay.files.atomic import sync_folder_of, sync_tree
+from assay.files.atomic import refuse_links_out, sync_folder_of, sync_tree
 from assay.records.batch import BATCH_RECORD, BatchRecord
 
 FORMS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
@@ -288,6 +288,7 @@ def open_workplace(target: BatchTarget) -> Iterator[Workplace]:
     """A workplace for a target. It is removed when the block ends; published output has its final
     name by then.
     """
+    refuse_links_out(target.path)
     folder = hidden_folder(target)
     try:
         os.makedirs(folder)

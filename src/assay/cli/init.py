@@ -17,7 +17,7 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.cli.init_search import FolderSearch, Gradable, search
 from assay.errors import UsageError, printable
-from assay.files.atomic import write_file
+from assay.files.atomic import refuse_links_out, write_file
 from assay.files.upwards import CONFIG_FILE
 from assay.installing import install_command
 from assay.records.descriptions import described_schema
@@ -145,8 +145,9 @@ def _enter(folder: str) -> list[str]:
 
 
 def _write(folder: str, files: Mapping[str, bytes]) -> None:
+    refuse_links_out(os.path.join(folder, CONFIG_FILE))
     for path, data in files.items():
-        write_file(os.path.join(folder, path), data)
+        write_file(os.path.join(folder, path), data, root=folder)
     if CONFIG_FILE in files:
         config = read_config(os.path.join(folder, CONFIG_FILE))
         if config.spec.commands:  # they start a program, and the user asked for this file

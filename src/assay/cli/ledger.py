@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.errors import AssayError, UsageError
+from assay.files.atomic import refuse_links_out
 from assay.files.inputs import StoredInput
 from assay.files.upwards import CONFIG_FILE, find_upwards
 
@@ -69,9 +70,11 @@ def _make_folder(folder: str) -> None:
     """Make the folder of the default ledger, kept out of Git. If it can't be made, opening the
     ledger reports that.
     """
+    ignored = os.path.join(folder, ".gitignore")
+    refuse_links_out(ignored, follow=True)
     with suppress(OSError):
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, ".gitignore"), "x", encoding="utf-8") as stream:
+        with open(ignored, "x", encoding="utf-8") as stream:
             stream.write(_IGNORED)
 
 

@@ -58,8 +58,10 @@ def configured_profile(options: Options, config: Config, profile: str | None) ->
     )
     if made is None or isinstance(made, str):
         return made
-    folder = getattr(options, "scratch", None) or os.path.join(config.folder, ".assay")
-    return write_profile(made, folder)
+    if scratch := getattr(options, "scratch", None):
+        return write_profile(made, scratch)
+    home = config.folder or os.curdir
+    return write_profile(made, os.path.join(config.folder, ".assay"), root=home)
 
 
 def configured_scorers(options: Options) -> list[PlacedScorer]:

@@ -24,6 +24,7 @@ from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
 from assay.cli.totals import GradedPiece
 from assay.errors import Fault, InputError, UsageError
+from assay.files.atomic import refuse_links_out
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
 from assay.running.dataset import LoadedDataset
@@ -230,6 +231,7 @@ def _events(options: Options) -> Iterator[EventFile | None]:
     if options.events is None:
         yield None
         return
+    refuse_links_out(options.events, follow=True)
     try:
         stream = open(options.events, "ab", buffering=0)  # noqa: SIM115  closed below
     except OSError as error:

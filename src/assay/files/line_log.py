@@ -19,6 +19,7 @@ from zlib import crc32
 import msgspec
 
 from assay.errors import InputError, UsageError
+from assay.files.atomic import refuse_links_out
 
 Take = Callable[[dict[str, Any], "LogPlace", int], None]
 
@@ -63,6 +64,7 @@ class LineLog:
         """Open and lock the file, and give each entry to `take` with its place and its line's
         number.
         """
+        refuse_links_out(self.path, follow=True)
         try:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
             # what judges and workflows answer is private

@@ -222,10 +222,12 @@ def required_profile(
     return profile
 
 
-def write_profile(profile: Profile, folder: str) -> str:
-    """Write a profile to `FOLDER/profiles`, which makes the folder a library; return its path."""
+def write_profile(profile: Profile, folder: str, *, root: str | None = None) -> str:
+    """Write a profile to `FOLDER/profiles`, which makes the folder a library; return its path. It
+    must be in `root`.
+    """
     path = os.path.join(folder, "profiles", f"{profile.id}.yaml")
-    write_file(path, pretty(profile))
+    write_file(path, pretty(profile), root=root)
     return path
 
 

@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from assay.errors import AssayError, InputError, UsageError
+from assay.files.atomic import refuse_links_out
 from assay.installing import install_hint
 from assay.store.database_errors import may_pass, worded
 
@@ -142,6 +143,8 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     if os.path.isdir(path):
         raise UsageError("STO-002", "is a directory.", where=path, fix="Name a file.")
     if not read_only:
+        for end in ("", "-wal", "-shm", "-journal"):
+            refuse_links_out(f"{path}{end}", follow=True)
         try:
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         except OSError as error:

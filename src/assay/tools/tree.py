@@ -19,7 +19,7 @@ import msgspec
 
 from assay.canon import time_text
 from assay.errors import InputError, UsageError
-from assay.files.atomic import atomic_create, atomic_write
+from assay.files.atomic import atomic_create, atomic_write, refuse_links_out
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import (
     GradingEntry,
@@ -74,6 +74,7 @@ class Tree:
     """A folder `grading-data/` with providers/, selections/ and shared-lists/."""
 
     def __init__(self, root: str, rules: SchemaRules) -> None:
+        self._given = root
         self.root = os.path.abspath(root)
         self.rules = rules
 
@@ -115,9 +116,12 @@ class Tree:
         import fcntl  # not on every system; only where a tree is written
 
         home = self.home(kind, name)
+        refuse_links_out(self._given, follow=True)
         try:
             os.makedirs(home, exist_ok=True)
-            handle = os.open(os.path.join(home, ".lock"), os.O_RDWR | os.O_CREAT, 0o666)
+            handle = os.open(
+                os.path.join(home, ".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666
+            )
         except OSError as error:
             raise UsageError(
                 "FIL-008", f"cannot be written: {error.strerror}.", where=home
