@@ -277,7 +277,8 @@ def batch(
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path) -> None:
     """A profile of a file isn't on the shelf, where a decision looks for that of a batch."""
-    (tmp_path / "assay.yaml").write_text(f"profile: {PROFILE}\n")
+    (tmp_path / "own.yaml").write_bytes(Path(PROFILE).read_bytes())
+    (tmp_path / "assay.yaml").write_text("profile: own.yaml\n")
 
 
 @pytest.mark.req("W-075")
@@ -593,7 +594,7 @@ def test_the_records_of_batches_do_not_overrule_the_project(tmp_path: Path, assa
     files = [batch(tmp_path / f"{side}.parquet", side) for side in ("also good", "good")]
     for text, option in (
         ("profile: dag-review@1\n", ("--profile", PROFILE)),
-        (f"profile: {PROFILE}\npolicy: workflow-judged\n", ("--grading-policy", "workflow")),
+        ("profile: own.yaml\npolicy: workflow-judged\n", ("--grading-policy", "workflow")),
     ):
         (tmp_path / "assay.yaml").write_text(text)
         done = assay("gate", files[0], "--baseline", files[1])
