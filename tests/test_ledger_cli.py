@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import assay as package
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.sandbox.isolation import available
 from assay.store.drafts import Link, draft, graded_drafts
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, POLICY, run, scorecard
@@ -472,3 +474,38 @@ def test_a_grade_replays_whatever_order_and_spelling_its_evidence_was_written_in
     for name in ("odd-1", "odd-2"):
         done = assay("ledger", "replay", name)
         assert done.code == 0, done.out
+
+
+WHY_NOT = available()["bubblewrap"]
+
+
+@pytest.mark.skipif(WHY_NOT != "", reason=f"a read-only mount needs bubblewrap: {WHY_NOT}")
+@pytest.mark.parametrize("pending", [False, True], ids=["closed", "with commits in its log"])
+def test_a_ledger_on_a_read_only_file_system_can_be_read(
+    assay: Any, tmp_path: Path, pending: bool
+) -> None:
+    written, folder = tmp_path / "written", tmp_path / "mounted"
+    written.mkdir()
+    write(tmp_path / "runs.jsonl", run("rag", run_id="r-1"))
+    url = f"sqlite:///{written}/ledger.db"
+    with open_ledger(url) as ledger:
+        assay("grade", "runs.jsonl", "--store", url)
+        if pending:
+            shutil.copytree(written, folder)
+        assert ledger.head()[0] == 3
+    if not pending:
+        shutil.copytree(written, folder)
+    assert (folder / "ledger.db-wal").exists() == pending
+
+    def mounted(*arguments: str) -> subprocess.CompletedProcess[str]:
+        box = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(folder), str(folder)]
+        command = [sys.executable, "-m", "assay", *arguments]
+        at = ["--no-config", "--db", f"sqlite:///{folder}/ledger.db"]
+        return subprocess.run([*box, *command, *at], text=True, capture_output=True, check=False)
+
+    for arguments in (["ledger", "verify"], ["ledger", "replay", "r-1"], ["explain", "r-1"]):
+        done = mounted(*arguments)
+        assert done.returncode == 0, done.stderr
+    refused = mounted("token", "create", "--project", "p", "--scope", "read")
+    assert refused.returncode == 2
+    assert "may only be read" in refused.stderr

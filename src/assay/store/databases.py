@@ -151,7 +151,10 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
             raise UsageError(
                 "STO-002", f"cannot be written: {error.strerror}.", where=path
             ) from None
-    target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only else 'rwc'}"
+    is_frozen = _is_frozen(path)
+    target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only or is_frozen else 'rwc'}"
+    if is_frozen and not _has_pending(path):
+        target += "&immutable=1"  # SQLite could not make the files next to it that readers share
 
     known: list[tuple[int, int] | None] = []
     """The file's identity when it was first opened."""
@@ -165,7 +168,7 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
             check_same_thread=False,
         )
         try:
-            if not read_only:
+            if not (read_only or is_frozen):
                 connection.execute("PRAGMA journal_mode = WAL")
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
@@ -189,6 +192,22 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
 
     event.listen(engine, "begin", begin)
     return Database(engine, path, path, patience)
+
+
+def _is_frozen(path: str) -> bool:
+    """Whether the file is on a file system that is mounted read-only."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:  # there is no file yet
+        return False
+
+
+def _has_pending(path: str) -> bool:
+    """Whether commits are in the write-ahead log only."""
+    try:
+        return os.path.getsize(f"{path}-wal") > 0
+    except OSError:
+        return False
 
 
 def _identity(path: str) -> tuple[int, int] | None:
