@@ -24,14 +24,13 @@ from assay.exams.exam import Exam
 from assay.exams.gate import decide
 from assay.exams.policy import ExamRules, load_exam_policy
 from assay.exams.rubric import load_exam_rubric
-from assay.exams.tutor import AXES
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.views.documents import encode
 from examples import each
-from test_exam_marking import MARKING, RULES, graded_of
+from test_exam_marking import AXES, MARKING, RULES, graded_of
 
 POLICY = RULES.policy.sm2
 
@@ -1023,9 +1022,12 @@ def test_a_result_brings_no_part_of_a_rubric_file_of_its_own(assay: Any, tmp_pat
 # --- recalibration
 
 
-def other_rubric(folder: Path, name: str = "tutor-2.yaml", **changes: Any) -> str:
+def other_rubric(
+    folder: Path, name: str = "tutor-2.yaml", *, budget: int = 30, **changes: Any
+) -> str:
     tree = yaml.safe_load((Path(BUILTIN) / "rubrics" / "tutor@1.yaml").read_text())
     tree.update({"version": 2, **changes})
+    tree["axes"]["conciseness"]["rule"]["max_words"] = budget
     weights = changes.pop("weights", None)
     if weights:
         tree.pop("weights")
@@ -1122,7 +1124,7 @@ def test_other_weights_are_another_version_and_are_shown_on_past_exams_first(
 @pytest.mark.req("C-028")
 def test_a_rubric_that_marks_otherwise_cannot_be_weighed_into(assay: Any, tmp_path: Path) -> None:
     put(tmp_path, "a.json", result([FULL]))
-    rubric = other_rubric(tmp_path, word_budget=40)
+    rubric = other_rubric(tmp_path, budget=40)
     done = assay("exam", "recalibrate", "--history", "a.json", "--rubric", rubric, "--json")
     assert (done.code, json.loads(done.err)["error"]["code"]) == (3, "EXM-015")
     same = other_rubric(tmp_path)
@@ -1142,7 +1144,7 @@ RUBRIC_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"normalisation": ["nfc", "lower"]}, "named 'case-fold'"),
     ({"normalisation": ["nfc", "nfc"]}, "twice"),
     ({"match": "fuzzy"}, "fuzzy"),
-    ({"word_budget": 0}, "word_budget"),
+    ({"budget": 0}, "max_words"),
     ({"family": "exams"}, "criteria"),
     ({"answer_schema": {"type": 3}}, "JSON Schema"),
     ({"self_test": []}, "self_test"),

@@ -31,13 +31,13 @@ from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, shown
 from assay.exams.rule import Match
 from assay.exams.selftest import self_test
-from assay.exams.tutor import AXES
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.records.exam import LatencyResult
 from examples import each
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
+AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
 RULES = ExamRules(Shelf().policy_of("exam", "exam@1"))
 SEED_ITEM = ExamItem(
     id="e-39-01",

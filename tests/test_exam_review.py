@@ -153,4 +153,7 @@ def test_a_policy_that_knows_no_right_answer_of_the_rubric_is_refused(
     done = reviewed(assay, "2026-05-02", "--policy", "own.yaml")
     assert done.code == 3
     assert "own@1 schedules by the axis 'correctness', which maths@1 doesn't have" in done.err
+    (tmp_path / "own.yaml").write_text(own.replace("main: true", "axis: anwser"))
+    done = reviewed(assay, "2026-05-02", "--policy", "own.yaml")
+    assert "no axis of maths@1 is named 'anwser'. Did you mean 'answer'?" in done.err
     assert reviewed(assay, "2 May").code == 2

@@ -249,7 +249,7 @@ def test_every_exam_result_carries_what_its_policy_and_rubric_state(
     assay: Any, tmp_path: Path
 ) -> None:
     policy = own(tmp_path, "policies", "exam@1", "easy", hard_gate=0.5)
-    rubric = own(tmp_path, "rubrics", "tutor@1", "short", word_budget=5)
+    rubric = own(tmp_path, "rubrics", "tutor@1", "short", match="exact")
     files = (EXAMS / "regression.yaml", "--answers", EXAMS / "regression-answers.jsonl")
     plain = assay("exam", "grade", *files, "--json").json()
     assert systems(plain) == FIRST
@@ -341,7 +341,7 @@ def test_exam_rules_and_markings_that_differ_never_share_a_string() -> None:
     policy, rubric = Shelf().policy_of("exam", "exam@1"), Shelf().rubric_of("exam", "tutor")
     assert (Marking(rubric).scoring_system, ExamRules(policy).grading_system) == FIRST
     assert "+" in ExamRules(structs.replace(policy, max_drop=0.1)).grading_system
-    assert "+" in Marking(structs.replace(rubric, word_budget=500)).scoring_system
+    assert "+" in Marking(structs.replace(rubric, match="exact")).scoring_system
 
 
 # --- tool schemas

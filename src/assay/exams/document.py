@@ -139,8 +139,8 @@ def exam_result(
         latency=LatencyResult(p50_ms=graded.p50_ms(), n=len(graded.latencies)),
         faults=[fault.as_dict() for fault in faults],
         notes=[*notes, *graded.notes],
-        looked_for=_looked_for(marking),
-        axis_names=UNSET if marking.rubric.is_tutor else list(marking.axes),
+        looked_for={pattern.id: pattern.means for pattern in marking.rubric.pattern_rules},
+        axis_names=list(marking.axes),
         digests=ExamDigests(
             exam=exam_digest(graded.exam.set, digests),
             rubric=marking.digest,
@@ -150,15 +150,6 @@ def exam_result(
         scoring_system=marking.scoring_system,
         grading_system=rules.grading_system,
     )
-
-
-def _looked_for(marking: Marking) -> dict[str, str] | UnsetType:
-    """The patterns of the rubric, so that a reader sees those that were not found; a result of the
-    tutor's rubric needs no list.
-    """
-    if marking.rubric.is_tutor:
-        return UNSET
-    return {pattern.id: pattern.means for pattern in marking.rubric.pattern_rules}
 
 
 def pass_line(limit: Any, score: Fraction) -> PassLine | UnsetType:
@@ -325,6 +316,8 @@ def _total_faults(checked: CheckedExam) -> Iterable[tuple[str, str, str]]:
             "digests.exam",
             "is not the digest of this set and these items: an item or the set was changed.",
         )
+    if result.axis_names != [*checked.marking.axes]:
+        yield "EXM-011", "axis_names", f"are not the axes of {result.rubric}, in its order."
     if result.n != len(bits):
         yield "EXM-011", "n", f"n is {result.n}, and there are {len(bits)} items."
     if not _is(result.score, checked.score):

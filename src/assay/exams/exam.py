@@ -51,7 +51,7 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     expected_contains: list[str] | None = None
     """What the correction must contain."""
     expected: list[str] | None = None
-    """An older name of `expected_contains`."""
+    """Another name of `expected_contains`."""
     match: Match | None = None
     """How texts are compared: as a substring, a word, or exactly."""
     verb: str | None = None

@@ -168,12 +168,9 @@ class Marking:
 
     def faults(self, exam: Exam) -> Iterator[Fault]:
         """The expectations of an exam that this rubric can't mark, each with its line."""
-        is_tutor = self.rubric.is_tutor
         for file, document in zip(exam.files, exam.documents, strict=True):
             setting = self.setting(file.answer_schema)
             for place, item in enumerate(file.items):
-                if is_tutor and item.wanted and item.gloss_contains:
-                    continue  # the keys of the verb exam are checked when its file is read
                 for path, message, fix in item_faults(item, self.rules, setting):
                     yield document.fault(
                         f"{item.id}: {message}", ("items", place, *path), code="EXM-003", fix=fix

@@ -14,7 +14,6 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import InputError
 from assay.exams.rubric import FAMILY
-from assay.exams.tutor import AXES
 from assay.exams.versions import GRADING_SYSTEM
 from assay.files.json_files import Document, Path
 from assay.records.evidence import Count, Number, OptionalNumber
@@ -314,9 +313,6 @@ def _check_qualities(sm2: Sm2, faults: Faults) -> None:
         at = ("sm2", "qualities", index)
         if row.axis is not None and row.main is True:
             faults.add((*at, "axis"), "a row has an `axis` or `main: true`.", "Keep one.")
-        if row.axis is not None and row.axis not in AXES and near_miss(row.axis, AXES):
-            message = f"no axis is named '{row.axis}'.{near_miss(row.axis, AXES)}"
-            faults.add((*at, "axis"), message)
         if row.score_from is not None and not exact.is_number(row.score_from):
             faults.add((*at, "score_from"), "must be a number.")
     last = sm2.qualities[-1]

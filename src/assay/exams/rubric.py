@@ -15,7 +15,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from assay import exact
 from assay.canon import digest
-from assay.exams import tutor
 from assay.exams.expectations import expectations_of, item_faults
 from assay.exams.normal import STEPS, Normaliser, step_name, unknown_step
 from assay.exams.pattern_rules import PatternRule, TagGroup, read_patterns
@@ -33,15 +32,13 @@ MAX_AXES = 12
 
 
 class Axis(ShelfPart, frozen=True):
-    """What one axis measures, its weight, and the rule that marks it. The tutor's four axes may
-    leave their rules out.
-    """
+    """What one axis measures, its weight, and the rule that marks it."""
 
     weight: Number
     """The axis's share of the item's score."""
     definition: Text
     """What it asks."""
-    rule: dict[str, Any] | UnsetType = UNSET
+    rule: dict[str, Any]
     """The rule that marks it."""
 
 
@@ -87,8 +84,6 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
     """The name that people see."""
     axes: Annotated[dict[str, Axis], Meta(min_length=1, max_length=MAX_AXES)]
     """The axes, each with its weight and rule."""
-    word_budget: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    """The maximum number of words of a concise answer."""
     normalisation: list[str] | UnsetType = UNSET
     """The steps that texts go through before they are compared."""
     match: Match | UnsetType = UNSET
@@ -117,11 +112,6 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
         return digest(self)
 
     @property
-    def is_tutor(self) -> bool:
-        """Whether it relies on the tutor's built-in rules."""
-        return any(axis.rule is UNSET for axis in self.axes.values())
-
-    @property
     def steps(self) -> list[str]:
         """The steps of normalization; all of them where the rubric names none."""
         return list(STEPS) if self.normalisation is UNSET else self.normalisation
@@ -141,22 +131,16 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
         """The patterns to look for. A rubric that names none looks for an axis without marks and
         for a single outlier.
         """
-        if self.patterns is not UNSET:
-            return tuple(self.patterns)
-        return tutor.PATTERNS if self.is_tutor else _ANYWHERE
+        return _ANYWHERE if self.patterns is UNSET else tuple(self.patterns)
 
     @property
     def tag_groups(self) -> tuple[TagGroup, ...] | None:
         """The tags that a diagnosis groups by; None for all that the items have."""
-        if self.groups is not UNSET:
-            return tuple(self.groups)
-        return tutor.GROUPS if self.is_tutor else None
+        return None if self.groups is UNSET else tuple(self.groups)
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags that an item should have, so that patterns and groups can name it."""
-        if self.is_tutor:
-            return tutor.TAGS
         named = [rule.tag for rule in self.pattern_rules if rule.tag]
         return tuple(dict.fromkeys([*named, *(group.tag for group in self.tag_groups or ())]))
 
@@ -176,14 +160,9 @@ def rules_of(
     rubric: ExamRubric, add: Callable[[Path, str, str], None] | None = None
 ) -> dict[str, MarkingRule]:
     """The rule of each axis. Faults go to `add`; a rubric that was loaded has none."""
-    budget = 1 if rubric.word_budget is UNSET else rubric.word_budget
-    unsaid = tutor.tutor_rules(budget) if rubric.is_tutor else {}
     rules: dict[str, MarkingRule] = {}
     for name, axis in rubric.axes.items():
-        if axis.rule is UNSET:
-            rule = unsaid.get(name)
-        else:
-            rule = read_rule(axis.rule, ("axes", name, "rule"), add or _no_fault)
+        rule = read_rule(axis.rule, ("axes", name, "rule"), add or _no_fault)
         if rule is not None:
             rules[name] = rule
     return rules
@@ -232,23 +211,10 @@ def load_exam_rubric(document: Document) -> ExamRubric:
 
 def _check_axes(rubric: ExamRubric, faults: Faults) -> None:
     axes = tuple(rubric.axes)
-    if rubric.is_tutor and axes != tutor.AXES:
-        unsaid = [name for name, axis in rubric.axes.items() if axis.rule is UNSET]
-        if set(unsaid) <= set(tutor.AXES):
-            message = f"the axes are {', '.join(tutor.AXES)}, in this order, not {', '.join(axes)}."
-            faults.add(("axes",), message, "Give each axis its own `rule` for any other exam.")
-        for name in unsaid:
-            if name not in tutor.AXES:
-                faults.add(("axes", name), "has no `rule`.", "Say how the axis is marked.")
     for name in axes:
         problem = identifier_fault(name)
         if problem is not None:
             faults.add(("axes", name), f"the name {problem}.")
-    if rubric.is_tutor and rubric.word_budget is UNSET:
-        faults.add((), "the key 'word_budget' is missing.")
-    if not rubric.is_tutor and rubric.word_budget is not UNSET:
-        fix = "Use `rule: {kind: length, max_words: ...}`."
-        faults.add(("word_budget",), "has no effect where each axis has its own rule.", fix)
     rules = rules_of(rubric, faults.add)
     needy = [
         name

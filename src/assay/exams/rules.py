@@ -1,8 +1,4 @@
-"""The closed table of marking rules, and how a rubric's text becomes one.
-
-A rubric written before rules were data names none: its axes are the tutor's four, and their rules
-are in `tutor`.
-"""
+"""The closed table of marking rules, and how a rubric's text becomes one."""
 
 from __future__ import annotations
 

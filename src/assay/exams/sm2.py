@@ -27,6 +27,7 @@ from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.systems import Systems
 from assay.records.typed import convert
+from assay.registry import near_miss
 from assay.views.csv_rows import neutral
 
 SM2_SCHEMA = "assay.sm2/1"
@@ -74,10 +75,13 @@ def quality_of(bits: int, marking: Marking, sm2: Sm2) -> int:
 
 
 def check_qualities(marking: Marking, rules: ExamRules) -> None:
-    """Refuse a policy under which no answer counts as right with this rubric: every review would
-    fail.
+    """Refuse a policy that misspells an axis of the rubric, or under which no answer of the rubric
+    counts as right: every review would fail.
     """
     rows = rules.policy.sm2.qualities
+    for name in (row.axis for row in rows if row.axis is not None):
+        if name not in marking.bit and (hint := near_miss(name, marking.axes)):
+            raise InputError("EXM-015", f"no axis of {marking.id} is named '{name}'.{hint}")
     passing = [row for row in rows if row.quality >= rules.policy.sm2.passes_from]
     if any(row.main is True or row.axis is None or row.axis in marking.bit for row in passing):
         return

@@ -173,6 +173,10 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     """Which axes cost the points and what those items share, in sentences."""
     latency: LatencyResult
     """How long the answers took."""
+    looked_for: dict[str, str]
+    """The patterns that the rubric defines, found or not, and what each means."""
+    axis_names: list[str]
+    """The axes in the rubric's order."""
     faults: list[Any] = []
     """Lines of the answers that couldn't be read, each with file, line and message."""
     notes: list[str] = []
@@ -189,12 +193,6 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     """
     recalibrated_from: str | UnsetType | None = UNSET
     """The rubric that the exam was first graded by; only after `assay exam recalibrate`."""
-    looked_for: dict[str, str] | UnsetType = UNSET
-    """The patterns that the rubric defines, found or not, and what each means; not for the tutor's
-    rubric.
-    """
-    axis_names: list[str] | UnsetType = UNSET
-    """The axes in the rubric's order, where they are not the tutor's four."""
     pass_line: PassLine | UnsetType = UNSET
     """The passing score; only where the exam or the command sets one."""
 

@@ -27,16 +27,6 @@ from assay.records.exam import (
     TargetCheck,
 )
 
-_TUTOR = ("correctness", "spanish_gloss", "schema", "conciseness")
-"""The axes of results that don't name theirs."""
-PATTERNS = {
-    "axis_zero": "an axis without marks across the items",
-    "verb_zero": "every item of a verb is wrong",
-    "conciseness_trend": "conciseness alone falls over the exam",
-    "outlier_item": "one item alone without its mark",
-}
-"""The patterns of the tutor's rubric and what each means; other results list their own."""
-
 
 class PatternRow(NamedTuple):
     """One pattern: whether it is seen, where, and what that means."""
@@ -106,23 +96,10 @@ def exam_name(files: Sequence[ExamFileCount]) -> str:
     return few(names, 3) or "an exam without a name"
 
 
-def axes_of(result: ExamResult) -> tuple[str, ...]:
-    """The axes in the rubric's order. A stored result has its keys sorted."""
-    if result.axis_names is not UNSET:
-        return tuple(result.axis_names)
-    own = tuple(result.items[0].breakdown)
-    return _TUTOR if set(own) == set(_TUTOR) else own
-
-
-def patterns_of(result: ExamResult) -> dict[str, str]:
-    """The patterns that were looked for, and what each means."""
-    return PATTERNS if result.looked_for is UNSET else result.looked_for
-
-
 def exam_view(result: ExamResult) -> ExamView:
     """The view of a graded exam."""
     weights = _weights(result)
-    known = patterns_of(result)
+    known = result.looked_for
     rows = [_item(item, result, weights) for item in result.items]
     items = sorted(rows, key=lambda row: row.result.score)
     score = number_text(result.score)
@@ -172,7 +149,7 @@ def exam_view(result: ExamResult) -> ExamView:
 def _weights(result: ExamResult) -> AxisNumbers:
     """What each mark is worth. Where no item has it, all of it was lost."""
     weights = {}
-    for axis in axes_of(result):
+    for axis in result.axis_names:
         kept = (item.weighted[axis] for item in result.items if item.breakdown[axis] == 1)
         lost = 0 if result.axes is None else result.axes[axis].lost
         weights[axis] = next(kept, lost)

@@ -23,7 +23,7 @@ from assay.views.blocks import (
     parts_of,
     section,
 )
-from assay.views.exam import ExamView, axes_of, no_answer
+from assay.views.exam import ExamView, no_answer
 from assay.views.pieces import absent, clip, line, phrase, small, strong, verdict, words
 
 MAX_ROWS = 200
@@ -104,7 +104,7 @@ def _chips(view: ExamView, axes: Sequence[str], here: str, chosen: str) -> Chips
 def items_section(view: ExamView, answers: Mapping[str, Any]) -> Section:
     """Every item with its marks and the parts of its answer, the lowest score first."""
     rows = []
-    axes = axes_of(view.result)
+    axes = view.result.axis_names
     for row in view.items[:MAX_ROWS]:
         item = row.result
         marks = [

@@ -27,7 +27,7 @@ from assay.views.blocks import (
     stated,
 )
 from assay.views.charts import Chart, exam_history, exams
-from assay.views.exam import CheckRow, ExamPoint, ExamView, GateView, axes_of, exam_view
+from assay.views.exam import CheckRow, ExamPoint, ExamView, GateView, exam_view
 from assay.views.exam_items import items_section, lost_section
 from assay.views.pieces import (
     absent,
@@ -195,7 +195,7 @@ def _axes(view: ExamView, links: PageLinks | None) -> Section:
             number(axis_result.lost, digits=4),
         ]
         for axis, axis_result in (
-            [(axis, result.axes[axis]) for axis in axes_of(result)] if result.axes else ()
+            [(axis, result.axes[axis]) for axis in result.axis_names] if result.axes else ()
         )
     ]
     columns = (

@@ -13,7 +13,7 @@ from assay import exact
 from assay.canon import number_text
 from assay.errors import count, printable
 from assay.records.exam import AxisNumbers, ExamGate, ExamResult
-from assay.views.exam import axes_of, exam_view, gate_rows
+from assay.views.exam import exam_view, gate_rows
 from assay.views.markdown_code import cell_code, code
 from assay.views.pieces import bar as share_bar
 
@@ -49,7 +49,7 @@ def raw_bar(marks: AxisNumbers) -> str:
 def exam_lines(result: ExamResult, *, raw: bool = False) -> Iterator[str]:
     """A graded exam, line by line; `raw` gives every axis of a bar the same length."""
     view = exam_view(result)
-    names = axes_of(result)
+    names = result.axis_names
     weights = [
         f"{mark} {axis} {number_text(x)}"
         for mark, (axis, x) in zip(MARKS, view.weights.items(), strict=False)
@@ -166,7 +166,7 @@ def exam_markdown(result: ExamResult, *, rows: int = MAX_ROWS) -> str:
     patterns, and the items that lost most.
     """
     view, n = exam_view(result), result.n
-    names = axes_of(result) if result.axes is not None else ()
+    names = result.axis_names if result.axes is not None else ()
     width = max(map(len, names), default=0)
     kept = "".join(
         f"{axis:<{width}}  {share_bar(n - sums.zero_items, n)}  {n - sums.zero_items:,} of"

@@ -36,7 +36,7 @@ from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Table
 from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
-from assay.views.exam import CheckRow, GateView, axes_of, check_row, exam_name, exam_view, gates_of
+from assay.views.exam import CheckRow, GateView, check_row, exam_name, exam_view, gates_of
 from assay.views.exam_page import RAW, PageLinks, exam_parts
 from assay.views.pieces import (
     absent,
@@ -171,7 +171,7 @@ def show_exam(
             answer["item"]: _parsed(answer["response"]) for answer in answered.get("answers", ())
         },
         lost=_lost(services, result, answered),
-        axis=axis if axis in axes_of(result) else "",
+        axis=axis if axis in result.axis_names else "",
         more=phrase(
             short_digest(digest), " stored ", moment(item.created_at), ", by ", by, ". ", whole
         ),

@@ -36,7 +36,7 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.exam import axes_of, exam_view
+from assay.views.exam import exam_view
 
 COLOURS = [BLUE, ORANGE, SKY, GREEN, PINK, GREY]
 """By axis; from the seventh on they begin again, and the number tells two axes apart."""
@@ -46,7 +46,7 @@ MAX_COLUMNS = 300
 
 def _names_of(exam: ExamResult) -> list[str]:
     """The axes, each with its number."""
-    return [f"{place} {label(axis)}" for place, axis in enumerate(axes_of(exam), 1)]
+    return [f"{place} {label(axis)}" for place, axis in enumerate(exam.axis_names, 1)]
 
 
 def _kinds(exam: ExamResult, item: ItemResult) -> list[str]:
@@ -80,7 +80,7 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
         items = lost[:MAX_ROWS]
     segments: list[dict[str, Any]] = []
     sums: list[dict[str, Any]] = []
-    names, axis_names = _names_of(exam), axes_of(exam)
+    names, axis_names = _names_of(exam), exam.axis_names
     whole = 1.0 if weighted else float(len(names))
     for item, text in zip(items, labels(item.item for item in items), strict=True):
         at = 0.0
@@ -126,7 +126,7 @@ def _parts(item: ItemResult, weighted: bool) -> AxisNumbers:
 
 def _bar_note(exam: ExamResult, item: ItemResult) -> str:
     """The text next to a bar: the score, what was lost, and the patterns of the item."""
-    lost = [place for place, axis in enumerate(axes_of(exam), 1) if axis in item.lost]
+    lost = [place for place, axis in enumerate(exam.axis_names, 1) if axis in item.lost]
     text = shown(item.score) + (f", lost {', '.join(map(str, lost))}" if lost else "")
     if item.item in exam.missing:
         text += ", no answer"
@@ -134,7 +134,7 @@ def _bar_note(exam: ExamResult, item: ItemResult) -> str:
 
 
 def _axes_lost(exam: ExamResult) -> str:
-    zero = {axis: sum(axis in item.lost for item in exam.items) for axis in axes_of(exam)}
+    zero = {axis: sum(axis in item.lost for item in exam.items) for axis in exam.axis_names}
     parts = [f"{clean(axis)} on {count(n, 'item')}" for axis, n in zero.items() if n]
     sentence = f"marks lost for {', '.join(parts)}." if parts else "no mark was lost."
     kinds = list(dict.fromkeys(clean(pattern.kind) for pattern in exam.patterns))
@@ -142,7 +142,7 @@ def _axes_lost(exam: ExamResult) -> str:
 
 
 def _item_rows(exam: ExamResult, weighted: bool) -> tuple[tuple[str, ...], ...]:
-    names = axes_of(exam)
+    names = exam.axis_names
     rows = [
         (
             clean(item.item),
@@ -235,11 +235,11 @@ def heatmap(exam: ExamResult) -> Chart:
             "mark": "lost" if axis in item.lost else "kept",
         }
         for column, item in enumerate(kept)
-        for axis, text in zip(axes_of(exam), _names_of(exam), strict=True)
+        for axis, text in zip(exam.axis_names, _names_of(exam), strict=True)
     ]
     sides: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for axis, text in zip(axes_of(exam), _names_of(exam), strict=True):
+    for axis, text in zip(exam.axis_names, _names_of(exam), strict=True):
         zero = sum(axis in item.lost for item in exam.items)
         kinds = list(
             dict.fromkeys(
