@@ -17,7 +17,7 @@ samples lost much and most nothing, the observed spread understates how low the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import fsum, inf, sqrt
 from typing import NamedTuple
 
@@ -36,10 +36,14 @@ class _Row(NamedTuple):
     size: int
     total: float
     times: int
+    fixed: bool = False
 
 
-def lower_end(groups: Groups, *, level: float, lean: bool = False) -> float | None:
+def lower_end(
+    groups: Groups, *, level: float, lean: bool = False, beside: Sequence[float] = ()
+) -> float | None:
     """The monotone one-sided lower end of the mean of all samples; None for fewer than two groups.
+    The values `beside` them count as samples that nothing can improve.
 
     >>> round(lower_end(single(Counter({1.0: 10, 2.0: 10})), level=0.975), 4)
     1.2599
@@ -48,31 +52,48 @@ def lower_end(groups: Groups, *, level: float, lean: bool = False) -> float | No
     True
     """
     rows = [_Row(size, total, times) for size, total, _, times in groups.rows()]
-    count, n = groups.number, sum(row.size * row.times for row in rows)
-    if count < 2:
+    rows += [_Row(1, value, 1, fixed=True) for value in beside]
+    sizes, times = [row.size for row in rows], [row.times for row in rows]
+    count, n = sum(times), sum(row.size * row.times for row in rows)
+    if groups.number < 2:
         return None
-    q = t_quantile(level, freedom_of_sizes(groups.sizes, n, times=groups.times))
+    q = t_quantile(level, freedom_of_sizes(sizes, n, times=times))
     leans = lean and count >= LEANS_FROM
-    if len({row.size for row in rows}) == 1:
-        best = _capped(rows, n, count, q)
-        if not leans or _plain(rows, n, q, leans=True) >= best:
-            return best
-        caps = min(row.total for row in rows), max(row.total for row in rows)
-        ease = _cap
+    ease = _cap
+    if len(set(sizes)) > 1:
+        ease, caps = _eased, _caps(rows, n)
     else:
-        caps = _caps(rows, n)
-        ease = _eased
+        best = inf if beside else _capped(rows, n, count, q)
+        if _plain(rows, n, q, leans=leans) >= best or not (leans or beside):
+            return best
+        totals = [row.total for row in rows if not row.fixed]
+        caps = min(totals), max(totals)
     return _largest(lambda cap: _plain(ease(rows, n, cap), n, q, leans=leans), *caps)
 
 
-def upper_end(groups: Groups, *, level: float, lean: bool = False) -> float | None:
+def upper_rate_end(groups: Groups, *, level: float) -> float | None:
+    """The monotone one-sided upper end of a mean difference of shares, from -1 to 1, with one
+    sample more at either end of the range: it keeps some width where no difference was seen.
+
+    >>> round(upper_rate_end(single(Counter({0.0: 48})), level=0.95), 3)
+    0.048
+
+    Source: Bonett and Price, Adjusted Wald confidence interval for a difference of binomial
+    proportions based on paired data, 2012; over groups, and so that no improvement raises it.
+    """
+    return upper_end(groups, level=level, beside=(-1.0, 1.0))
+
+
+def upper_end(
+    groups: Groups, *, level: float, lean: bool = False, beside: Sequence[float] = ()
+) -> float | None:
     """The monotone one-sided upper end: raising a sample never lowers it, and neither does it fall
     because one that was low falls further.
     """
     mirrored = Groups.in_order(
         (size, -total, square, times) for size, total, square, times in groups.rows()
     )
-    end = lower_end(mirrored, level=level, lean=lean)
+    end = lower_end(mirrored, level=level, lean=lean, beside=[-value for value in beside])
     return None if end is None else -end
 
 
@@ -133,7 +154,7 @@ def _capped(rows: list[_Row], n: int, count: int, q: float) -> float:
 
 
 def _cap(rows: list[_Row], n: int, cap: float) -> list[_Row]:
-    return [row._replace(total=min(row.total, cap)) for row in rows]
+    return [row if row.fixed else row._replace(total=min(row.total, cap)) for row in rows]
 
 
 def _eased(rows: list[_Row], n: int, cap: float) -> list[_Row]:
@@ -142,7 +163,7 @@ def _eased(rows: list[_Row], n: int, cap: float) -> list[_Row]:
     """
     mean = fsum(row.total * row.times for row in rows) / n
     while True:
-        limits = [row.size * mean + (1 - row.size / n) * cap for row in rows]
+        limits = [inf if row.fixed else row.size * mean + (1 - row.size / n) * cap for row in rows]
         eased = [
             row._replace(total=min(row.total, limit))
             for row, limit in zip(rows, limits, strict=True)

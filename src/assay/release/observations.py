@@ -1,0 +1,264 @@
+"""What was observed of each sample on both sides: the only thing that the rules of a release read.
+
+A check is a gate, a critical floor, or passing as a whole. An attempt is one run of a sample, with
+the checks that it answers and those that it fails. What is missing has two readings. For a rule to
+hold, whatever the candidate lacks counts as failed and whatever the baseline lacks as passed; for a
+rule to be violated, the other way round: only what was seen counts. So forgetting never helps, and
+an outage of the infrastructure is no regression.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from assay.grouping import grouped
+from assay.stats.clusters import Groups, gather
+from assay.stats.exchange import Attempts
+
+FULL = 10_000
+"""A score of 100, in hundredths."""
+
+
+class Check(NamedTuple):
+    """Something that a run passes or fails."""
+
+    kind: Literal["gate", "floor", "pass"]
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.kind if not self.name else f"{self.kind} {self.name}"
+
+
+PASS = Check("pass")
+
+
+class Attempt(NamedTuple):
+    """One run of a sample."""
+
+    judged: frozenset[Check]
+    """The checks that it answers."""
+    failed: frozenset[Check]
+    """Of these, the ones that it fails."""
+    severe: frozenset[Check]
+    """Of these, the ones whose failure is severe."""
+    low: int
+    """Its score in hundredths, with 0 for every criterion that nobody scored."""
+    high: int
+    """The same, with the best score for them."""
+    norms: Mapping[str, int] = MappingProxyType({})
+    """The criteria that were scored, in billionths."""
+    used: Mapping[str, float] = MappingProxyType({})
+    """Cost, latency and tokens, where they are known."""
+
+
+class Observed(NamedTuple):
+    """The runs of a sample on one side."""
+
+    attempts: tuple[Attempt, ...] = ()
+    """In the order of their numbers."""
+    lost: int = 0
+    """Runs that were announced and are not here."""
+
+    @property
+    def announced(self) -> int:
+        """How many runs there should be."""
+        return len(self.attempts) + self.lost
+
+
+class Pair(NamedTuple):
+    """A sample of the plan, or of the baseline, on both sides."""
+
+    sample: str
+    candidate: Observed
+    baseline: Observed
+    group: Hashable | None = None
+    tags: frozenset[str] = frozenset()
+
+    @property
+    def checks(self) -> frozenset[Check]:
+        """The checks that the baseline answers: what only the candidate has enters no rule. Where
+        the baseline lost every run, those of the candidate.
+        """
+        runs = self.baseline.attempts or self.candidate.attempts
+        return frozenset[Check]().union(*(run.judged for run in runs))
+
+    @property
+    def criteria(self) -> frozenset[str]:
+        """The criteria that somebody scored in the baseline."""
+        return frozenset[str]().union(*(run.norms for run in self.baseline.attempts))
+
+
+Failing = Callable[[Attempt], bool | None]
+"""Whether a run fails; None where it does not say."""
+
+
+def fails(check: Check) -> Failing:
+    """Whether a run fails one check."""
+    return lambda run: check in run.failed if check in run.judged else None
+
+
+def fails_any(kinds: Sequence[str] = ("gate", "floor", "pass")) -> Failing:
+    """Whether a run fails any check of these kinds."""
+    return lambda run: any(check.kind in kinds for check in run.failed)
+
+
+def is_severe(run: Attempt) -> bool | None:
+    """Whether a run fails anything severe."""
+    return bool(run.severe)
+
+
+class Share(NamedTuple):
+    """Of the runs that say something, how many fail."""
+
+    failing: int
+    runs: int
+
+    @classmethod
+    def seen(cls, side: Observed, failing: Failing) -> Share:
+        """Of the runs that were seen."""
+        answers = [answer for run in side.attempts if (answer := failing(run)) is not None]
+        return cls(sum(answers), len(answers))
+
+    @classmethod
+    def worst(cls, side: Observed, failing: Failing) -> Share:
+        """Of all announced runs: those that say nothing fail."""
+        seen = cls.seen(side, failing)
+        return cls(seen.failing + side.announced - seen.runs, side.announced)
+
+    @classmethod
+    def best(cls, side: Observed, failing: Failing) -> Share:
+        """Of all announced runs: those that say nothing pass."""
+        return cls(cls.seen(side, failing).failing, side.announced)
+
+    @property
+    def value(self) -> Fraction:
+        """The share."""
+        return Fraction(self.failing, self.runs)
+
+
+class Rise(NamedTuple):
+    """How a share of failing runs changed from the baseline to the candidate."""
+
+    mean: Fraction
+    """The mean over samples of the shares' differences."""
+    groups: Groups
+    """The differences, summed over groups."""
+    exchange: Mapping[Attempts, int]
+    """What could be exchanged between the sides."""
+    samples: int
+
+
+def rise_seen(pairs: Iterable[Pair], failing: Failing) -> Rise:
+    """The rise in the runs that were seen on both sides: what a violation is shown by."""
+    used: list[tuple[Pair, Share, Share]] = []
+    for pair in pairs:
+        ours, theirs = Share.seen(pair.candidate, failing), Share.seen(pair.baseline, failing)
+        if ours.runs and theirs.runs:
+            used.append((pair, ours, theirs))
+    return _rise(
+        [(pair.group, ours.value - theirs.value) for pair, ours, theirs in used],
+        _exchangeable(used, failing),
+    )
+
+
+def rise_feared(pairs: Iterable[Pair], failing: Failing) -> Rise:
+    """The rise if all that the candidate lacks fails, and all that the baseline lacks passes: what
+    must be small enough for a rule to hold.
+    """
+    differences = []
+    for pair in pairs:
+        ours, theirs = Share.worst(pair.candidate, failing), Share.best(pair.baseline, failing)
+        if ours.runs or theirs.runs:
+            mine = ours.value if ours.runs else Fraction(1)
+            differences.append((pair.group, mine - (theirs.value if theirs.runs else 0)))
+    return _rise(differences, {})
+
+
+def _rise(
+    differences: Sequence[tuple[Hashable | None, Fraction]], exchange: Mapping[Attempts, int]
+) -> Rise:
+    n = len(differences)
+    mean = sum((difference for _, difference in differences), Fraction(0)) / n if n else Fraction(0)
+    return Rise(mean, groups_of(differences), exchange, n)
+
+
+def groups_of(values: Sequence[tuple[Hashable | None, Fraction | float]]) -> Groups:
+    """Values of samples, summed over the groups that they share."""
+    return gather([float(value) for _, value in values], [group for group, _ in values])
+
+
+def _exchangeable(
+    used: Sequence[tuple[Pair, Share, Share]], failing: Failing
+) -> Mapping[Attempts, int]:
+    """A sample alone is exchanged run by run; samples of one group attempt by attempt."""
+    units: Counter[Attempts] = Counter()
+    shared: list[tuple[Hashable, Pair]] = []
+    for pair, ours, theirs in used:
+        if pair.group is None:
+            unit = Attempts.of_runs(
+                failing=ours.failing,
+                runs=ours.runs,
+                others_failing=theirs.failing,
+                others=theirs.runs,
+            )
+            units[unit] += 1
+        else:
+            shared.append((pair.group, pair))
+    for members in grouped(shared).values():
+        sides = (
+            _by_attempt([getattr(pair, side).attempts for pair in members], failing)
+            for side in ("candidate", "baseline")
+        )
+        units[Attempts.of(*sides)] += 1
+    return units
+
+
+def _by_attempt(members: Sequence[Sequence[Attempt]], failing: Failing) -> list[int]:
+    """For each attempt at a group, how many of its samples fail."""
+    return [
+        sum(failing(runs[place]) is True for runs in members if place < len(runs))
+        for place in range(max(map(len, members)))
+    ]
+
+
+# --- scores
+
+
+def score_feared(pair: Pair) -> Fraction:
+    """The difference of the scores in points, if what the candidate lacks is 0 and what the
+    baseline lacks is 100.
+    """
+    ours = _mean([run.low for run in pair.candidate.attempts], pair.candidate.lost, 0)
+    theirs = _mean([run.high for run in pair.baseline.attempts], pair.baseline.lost, FULL)
+    return (ours - theirs) / 100
+
+
+def score_seen(pair: Pair) -> Fraction | None:
+    """The difference of the scores in points that were seen, with the best for what the candidate
+    lacks; None if a side was not seen at all.
+    """
+    if not pair.candidate.attempts or not pair.baseline.attempts:
+        return None
+    ours = _mean([run.high for run in pair.candidate.attempts], 0, 0)
+    theirs = _mean([run.low for run in pair.baseline.attempts], 0, 0)
+    return (ours - theirs) / 100
+
+
+def _mean(values: Sequence[int], lost: int, worth: int) -> Fraction:
+    n = len(values) + lost
+    return Fraction(sum(values) + lost * worth, n) if n else Fraction(worth)
+
+
+def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction, Fraction] | None:
+    """The mean norms of a criterion on both sides, in billionths, where both have some."""
+    sides = []
+    for side in (pair.candidate, pair.baseline):
+        norms = [run.norms[criterion] for run in side.attempts if criterion in run.norms]
+        if not norms:
+            return None
+        sides.append(Fraction(sum(norms), len(norms)))
+    return sides[0], sides[1]
