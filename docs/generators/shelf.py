@@ -22,8 +22,8 @@ def pages() -> dict[str, str]:
             "Profiles",
             "A profile defines how runs of a workflow family are scored: the gates it adds to the"
             " five that every run must pass, and its criteria with their weights. A run's"
-            " `workflow.family` selects the newest profile of that family; `--profile` overrides"
-            " it. Published versions never change. [Write a profile](../how-to/write-a-profile.md)"
+            " `workflow.family` selects the profile of that family; `--profile` overrides"
+            " it. Released versions never change. [Write a profile](../how-to/write-a-profile.md)"
             " explains how to make your own; [Formulas, gates and measures](sheets.md) describes"
             " the parts.",
             _profile,
@@ -33,7 +33,7 @@ def pages() -> dict[str, str]:
             "policies",
             "Policies",
             "A policy defines how scores become letters, or when a candidate may replace a"
-            " baseline. Published versions never change; `assay library show policy NAME` prints"
+            " baseline. Released versions never change; `assay library show policy NAME` prints"
             " one.",
             _policy,
         ),

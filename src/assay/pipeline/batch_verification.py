@@ -213,8 +213,7 @@ def _rows(
 ) -> BatchCheck:
     there = {column.name for column in engine.columns(grades)}
     if lacking := [name for name in GRADE_COLUMNS if name not in there]:
-        fault = f"the output lacks the column '{lacking[0]}'; if an earlier version of Assay wrote"
-        return BatchCheck("rows", (f"{fault} it, grade the evidence again",), "")
+        return BatchCheck("rows", (f"the output lacks the column '{lacking[0]}'",), "")
     size = SAMPLE if record.sample is None else min(SAMPLE, record.sample)
     chosen = list(dict.fromkeys(runs)) or sample_of_runs(
         engine, evidence, record.columns.get("run", "run"), size

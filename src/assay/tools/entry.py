@@ -45,7 +45,7 @@ from assay.tools.names import (
 )
 from assay.tools.policy import SchemaRules
 from assay.tools.status import order_fault
-from assay.tools.versions import CURRENT, KNOWN_GRADING, SCORING_SYSTEM
+from assay.tools.versions import CURRENT, GRADING_SYSTEM, SCORING_SYSTEM
 
 STRICT_HARNESS = "claude-code"
 """The only harness that the strict form knows; any other is written in the extended form, never
@@ -113,7 +113,7 @@ def consistency_faults(
         faults.append(f"gradingId is {entry.grading_id} and does not end with a time.")
     if (
         entry.grading_system != rules.systems.grading
-        and entry.grading_system.partition("+")[0] not in KNOWN_GRADING
+        and entry.grading_system.partition("+")[0] != GRADING_SYSTEM
     ):
         faults.append(f"it was graded under {entry.grading_system}, an unknown grading system.")
     if entry.scoring_system == SCORING_SYSTEM:

@@ -14,9 +14,5 @@ GRADING_SYSTEM = "gradingSystem/1.0.0"
 GRADING_SPEC = "gradingSpec/2.0.1"
 SCORING_PROTOCOL = "v1"
 
-KNOWN_GRADING = ("gradingSystem/1.0.0",)
-"""Every grading system that was published; an entry of any other cannot be checked, so it does not
-count.
-"""
 CURRENT = Systems(SCORING_SYSTEM, GRADING_SYSTEM)
 """What this code implements; the grading system of a result is the one that its policy states."""
