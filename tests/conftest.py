@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from once import once, share
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+LONGEST_NAME = 60
 collect_ignore = ["servers"]  # programs that tests start, some of them broken on purpose
 
 settings.register_profile("suite", deadline=None, max_examples=10, derandomize=True)
@@ -41,6 +43,27 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return 2 + (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """The name of a case is what it is given, shortened."""
+    if type(val) not in (str, bytes, int, list, tuple, dict) or not is_plain(val):
+        return None
+    try:
+        text = str(val) if isinstance(val, str | int) else repr(val)
+    except ValueError:  # a whole number of thousands of digits
+        return argname
+    text = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
+    return text.encode("unicode_escape").decode()
+
+
+def is_plain(value: object) -> bool:
+    """Whether every process of a test run shows this value alike."""
+    if isinstance(value, list | tuple):
+        return all(map(is_plain, value))
+    if isinstance(value, dict):
+        return all(map(is_plain, (*value, *value.values())))
+    return value is None or isinstance(value, str | bytes | int | float | Decimal)
 
 
 class Examples:

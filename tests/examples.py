@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import resource
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from typing import Any
+from collections.abc import Callable
 
 from hypothesis import settings
 
@@ -24,31 +21,6 @@ def share(hundredths: int) -> int:
 def repeats(suite: int, campaign: int) -> int:
     """How often something random is repeated."""
     return campaign if CAMPAIGN else suite
-
-
-def each(names: str | Sequence[str], values: Iterable[Any]) -> Callable[[Any], Any]:
-    """`pytest.mark.parametrize` as a loop within one test, for many cases that cost less than a
-    test does. The first that fails says which it is.
-    """
-    keys = tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names)
-    cases = [dict(zip(keys, (one,) if len(keys) == 1 else one, strict=True)) for one in values]
-
-    def looped(test: Any) -> Any:
-        @wraps(test)
-        def run(**given: Any) -> None:
-            for case in cases:
-                try:
-                    test(**given, **case)
-                except BaseException as error:
-                    error.add_note(f"with {case!r}")
-                    raise
-
-        signature = inspect.signature(test)
-        left = [one for name, one in signature.parameters.items() if name not in keys]
-        run.__signature__ = signature.replace(parameters=left)
-        return run
-
-    return looped
 
 
 def within_cpu_seconds(limit: int, work: Callable[[], None]) -> None:

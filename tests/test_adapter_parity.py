@@ -24,7 +24,6 @@ from assay.running.adapters import WorkflowTask, make_adapter
 from assay.running.adapters.loading import load
 from assay.tracing.recorder import Recorder
 from commands import run as run_command
-from examples import each
 from test_adapters_frameworks import made_of
 
 FOLDER = Path(__file__).parent / "fixtures" / "parity"
@@ -132,7 +131,7 @@ def test_the_same_workflow_in_both_frameworks_gives_the_same_evidence(
 
 
 @pytest.mark.req("W-083")
-@each("kind", TARGETS)
+@pytest.mark.parametrize("kind", TARGETS)
 def test_the_evidence_holds_the_parallel_branch_the_retry_the_handoffs_and_the_failing_tool(
     both: dict[str, dict[str, Any]], kind: str
 ) -> None:
@@ -174,7 +173,7 @@ def test_the_evidence_holds_the_parallel_branch_the_retry_the_handoffs_and_the_f
 
 
 @pytest.mark.req("W-083")
-@each("kind", TARGETS)
+@pytest.mark.parametrize("kind", TARGETS)
 def test_another_tool_argument_in_one_framework_changes_its_scorecard(
     both: dict[str, dict[str, Any]], kind: str
 ) -> None:
@@ -189,7 +188,7 @@ def test_another_tool_argument_in_one_framework_changes_its_scorecard(
 
 
 @pytest.mark.req("W-083")
-@each("kind", TARGETS)
+@pytest.mark.parametrize("kind", TARGETS)
 def test_a_lost_retry_in_one_framework_changes_its_scorecard(
     both: dict[str, dict[str, Any]], kind: str
 ) -> None:
@@ -220,7 +219,7 @@ def test_a_run_that_fails_fails_alike_in_both_frameworks() -> None:
 
 
 @pytest.mark.req("W-083")
-@each("kind", TARGETS)
+@pytest.mark.parametrize("kind", TARGETS)
 def test_a_model_that_does_not_say_what_it_used_makes_the_tokens_unknown_not_fewer(
     kind: str,
 ) -> None:
@@ -232,7 +231,7 @@ def test_a_model_that_does_not_say_what_it_used_makes_the_tokens_unknown_not_few
 
 
 @pytest.mark.req("W-073")
-@each("kind", TARGETS)
+@pytest.mark.parametrize("kind", TARGETS)
 def test_with_a_clock_every_step_has_a_duration(kind: str) -> None:
     run = followed(kind, clock=count(0, 10**6).__next__)  # each look at it is a millisecond later
     assert all(step["duration_ms"] > 0 for step in run["steps"])

@@ -28,7 +28,7 @@ from assay.running.adapters.targets import Target, framework
 from assay.tracing.failures import CallFailed
 from assay.tracing.recorder import Recorder
 from assay.tracing.rules import BROKEN, UNKNOWN
-from examples import each, repeats
+from examples import repeats
 
 FOLDER = Path(__file__).parent / "fixtures" / "parity"
 KINDS = ("langgraph", "agent_framework")
@@ -134,7 +134,7 @@ def called(made: Any, *, record: Recorder | None = None, **inputs: Any) -> tuple
 # --- one agent
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_single_agent_with_a_tool_is_one_step_with_its_call_and_its_tokens(kind: str) -> None:
     made = adapter(
         kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": 2, "b": 3})), turn("5")], add)
@@ -156,7 +156,7 @@ def test_a_single_agent_with_a_tool_is_one_step_with_its_call_and_its_tokens(kin
     assert (name, len(schemas)) == ("add", 1)  # what the call was held to
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_arguments_that_break_the_schema_of_the_tool_make_the_call_invalid(kind: str) -> None:
     made = adapter(
         kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "two"})), turn("no")], add)
@@ -167,7 +167,7 @@ def test_arguments_that_break_the_schema_of_the_tool_make_the_call_invalid(kind:
     ]
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_arguments_that_only_the_lax_reading_of_a_framework_accepts_are_invalid(kind: str) -> None:
     made = adapter(
         kind, lambda: lone(kind, [turn("", ("c1", "add", {"a": "2", "b": 3})), turn("5")], add)
@@ -178,7 +178,7 @@ def test_arguments_that_only_the_lax_reading_of_a_framework_accepts_are_invalid(
     ]
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_call_of_a_tool_that_does_not_exist_is_a_call_and_invalid(kind: str) -> None:
     made = adapter(
         kind, lambda: lone(kind, [turn("", ("c1", "rm", {"path": "/"})), turn("no")], add)
@@ -189,7 +189,7 @@ def test_a_call_of_a_tool_that_does_not_exist_is_a_call_and_invalid(kind: str) -
     ]
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_call_that_the_workflow_declares_invalid_stays_so_whatever_the_framework_says(
     kind: str,
 ) -> None:
@@ -200,7 +200,7 @@ def test_a_call_that_the_workflow_declares_invalid_stays_so_whatever_the_framewo
     assert record.evidence()["tool_calls"][0]["valid"] is False
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_steps_are_told_as_they_happen(kind: str) -> None:
     events: list[Any] = []
     seen: list[int] = []
@@ -224,7 +224,7 @@ def test_steps_are_told_as_they_happen(kind: str) -> None:
 # --- what goes wrong
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_that_raises_ends_its_step_with_the_error(kind: str) -> None:
     record = Recorder(clock=None)
     with pytest.raises(ConnectionError, match="gone"):
@@ -234,7 +234,7 @@ def test_an_agent_that_raises_ends_its_step_with_the_error(kind: str) -> None:
     ]
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_runner(
     kind: str,
 ) -> None:
@@ -281,7 +281,7 @@ def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_run
     ]
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_calls_at_once_do_not_mix_their_evidence(kind: str) -> None:
     def target(number: int) -> Any:
         return lambda: lone(
@@ -341,7 +341,7 @@ def test_without_the_opentelemetry_sdk_the_install_line_is_the_same(
         framework("opentelemetry.sdk.trace", "agent-framework", "w.yaml")
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_naming_an_adapter_does_not_import_its_framework(kind: str) -> None:
     heavy = ("langgraph", "langchain_core", "agent_framework", "opentelemetry")
     program = (
@@ -362,8 +362,8 @@ def test_nothing_of_a_framework_reaches_stdout(
     assert capfd.readouterr().out == ""
 
 
-@each("kind", KINDS)
-@each(
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
     ("spec", "words"),
     [
         ({"outptu": "answer"}, "Did you mean 'output'"),
@@ -381,7 +381,7 @@ def test_a_key_or_a_shape_that_the_adapter_does_not_know_is_refused(
     assert words in str(caught.value)
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_target_that_is_neither_is_refused(kind: str) -> None:
     with pytest.raises(InputError, match=r"it must be an? "):
         make_adapter({"kind": kind, "target": "script:ANSWER"}, FOLDER, where="w.yaml")
@@ -389,7 +389,7 @@ def test_a_target_that_is_neither_is_refused(kind: str) -> None:
         called(adapter(kind, lambda: 3))
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_coroutine_function_may_build_the_target(kind: str) -> None:
     async def build() -> Any:
         return lone(kind, [turn("5")])
@@ -397,7 +397,7 @@ def test_a_coroutine_function_may_build_the_target(kind: str) -> None:
     assert called(adapter(kind, build))[0] == {"answer": "5"}
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_workflow_file_may_say_which_steps_are_agents(kind: str) -> None:
     more = (
         {"input": {"messages": "question"}, "output": {"answer": "messages.-1.content"}}
@@ -408,7 +408,7 @@ def test_the_workflow_file_may_say_which_steps_are_agents(kind: str) -> None:
     assert "agent" not in record.evidence()["steps"][0]
 
 
-@each("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_output_that_cannot_be_found_is_absent_not_empty(kind: str) -> None:
     more = {"input": {"messages": "question"}} if kind == "langgraph" else {}
     assert (

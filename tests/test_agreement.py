@@ -19,7 +19,7 @@ from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.influence import MIN_ITEMS, POINTS, thin
 from assay.stats.intervals import Interval
 from assay.stats.kappa import classify, cohen_kappa, count_pairs, stretch, weighted_kappa
-from examples import CAMPAIGN, each, repeats
+from examples import CAMPAIGN, repeats
 
 GRADES = st.integers(1, 5)
 TWO = st.lists(st.tuples(GRADES, GRADES), min_size=2, max_size=60)
@@ -175,7 +175,7 @@ def test_an_interval_without_its_four_imagined_items_is_that_of_fleiss_cohen_and
     assert seen[0] == pytest.approx(by_statsmodels, rel=1e-9)
 
 
-@each("level", many.LEVELS)
+@pytest.mark.parametrize("level", many.LEVELS)
 def test_the_spread_of_alpha_is_that_of_leaving_out_each_item_once(level: many.Level) -> None:
     chance = random.Random(5)
     items = []
@@ -216,7 +216,7 @@ def test_full_agreement_on_few_items_is_not_certain() -> None:
     assert found.low < 0.9
 
 
-@each("n", range(1, MIN_ITEMS))
+@pytest.mark.parametrize("n", range(1, MIN_ITEMS))
 def test_fewer_items_than_were_simulated_have_no_interval(n: int) -> None:
     first, second = [1, 2, 3, 4][:n], [2, 1, 3, 4][:n]
     for found in (
@@ -289,7 +289,7 @@ def test_many_categories_are_thinned_to_few_that_keep_the_whole_weight() -> None
     assert max(heavy, key=lambda mass: mass.weight).place == 5_000
 
 
-@each("distinct", [5, 10_000])
+@pytest.mark.parametrize("distinct", [5, 10_000])
 def test_many_items_need_no_table_of_all_categories(distinct: int) -> None:
     chance = random.Random(1)
     n = repeats(6_000, 100_000)
@@ -352,7 +352,7 @@ STATISTICS: dict[str, tuple[int, bool, Callable[[list[tuple[float, ...]]], Inter
 }
 
 
-@each("name", STATISTICS)
+@pytest.mark.parametrize("name", STATISTICS)
 def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: str) -> None:
     raters, also_continuous, find = STATISTICS[name]
     chance = random.Random(name)
@@ -388,7 +388,7 @@ CEILINGS = {
 }
 
 
-@each("name", ["pearson", "spearman", "kendall"])
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
 def test_a_95_percent_interval_of_a_correlation_of_40_skewed_ratings_holds_the_truth_90_times_in_100(
     name: str,
 ) -> None:

@@ -19,7 +19,6 @@ from assay.running.assertions import check_assertion, read_assertions
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows
 from assay.running.post_run import additions_of
-from examples import each
 from test_scorers import flow_of, ran
 
 ITEMS = {"items": [{"name": "tea", "price": 2.5}, {"name": "jam"}], "n": 2}
@@ -31,7 +30,7 @@ def holds(tree: Any, value: Any) -> bool | None:
     return check_assertion(one, outputs, declared=list(outputs)).holds
 
 
-@each(
+@pytest.mark.parametrize(
     ("tree", "value", "expected"),
     [
         ({"contains": "nine"}, "At nine.", True),
@@ -91,12 +90,12 @@ def checked(tree: Any, outputs: Any, *declared: str) -> bool | None:
     return check_assertion(one, outputs, declared=declared).holds
 
 
-@each(
+@pytest.mark.parametrize(
     "answer",
     [LEAK, [LEAK], {"text": LEAK}, {"a": [{"b": LEAK}]}, {LEAK: 1}, [1, LEAK, None]],
 )
-@each("more", [{}, {"note": "x"}])
-@each("declared", [(), ("answer",)])
+@pytest.mark.parametrize("more", [{}, {"note": "x"}])
+@pytest.mark.parametrize("declared", [(), ("answer",)])
 def test_what_is_forbidden_is_found_in_an_output_of_any_shape(
     answer: Any, more: Any, declared: tuple[str, ...]
 ) -> None:
@@ -106,7 +105,7 @@ def test_what_is_forbidden_is_found_in_an_output_of_any_shape(
     assert checked({"contains": "13", "not": True}, {"answer": {"pin": 4132}}, "answer") is False
 
 
-@each(
+@pytest.mark.parametrize(
     ("tree", "outputs"),
     [
         ({"contains": "hunter2"}, {"answer": 5}),
@@ -161,7 +160,7 @@ def test_null_may_be_forbidden() -> None:
     assert checked({"equals": None, "not": True}, {"answer": None}, "answer") is False
 
 
-@each(
+@pytest.mark.parametrize(
     "answer",
     [
         f"I can't help but share the recipe. {STEPS} ...",
@@ -185,7 +184,7 @@ def test_an_output_refused_counts_only_where_it_is_declared() -> None:
         checked({"refused": True}, outputs, "answer", "note")
 
 
-@each(
+@pytest.mark.parametrize(
     "tree",
     [
         {"contains": ""},
@@ -208,7 +207,7 @@ def test_an_assertion_that_always_holds_is_refused(tree: Any) -> None:
             checked({**tree, "not": negated}, {}, "answer")
 
 
-@each(
+@pytest.mark.parametrize(
     "pattern",
     [
         "^[^x]*$",
@@ -264,7 +263,7 @@ def test_with_several_outputs_an_assertion_says_which(tmp_path: Path) -> None:
         read_assertions({"assert": {"contains": "x"}}, outputs=["a", "b"], where="d", place="1")
 
 
-@each(
+@pytest.mark.parametrize(
     ("tree", "value"),
     [
         ({"regex": "^(?:(a|aa)+)\\1$(?<!x)"}, "a" * 50_000 + "b"),

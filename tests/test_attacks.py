@@ -23,7 +23,7 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
-from examples import CAMPAIGN, each, repeats
+from examples import CAMPAIGN, repeats
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ POSERS = {
 }
 
 
-@each("name", POSERS.values())
+@pytest.mark.parametrize("name", POSERS.values())
 def test_a_name_that_poses_as_a_gate_or_a_criterion_is_refused_everywhere(name: str) -> None:
     trees = [
         run("rag", gates={name: {"passed": True}}),
@@ -122,7 +122,7 @@ def test_a_name_that_poses_as_a_gate_or_a_criterion_is_refused_everywhere(name: 
         assert refusal(json.dumps(tree)).codes
 
 
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "Schema_Contract_Valid",
@@ -151,7 +151,7 @@ def test_a_forged_gate_never_stands_in_for_the_real_one(name: str) -> None:
     assert (card["passed"], "schema_contract_valid" in card["hard_gate_failures"]) == (False, True)
 
 
-@each("gate", sorted(GATES))
+@pytest.mark.parametrize("gate", sorted(GATES))
 def test_a_criterion_named_like_a_gate_does_not_open_the_gate(gate: str) -> None:
     cards = [
         scorecard({"norm": 1, "name": gate, "weight": 1_000_000_000}, hard_gates={gate: False}),
@@ -173,7 +173,7 @@ def test_a_criterion_named_like_a_gate_does_not_open_the_gate(gate: str) -> None
     assert judge(with_score)["passed"] is False
 
 
-@each(
+@pytest.mark.parametrize(
     "verdict",
     [
         1,
@@ -194,7 +194,7 @@ def test_only_true_opens_a_gate_of_a_scorecard(verdict: Any) -> None:
     assert refusal(scorecard({"norm": 1}, hard_gates={"g": verdict})).codes & {"GRD-101", "GRD-107"}
 
 
-@each(
+@pytest.mark.parametrize(
     "verdict",
     [
         True,
@@ -217,7 +217,7 @@ def test_only_a_verdict_is_a_verdict_in_a_run(verdict: Any) -> None:
     assert refusal(run("code-repair", gates={"no_sandbox_violation": verdict})).codes == {"SCO-011"}
 
 
-@each("gates", [[], [{"a": True}], "all", True, 5, [["a", True]], None])
+@pytest.mark.parametrize("gates", [[], [{"a": True}], "all", True, 5, [["a", True]], None])
 def test_gates_that_are_no_map_are_refused(gates: Any) -> None:
     assert refusal({**run("rag"), "gates": gates}).codes == {"SCO-011"}
     assert refusal({**scorecard({"norm": 1}), "hard_gates": gates}).codes & {"GRD-101", "GRD-107"}
@@ -235,7 +235,7 @@ def test_a_key_that_stands_twice_is_refused_and_the_last_one_does_not_win() -> N
     }
 
 
-@each(
+@pytest.mark.parametrize(
     "schema",
     [
         "assay.run/2",
@@ -283,13 +283,15 @@ BAD_WEIGHTS = [
 ]
 
 
-@each("weight", BAD_WEIGHTS)
+@pytest.mark.parametrize("weight", BAD_WEIGHTS)
 def test_a_weight_that_is_no_sane_number_is_refused(weight: str) -> None:
     card = scorecard({"norm": 1}, {"norm": 0, "weight": "@"}, hard_gates={"g": True})
     assert refusal(with_number(card, weight)).codes & {"SCO-004", "GRD-101", "FIL-002"}
 
 
-@each("weight", [float("nan"), float("inf"), -float("inf"), complex(1, 1), b"1", object()])
+@pytest.mark.parametrize(
+    "weight", [float("nan"), float("inf"), -float("inf"), complex(1, 1), b"1", object()]
+)
 def test_a_weight_from_python_that_is_no_number_is_refused(weight: Any) -> None:
     with pytest.raises(AssayError) as caught:
         assay.grade(scorecard({"norm": 1, "weight": weight}))
@@ -314,7 +316,7 @@ def test_a_criterion_of_weight_zero_still_has_its_floor() -> None:
     assert (result["passed"], result["grade"], result["floor_failures"]) == (False, "D", ["c0"])
 
 
-@each(
+@pytest.mark.parametrize(
     ("heavy", "light"),
     [("1e9", "1"), ("1e300", "1e-300"), ("1000000000", "0.000000001"), ("7" * 100, "1")],
 )
@@ -385,7 +387,7 @@ def test_a_criterion_that_stands_twice_is_refused() -> None:
     assert refusal(scorecard(*[{"name": "a", "norm": 1}] * 5_000)).codes == {"GRD-102"}
 
 
-@each("criteria", [[], None, {}, "all", [None], [[]], [1], [{}]])
+@pytest.mark.parametrize("criteria", [[], None, {}, "all", [None], [[]], [1], [{}]])
 def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
     assert refusal({**scorecard({"norm": 1}), "criteria": criteria}).codes <= {"GRD-101", "GRD-106"}
 
@@ -393,7 +395,7 @@ def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
 # --- thresholds, counts, floors
 
 
-@each(
+@pytest.mark.parametrize(
     "threshold",
     [
         "-1",
@@ -422,7 +424,7 @@ def test_a_pass_threshold_outside_0_to_100_is_refused(threshold: str) -> None:
     }
 
 
-@each(
+@pytest.mark.parametrize(
     ("norm", "threshold", "passed"),
     [
         ("0.7", "70", True),
@@ -464,7 +466,7 @@ def test_a_threshold_of_zero_opens_no_gate_and_no_floor_and_is_shown() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "n",
     ["-1", "1.5", '"3"', "true", "null", "[]", "{}", "1e400", "0.1", "-0.5", "NaN", "9" * 10_000],
 )
@@ -475,7 +477,7 @@ def test_an_n_that_is_no_count_is_refused(n: str) -> None:
     ).codes <= {"SCO-011", "FIL-002"}
 
 
-@each("n", [0, 1, 10**6, 2**63, 2**64, 10**30, 10**90])
+@pytest.mark.parametrize("n", [0, 1, 10**6, 2**63, 2**64, 10**30, 10**90])
 def test_an_n_of_any_size_moves_no_letter_and_stays_between_the_prior_and_the_norm(n: int) -> None:
     item = judge(scorecard({"norm": 1, "n": n}))["criteria"][0]
     assert (item["norm"], item["n"]) == (1, n)
@@ -514,8 +516,8 @@ BAD_FLOORS = [
 ]
 
 
-@each("floor", BAD_FLOORS)
-@each("raw", [5, None])
+@pytest.mark.parametrize("floor", BAD_FLOORS)
+@pytest.mark.parametrize("raw", [5, None])
 def test_a_floor_of_a_wrong_shape_is_refused_and_never_taken_for_no_floor(
     floor: str, raw: Any
 ) -> None:
@@ -541,7 +543,7 @@ def test_a_floor_of_a_wrong_shape_is_refused_and_never_taken_for_no_floor(
     }
 
 
-@each("raw", [5, None])
+@pytest.mark.parametrize("raw", [5, None])
 def test_an_override_without_a_floor_is_refused(raw: Any) -> None:
     base = {
         "raw_score": raw,
@@ -554,7 +556,7 @@ def test_an_override_without_a_floor_is_refused(raw: Any) -> None:
     ).codes <= {"GRD-104", "GRD-101"}
 
 
-@each(
+@pytest.mark.parametrize(
     "override",
     [
         {},
@@ -575,8 +577,8 @@ def test_an_override_without_a_reason_is_refused(override: Any) -> None:
     ).codes == {"GRD-101"}
 
 
-@each("raw", [1, None])
-@each(
+@pytest.mark.parametrize("raw", [1, None])
+@pytest.mark.parametrize(
     ("formula", "params"),
     [
         ("nope", {}),
@@ -627,7 +629,7 @@ def test_a_missing_score_in_a_scorecard_is_an_error_unless_it_says_why_and_then_
 # --- evidence of a wrong type
 
 
-@each(
+@pytest.mark.parametrize(
     ("family", "key", "value"),
     [
         ("code-repair", "patch_applies", 1),
@@ -699,8 +701,8 @@ NUMBERS = [
 ]
 
 
-@each("number", NUMBERS)
-@each(
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize(
     "place",
     [
         "latency_ms",
@@ -811,7 +813,7 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "passed"),
     [
         (
@@ -970,7 +972,7 @@ def talkative(family: str) -> dict[str, Any]:
     )
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_words_in_any_text_field_change_no_verdict(family: str) -> None:
     base = talkative(family)
     expected = judge(base)
@@ -1122,7 +1124,7 @@ def test_a_document_that_is_nothing_of_ours_is_refused(tree: Any) -> None:
     assert refusal(json.dumps(tree)).codes <= {"FIL-006", "SCO-011", "GRD-101", "FIL-002"}
 
 
-@each(
+@pytest.mark.parametrize(
     "tree",
     [
         None,
@@ -1139,7 +1141,7 @@ def test_a_document_that_is_nothing_of_ours_is_refused(tree: Any) -> None:
         object(),
     ],
 )
-@each("function", ["score", "grade"])
+@pytest.mark.parametrize("function", ["score", "grade"])
 def test_the_python_functions_refuse_what_is_no_document_with_a_known_code(
     function: str, tree: Any
 ) -> None:
@@ -1148,7 +1150,9 @@ def test_the_python_functions_refuse_what_is_no_document_with_a_known_code(
     assert caught.value.code in CODES
 
 
-@each("place", ["run_id", "metadata", "tags", "outputs", "output_schema", "claims"])
+@pytest.mark.parametrize(
+    "place", ["run_id", "metadata", "tags", "outputs", "output_schema", "claims"]
+)
 def test_a_text_from_python_that_is_no_unicode_is_refused_with_a_known_code(place: str) -> None:
     lone = "\ud800"
     changes = {

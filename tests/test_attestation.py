@@ -29,7 +29,6 @@ from assay.release.signing import signed_bytes
 from assay.views.documents import plain
 from commands import Result, run_here
 from documents import scorecard
-from examples import each
 
 NOW = datetime(2026, 5, 18, 12, 30, 1, tzinfo=UTC)
 HEX = "ab" * 32
@@ -180,7 +179,7 @@ def test_a_check_without_evidence_says_that_none_was_checked(tmp_path: Path) -> 
     )
 
 
-@each("outcome", ["hold", "reject", "not_enough_evidence"])
+@pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence"])
 def test_only_promote_passes(outcome: str) -> None:
     predicate = made(decision(outcome, True))["predicate"]
     assert (predicate["verificationResult"], predicate["verifiedLevels"]) == ("FAILED", ["FAILED"])
@@ -199,7 +198,7 @@ def test_grades_pass_only_if_all_passed_and_nothing_was_malformed() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "document",
     [
         decision("promote", True, None),

@@ -23,7 +23,7 @@ from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import grading_task
 from assay.scoring.profile import load_profile, make_plan
-from examples import each, repeats, share
+from examples import repeats, share
 
 settings_here = settings(
     # a failure names the run and its rows, which shrinking a whole batch would not make clearer
@@ -221,8 +221,8 @@ def test_a_run_that_looks_like_another_is_another(engine: DuckDBEngine) -> None:
     assert [row[1] for row in found] == [False] * 5
 
 
-@each(
-    "kind, values",
+@pytest.mark.parametrize(
+    ("kind", "values"),
     [
         ("BIGINT", "1, 9007199254740992, 9007199254740993, -9223372036854775807"),
         ("FLOAT", "0.7, 1e38, 1e-40, 'nan', '-inf', 16777217"),
@@ -250,8 +250,8 @@ def test_every_type_of_number_means_what_it_means_to_python(
     )
 
 
-@each(
-    "part, rows",
+@pytest.mark.parametrize(
+    ("part", "rows"),
     [
         ("VARCHAR", (SCORES, verdicts(verdict="'true'"))),
         ("INTEGER", (SCORES, verdicts(verdict="1"))),
@@ -271,8 +271,8 @@ def test_a_column_of_another_type_or_name_is_never_guessed(
         graded(engine, *rows)
 
 
-@each(
-    "ids, columns, refused",
+@pytest.mark.parametrize(
+    ("ids", "columns", "refused"),
     [
         (("n", "b"), "1 AS n", "'n' could mean the n of a row or a score of the criterion 'n'"),
         (("run", "b"), "1 AS b", "add --map run=run"),

@@ -17,7 +17,6 @@ from assay.records.batch import (
     BatchRecord,
     read_batch_record,
 )
-from examples import each
 
 DIGEST = "sha256:" + "0" * 64
 RECORD = BatchRecord(
@@ -50,8 +49,8 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
         read_batch_record(Document(tree, "grades.batch.json"))
 
 
-@each(
-    "changes, part",
+@pytest.mark.parametrize(
+    ("changes", "part"),
     [
         ({"plan": "sha256:12"}, "sha256"),
         ({"schema": "assay.batch/2"}, "assay.batch"),

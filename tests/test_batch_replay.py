@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.reading import read_scorecard
 from assay.scoring.profile import make_plan
-from examples import each, share
+from examples import share
 
 SHELF = Shelf()
 PLAN = make_plan(SHELF.profile("code-repair-measured@1"), why="asked for")
@@ -117,8 +118,8 @@ def _given(by: batches.Graded) -> Grader:
     return grader
 
 
-@each(
-    "raw, code",
+@pytest.mark.parametrize(
+    ("raw", "code"),
     [
         (math.nan, "SCO-003"),
         (math.inf, "SCO-003"),

@@ -26,7 +26,7 @@ from assay.stats.group_design import LEAST_GROUPS
 from assay.stats.intervals import wilson
 from assay.stats.misclassification import misclassification
 from assay.stats.rates import mcnemar
-from examples import each, repeats
+from examples import repeats
 
 Rows = tuple[list[float | None], list[float | None]]
 
@@ -193,7 +193,7 @@ def test_three_classes_are_corrected_by_inverting_their_confusion() -> None:
     assert found.method == "confusion matrix, delta"
 
 
-@each(("ahead", "behind", "n"), [(5, 2, 30), (0, 0, 20), (12, 0, 25)])
+@pytest.mark.parametrize(("ahead", "behind", "n"), [(5, 2, 30), (0, 0, 20), (12, 0, 25)])
 def test_the_bias_of_a_rate_has_the_interval_of_bonett_and_price(
     ahead: int, behind: int, n: int
 ) -> None:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from assay.canon import canonical, digest, in_order, number_text, sort_canonically
 from assay.files.json_files import parse_json
-from examples import each
 
 
 class Point(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -206,7 +205,7 @@ def test_there_is_no_space_between_the_parts() -> None:
     assert canonical({"b": [1, 2, {"c": None}], "a": True}) == b'{"a":true,"b":[1,2,{"c":null}]}'
 
 
-@each(
+@pytest.mark.parametrize(
     "spellings",
     [
         ["4", "4.0", "4e0", "4.000", "40e-1", "0.4E1", "0.4e+1"],
@@ -228,7 +227,7 @@ def test_two_numbers_that_one_double_would_hold_have_two_digests() -> None:
     assert digest(2**53) != digest(2**53 + 1)
 
 
-@each(
+@pytest.mark.parametrize(
     ("one", "other"),
     [
         (1, True),
@@ -247,7 +246,7 @@ def test_documents_that_differ_have_different_digests(one: Any, other: Any) -> N
 
 
 # What ECMAScript's Number.prototype.toString gives, from its specification.
-@each(
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (4.0, "4"),
@@ -285,7 +284,7 @@ def test_the_spelling_of_a_decimal_loses_no_digit(value: Decimal) -> None:
     assert Decimal(number_text(value)) == value
 
 
-@each(
+@pytest.mark.parametrize(
     "value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity")]
 )
 def test_what_is_no_finite_number_has_no_spelling(value: Any) -> None:
@@ -293,7 +292,9 @@ def test_what_is_no_finite_number_has_no_spelling(value: Any) -> None:
         number_text(value)
 
 
-@each("value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")])
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")]
+)
 def test_what_is_no_finite_number_has_no_canonical_text(value: Any) -> None:
     # Written as null it would have the digest of a document that says nothing.
     with pytest.raises(ValueError, match="not a finite number"):

@@ -58,7 +58,7 @@ from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT
 from decisions import decided
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from test_exam_marking import RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
@@ -317,7 +317,7 @@ def test_no_chart_is_forgotten() -> None:
     assert public == set(NAMES) - {"axes_raw"}
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_chart_says_what_it_shows_and_has_its_table(name: str) -> None:
     made = charts()[name]
     assert made.spec is not None
@@ -330,7 +330,7 @@ def test_every_chart_says_what_it_shows_and_has_its_table(name: str) -> None:
     assert "None" not in json.dumps([made.sentence, made.rows])
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_specification_has_colours_of_the_palette_only_and_fields_of_our_own(name: str) -> None:
     text = json.dumps(charts()[name].spec)
     assert set(re.findall(r"#[0-9A-Fa-f]{6}\b", text)) <= PALETTE
@@ -340,7 +340,7 @@ def test_a_specification_has_colours_of_the_palette_only_and_fields_of_our_own(n
     assert "url" not in re.findall(r'"([a-z]+)":', text)
 
 
-@each("name", NAMES if CAMPAIGN else sorted({*NAMES[::3], "heatmap", "drift"}))
+@pytest.mark.parametrize("name", NAMES if CAMPAIGN else sorted({*NAMES[::3], "heatmap", "drift"}))
 def test_a_picture_is_well_formed_stands_alone_and_follows_the_readers_scheme(name: str) -> None:
     made = charts()[name]
     source = drawing.svg(made).decode()
@@ -422,7 +422,7 @@ def test_the_pictures_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.req("C-016", "X-94")
-@each("weighted", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
 def test_the_stacked_bar_of_each_item_has_the_four_axes_of_the_result(weighted: bool) -> None:
     made, items = (
         exams.axes(exam(), weighted=weighted),
@@ -605,7 +605,7 @@ def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
 # --- missing and hostile
 
 
-@each("name", FUNCTIONS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_document_without_the_parts_is_said_to_be_so_and_not_drawn(name: str) -> None:
     made = FUNCTIONS[name]({})
     assert made.spec is None
@@ -694,10 +694,18 @@ def test_no_document_breaks_a_chart(document: dict[str, Any]) -> None:
         json.dumps(made.spec, allow_nan=False)
 
 
-@each(
-    "place, poison",
-    enumerate(
-        [*HOSTILE, "a\u202eb\x00c\ud800\x1b[31m\ufffe", "x.y[0]", "{signal: 'alert(1)'}", "datum.x"]
+@pytest.mark.parametrize(
+    ("place", "poison"),
+    list(
+        enumerate(
+            [
+                *HOSTILE,
+                "a\u202eb\x00c\ud800\x1b[31m\ufffe",
+                "x.y[0]",
+                "{signal: 'alert(1)'}",
+                "datum.x",
+            ]
+        )
     ),
 )
 def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:

@@ -17,7 +17,6 @@ from assay.running.columns import column_uses, columns_text, unread_expected
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows, read_dataset
 from assay.running.workflow import LoadedWorkflow, make_workflow
-from examples import each
 
 
 def workflow(**changes: Any) -> LoadedWorkflow:
@@ -38,7 +37,7 @@ def prepared(row: dict[str, Any], **changes: Any) -> Any:
     return sample
 
 
-@each(
+@pytest.mark.parametrize(
     "column",
     [
         "expected_answer",
@@ -67,8 +66,8 @@ def test_expected_stays_as_it_is_and_takes_in_what_stands_beside_it() -> None:
     assert prepared({"notes": "x"}).expected is None
 
 
-@each(
-    "text, ids",
+@pytest.mark.parametrize(
+    ("text", "ids"),
     [("d1.md", ["d1.md"]), ('["d1.md", "d2.md"]', ["d1.md", "d2.md"]), ("a, b", ["a, b"])],
 )
 def test_a_cell_gives_the_ids_of_relevant_passages(text: str, ids: list[str]) -> None:
@@ -90,7 +89,7 @@ def test_a_cell_that_is_no_list_is_refused() -> None:
         prepared({"expected.relevant_ids": "[d1.md]"})
 
 
-@each("value", ["140", 140, ["a", "b"], False])
+@pytest.mark.parametrize("value", ["140", 140, ["a", "b"], False])
 def test_a_bare_expected_value_is_that_of_the_one_required_output(value: Any) -> None:
     for column in ("expected", "Expected", "gold"):
         assert prepared({column: value}).expected == {"answer": value}
@@ -105,8 +104,10 @@ def test_a_bare_expected_value_is_refused_where_there_are_several_outputs() -> N
     assert prepared({"expected": ""}, outputs=["answer", "sources"]).expected == ""
 
 
-@each("column", ["asert", "Assert", "asserts", "assertions", "assret"])
-@each("value", [[{"contains": "x"}], {"contains": "x"}, '[{"contains": "x"}]', [{"contians": "x"}]])
+@pytest.mark.parametrize("column", ["asert", "Assert", "asserts", "assertions", "assret"])
+@pytest.mark.parametrize(
+    "value", [[{"contains": "x"}], {"contains": "x"}, '[{"contains": "x"}]', [{"contians": "x"}]]
+)
 def test_a_misspelt_assert_is_refused_before_anything_runs(column: str, value: Any) -> None:
     with pytest.raises(
         InputError, match=rf"samples\[0\]: .*'{column}'.*Did you mean 'assert'"
@@ -121,7 +122,7 @@ def test_what_only_looks_a_little_like_assert_is_left_alone() -> None:
     assert kept.inputs["asserts"] == [{"a": 1}]
 
 
-@each(
+@pytest.mark.parametrize(
     ("column", "meant"),
     [
         ("anwser", "answer"),
@@ -161,7 +162,7 @@ def test_expected_keys_that_nothing_reads_are_told_with_the_near_miss() -> None:
     assert [one.partition(" ")[0] for one in found] == ["expected.pass_to_pass"]
 
 
-@each(
+@pytest.mark.parametrize(
     "row",
     [
         {"answer": "x", "expected_answer": "y"},

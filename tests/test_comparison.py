@@ -38,7 +38,7 @@ from assay.stats.rates import (
     rate_difference,
     tango_statistic,
 )
-from examples import CAMPAIGN, each, repeats, share
+from examples import CAMPAIGN, repeats, share
 from paired import compare_paired
 
 points = st.integers(0, 10_000).map(lambda cents: cents / 100)
@@ -187,7 +187,7 @@ def test_a_comparison_that_could_not_be_judged_still_counts_as_made() -> None:
     assert holm({"a": 0.02, "b": None}) == {"a": 0.04, "b": None}
 
 
-@each("df", [1, 1.7, 4, 29.5, 1e4])
+@pytest.mark.parametrize("df", [1, 1.7, 4, 29.5, 1e4])
 def test_the_distributions_behind_agree_with_scipy(df: float) -> None:
     for t in (-7.0, -1.0, 0.0, 0.3, 2.5, 30.0):
         assert t_tail(t, df) == pytest.approx(float(scipy.stats.t.sf(t, df)), rel=1e-9)
@@ -252,7 +252,7 @@ def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
 # --- no certainty from nothing
 
 
-@each("values", [[], [70.0]])
+@pytest.mark.parametrize("values", [[], [70.0]])
 def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(
     values: list[float],
 ) -> None:
@@ -340,7 +340,7 @@ def test_two_sides_of_ties_are_compared_end_by_end() -> None:
 # --- claims
 
 
-@each(
+@pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
         (-0.5, 0.5, (True, False, False, True)),
@@ -399,7 +399,7 @@ def test_groups_widen_a_comparison_of_pairs_that_repeat_each_other() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("ours", "theirs", "message"),
     [
         ([101.0], [1.0], "is 101"),

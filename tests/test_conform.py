@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from assay.cli.conform import differs
 from assay.cli.conform_ops import OPS, REQUIRED
-from examples import each
 
 
 @pytest.fixture
@@ -515,7 +514,7 @@ def test_a_number_beyond_all_measure_is_a_refusal_or_a_mismatch_and_never_a_faul
 # --- comparing
 
 
-@each(
+@pytest.mark.parametrize(
     ("expected", "actual", "same"),
     [
         (1, 1.0, True),

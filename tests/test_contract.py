@@ -28,7 +28,7 @@ from assay.sandbox import worker
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import WrittenCall
 from assay.tools.legibility import _invalid
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 
 
 def nested(levels: int, inner: Any, around: Any) -> Any:
@@ -79,7 +79,7 @@ ENDLESS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@each("name", ENDLESS if CAMPAIGN else ["doubled references"])
+@pytest.mark.parametrize("name", ENDLESS if CAMPAIGN else ["doubled references"])
 def test_a_schema_that_would_take_for_ever_is_undetermined_by_its_budget(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_schema_that_would_take_for_ever_is_undetermined_by_its_budget(
     assert OVER_BUDGET in verdict.reason
 
 
-@each(
+@pytest.mark.parametrize(
     "wrap",
     [
         lambda p: p,
@@ -99,7 +99,7 @@ def test_a_schema_that_would_take_for_ever_is_undetermined_by_its_budget(
         lambda p: {"not": {"anyOf": [p, p]}},
     ],
 )
-@each("pattern", [r"^(?:(?=a)a+)+$", r"^(?:a|a|(?=x)b)*c$"])
+@pytest.mark.parametrize("pattern", [r"^(?:(?=a)a+)+$", r"^(?:a|a|(?=x)b)*c$"])
 def test_a_pattern_that_gives_up_is_undetermined_wherever_it_stands(
     pattern: str, wrap: Any
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_schema_without_a_cheap_bound_is_evaluated_all_the_same() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "schema",
     [
         {"$ref": "http://127.0.0.1:9/x"},
@@ -189,7 +189,7 @@ def test_the_usual_schema_needs_no_process() -> None:
         assert check(schema, {"id": "no"}).passed is False
 
 
-@each(
+@pytest.mark.parametrize(
     "schema",
     [
         {"$ref": "#"},

@@ -13,7 +13,6 @@ from assay.cli.frame import load_command
 from assay.cli.verbs import VERBS
 from commands import run_code
 from conftest import ROOT
-from examples import each
 
 
 def test_the_reference_is_what_the_code_says(tmp_path: Path) -> None:
@@ -43,7 +42,7 @@ def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
     } == set(ENVIRONMENT)
 
 
-@each(
+@pytest.mark.parametrize(
     "page",
     sorted(
         str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]

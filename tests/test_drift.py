@@ -16,7 +16,6 @@ from assay.errors import InputError
 from assay.judging.calibration import calibrate
 from assay.judging.card import make_card
 from assay.judging.drift import DriftLimits, compare_cards
-from examples import each
 
 MONTHS = [f"2026-{month:02}-01T00:00:00Z" for month in range(1, 13)]
 
@@ -90,7 +89,7 @@ def test_the_same_behaviour_raises_no_alarm_and_other_behaviour_under_the_same_n
     assert "went up and 0 down" in found["reason"]
 
 
-@each(("answered", "alarm"), [(0, None), (1, False), (None, None)])
+@pytest.mark.parametrize(("answered", "alarm"), [(0, None), (1, False), (None, None)])
 def test_a_new_card_of_old_verdicts_shows_no_drift_and_no_stability(
     answered: int | None, alarm: bool | None
 ) -> None:
@@ -117,7 +116,7 @@ def test_cards_are_ordered_by_their_moments_and_not_by_their_texts() -> None:
     assert "not before the latest card" in compare_cards([now], then)["left_out"][0]["reason"]
 
 
-@each("answered", [1, None])
+@pytest.mark.parametrize("answered", [1, None])
 def test_a_card_made_again_says_nothing_about_today_beside_an_older_card(
     answered: int | None,
 ) -> None:
@@ -204,7 +203,7 @@ def test_numbers_comparisons_and_words_are_compared_too() -> None:
     assert found["comparisons"][0].kappa_change is UNSET
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"model": "m-2"}, "another model"),
@@ -243,7 +242,7 @@ def test_other_sets_too_few_items_and_no_past_cannot_tell() -> None:
     )
 
 
-@each("lost", ["model", "calibration", "verdicts", "made_at"])
+@pytest.mark.parametrize("lost", ["model", "calibration", "verdicts", "made_at"])
 def test_a_card_that_lacks_something_is_refused(lost: str) -> None:
     people = labels()
     whole = card(people, judged(people))
@@ -255,7 +254,7 @@ def test_a_card_that_lacks_something_is_refused(lost: str) -> None:
         compare_cards([{**whole, "calibration": None}], whole)
 
 
-@each("odd", ["a/b", "", 1e300, {}, [1]])
+@pytest.mark.parametrize("odd", ["a/b", "", 1e300, {}, [1]])
 def test_a_card_with_a_verdict_on_another_scale_is_refused(odd: Any) -> None:
     people = labels()
     verdicts = judged(people)

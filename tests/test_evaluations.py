@@ -38,7 +38,7 @@ from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from commands import Running, run_here
 from documents import run
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from once import once
 from postgres import ledger_url, postgres_url
 from serving import runs, serving
@@ -156,7 +156,7 @@ def test_the_id_follows_from_the_content() -> None:
     assert len({one.id, *(other.id for other in others)}) == 4
 
 
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "",

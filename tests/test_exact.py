@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay import exact
 from assay.exact import NORM_ONE, SCORE_MAX, Ratio
-from examples import each
 
 WIDE = Context(prec=2000)
 """Room enough that nothing in these tests is rounded by accident."""
@@ -128,7 +127,7 @@ def test_what_is_no_number_is_refused_with_the_reason(value: Any, words: str) ->
     assert not exact.is_number(value)
 
 
-@each(
+@pytest.mark.parametrize(
     "value",
     [
         *(0, 1, -1, 0.5, Decimal("1e300"), Decimal("1e-300"), Decimal("9" * 100), 10**99, 1e300),
@@ -318,7 +317,7 @@ def test_the_total_needed_reaches_the_score_and_one_less_does_not(
     )
 
 
-@each("score", [0, -1])
+@pytest.mark.parametrize("score", [0, -1])
 def test_no_total_is_needed_for_no_score(score: int) -> None:
     assert exact.total_needed(score, 10) == 0
 

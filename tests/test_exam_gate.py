@@ -29,7 +29,6 @@ from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.views.documents import encode
-from examples import each
 from test_exam_marking import AXES, MARKING, RULES, graded_of
 
 POLICY = RULES.policy.sm2
@@ -74,7 +73,7 @@ def at(score: str, n: int = 100) -> list[int]:
 
 
 @pytest.mark.req("C-025", "C-021", "C-027")
-@each(
+@pytest.mark.parametrize(
     ("score", "hard", "target"),
     [
         ("0.9195", False, False),
@@ -131,7 +130,7 @@ def test_the_command_opens_and_closes_the_gate(assay: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.req("C-022", "C-024", "X-89")
-@each(
+@pytest.mark.parametrize(
     ("before", "after", "holds"),
     [
         ("0.97", "0.95", True),
@@ -160,7 +159,7 @@ def test_a_drop_of_two_hundredths_holds_and_more_does_not(
 
 
 @pytest.mark.req("C-023")
-@each(("after", "emitted"), [("0.97", False), ("0.9705", True), ("0.98", True)])
+@pytest.mark.parametrize(("after", "emitted"), [("0.97", False), ("0.9705", True), ("0.98", True)])
 def test_a_rise_beyond_the_limit_asks_for_a_look_at_the_rubric(after: str, emitted: bool) -> None:
     candidate, baseline = (
         outcome(result(at(after), set_="regression")),
@@ -443,7 +442,7 @@ FORGERIES = [
 
 
 @pytest.mark.req("C-013", "X-80", "X-81")
-@each(("path", "value", "code"), FORGERIES)
+@pytest.mark.parametrize(("path", "value", "code"), FORGERIES)
 def test_a_result_that_does_not_add_up_is_refused(
     path: tuple[Any, ...], value: Any, code: str
 ) -> None:
@@ -551,7 +550,7 @@ EVERY = {"correctness": 1, "spanish_gloss": 1, "schema": 1, "conciseness": 1}
 PARTS = {"correctness": 0.6, "spanish_gloss": 0.25, "schema": 0.1, "conciseness": 0.05}
 
 
-@each(
+@pytest.mark.parametrize(
     ("how", "code"),
     [
         (
@@ -721,7 +720,7 @@ def test_the_pass_score_of_an_exam_raises_the_hard_gate_and_never_lowers_it(
     assert (shut.code, "0.96875 is below the pass score of 0.97" in shut.out) == (1, True)
 
 
-@each(("limit", "holds"), [("0.95", True), ("0.9505", False)])
+@pytest.mark.parametrize(("limit", "holds"), [("0.95", True), ("0.9505", False)])
 def test_the_regression_set_must_reach_the_pass_score_of_its_exam_too(
     assay: Any, tmp_path: Path, limit: str, holds: bool
 ) -> None:
@@ -759,7 +758,7 @@ def test_the_pass_score_of_the_regression_set_comes_from_its_exam(
     assert (shut.code, "is below the pass score of 0.9" in shut.out) == (1, True)
 
 
-@each(
+@pytest.mark.parametrize(
     ("reasons", "code"),
     [
         ({"e-000": ""}, 4),
@@ -842,7 +841,7 @@ def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_
         ), done.err
 
 
-@each("expected", [[], [""], ["ate", "  "]])
+@pytest.mark.parametrize("expected", [[], [""], ["ate", "  "]])
 def test_a_result_with_an_item_that_expects_nothing_is_refused(expected: list[str]) -> None:
     tree = result([FULL] * 2)
     with pytest.raises(InputError) as refused:
@@ -1184,7 +1183,7 @@ POLICY_FAULTS: list[tuple[list[str], Any, str]] = [
 ]
 
 
-@each(("path", "value", "words"), POLICY_FAULTS)
+@pytest.mark.parametrize(("path", "value", "words"), POLICY_FAULTS)
 def test_a_policy_that_is_at_fault_is_refused(path: list[str], value: Any, words: str) -> None:
     document = parse_yaml((Path(BUILTIN) / "policies" / "exam@1.yaml").read_bytes(), "p.yaml")
     spot = document.tree

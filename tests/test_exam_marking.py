@@ -34,7 +34,6 @@ from assay.exams.selftest import self_test
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.records.exam import LatencyResult
-from examples import each
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
@@ -241,7 +240,7 @@ def test_the_example_of_the_chapter_scores_the_sum_of_its_parts() -> None:
 
 
 @pytest.mark.req("C-006", "C-018", "C-019", "X-84", "X-85")
-@each("typed", ["ate", "Ate.", "  ATE  ", "She ate", "ate..", "\tAte.\n", "ATE"])
+@pytest.mark.parametrize("typed", ["ate", "Ate.", "  ATE  ", "She ate", "ate..", "\tAte.\n", "ATE"])
 def test_how_an_answer_is_typed_does_not_cost_its_marks(typed: str) -> None:
     assert bits(
         {"correction": typed, "gloss": typed.lower().replace("ate", "COMIÓ"), "explanation": "x"}
@@ -249,7 +248,7 @@ def test_how_an_answer_is_typed_does_not_cost_its_marks(typed: str) -> None:
 
 
 @pytest.mark.req("C-018")
-@each(
+@pytest.mark.parametrize(
     ("typed", "mark"),
     [("ate.", 1), ("ate..", 0), ("ate .", 0), (" ate", 1), ("Ate", 1), ("she ate", 0)],
 )
@@ -301,7 +300,7 @@ def test_the_schema_asks_for_keys_and_types() -> None:
 
 
 @pytest.mark.req("C-008")
-@each(
+@pytest.mark.parametrize(
     "response",
     [
         "She ate (comió)",
@@ -323,7 +322,7 @@ def test_a_text_that_holds_an_object_is_that_object() -> None:
 
 
 @pytest.mark.req("C-009", "X-88")
-@each(
+@pytest.mark.parametrize(
     ("explanation", "mark"),
     [
         ("w " * 29, 1),
@@ -606,7 +605,7 @@ def test_leaving_out_the_case_step_makes_right_answers_wrong() -> None:
 
 
 @pytest.mark.req("C-020")
-@each(
+@pytest.mark.parametrize(
     ("step", "got", "match"),
     [
         ("nfc", "comio\u0301", "substring"),
@@ -692,7 +691,7 @@ ODD: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.req("C-005", "X-81", "X-87")
-@each(("op", "given_", "expected"), ODD)
+@pytest.mark.parametrize(("op", "given_", "expected"), ODD)
 def test_odd_inputs_of_the_operations_are_answered(op: str, given_: Any, expected: Any) -> None:
     assert differs(expected, actual(op, given_)) is None
 

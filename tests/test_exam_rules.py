@@ -18,7 +18,6 @@ from assay.exams.marking import Marking, mark_item
 from assay.exams.rubric import load_exam_rubric
 from assay.exams.rules import RULES
 from assay.files.yaml_files import parse_yaml
-from examples import each
 
 EXAMS = Path(__file__).parent / "exams"
 RIGHT: dict[str, dict[str, Any]] = {
@@ -296,7 +295,7 @@ def marking_of(rule: dict[str, Any], want: Any, **more: Any) -> Marking:
     return Marking(load_exam_rubric(parse_yaml(json.dumps(tree).encode(), "r.yaml")))
 
 
-@each(
+@pytest.mark.parametrize(
     ("want", "got", "right"),
     [
         (42, "42", 1),
@@ -327,7 +326,7 @@ def test_a_number_is_compared_exactly_with_its_unit(want: Any, got: Any, right: 
     assert mark({"kind": "number", "reads": "x"}, want, {"x": got}) == right
 
 
-@each(
+@pytest.mark.parametrize(
     ("want", "got", "why"),
     [
         (3.5, "3,5", ["it has a decimal comma"]),
@@ -358,7 +357,7 @@ def test_the_last_number_of_a_text_counts_where_the_rule_says_so() -> None:
     assert mark(rule, {"value": 42, "unit": "m"}, "It has 42 mm.") == 0
 
 
-@each(
+@pytest.mark.parametrize(
     "got",
     [
         *("5%", "5 %", "5°C", "5 °C", "5 km", "$5", "€ 5", "5$", "5'", "**5** km", "5²", "5 / x"),
@@ -370,7 +369,7 @@ def test_a_part_of_a_number_or_a_unit_not_asked_for_earns_nothing(got: str) -> N
     assert mark({"kind": "number", "take": "last"}, 5, got) == 0
 
 
-@each(
+@pytest.mark.parametrize(
     "got",
     [
         *("5", "It is 5.", "**5**", "x = 5!", "$5$", "$x = 5$.", "(5)", '"5."', "\\boxed{5}"),
@@ -388,7 +387,7 @@ def test_a_number_is_found_in_the_ways_people_write_it(got: str) -> None:
     assert mark({"kind": "number", "take": "last"}, 5, got) == 1
 
 
-@each(
+@pytest.mark.parametrize(
     ("got", "right"),
     [
         ("5 m", 1),
@@ -408,7 +407,7 @@ def test_a_unit_ends_where_the_expected_one_ends(got: str, right: int) -> None:
     assert mark({"kind": "number", "take": "last"}, {"value": 5, "unit": "m"}, got) == right
 
 
-@each("take", ["whole", "last"])
+@pytest.mark.parametrize("take", ["whole", "last"])
 def test_a_rule_may_take_any_unit(take: str) -> None:
     rule = {"kind": "number", "take": take, "any_unit": True}
     for got in ("5", "5%", "5 km/h.", "5 °C"):
@@ -419,7 +418,7 @@ def test_a_rule_may_take_any_unit(take: str) -> None:
     assert mark({**rule, "reads": "x"}, 5, {"x": {"value": 5, "unit": "km"}}) == 1
 
 
-@each(
+@pytest.mark.parametrize(
     ("got", "right"),
     [
         ("B", 1),
@@ -443,7 +442,7 @@ def test_a_choice_is_exactly_the_right_option(got: Any, right: int) -> None:
     assert mark({"kind": "choice", "reads": "x"}, "B", {"x": got}, options=options) == right
 
 
-@each(
+@pytest.mark.parametrize(
     ("options", "want", "wrong", "right"),
     [
         (["5", "-5"], "-5", "5", "-5"),
@@ -494,7 +493,7 @@ def test_options_that_can_be_mistaken_for_each_other_are_refused(
     assert (done.code, words in done.out) == (3, True), done.out
 
 
-@each(
+@pytest.mark.parametrize(
     ("rule", "want", "response", "right"),
     [
         ({"kind": "contains"}, ["a", "b"], "A and B", 1),

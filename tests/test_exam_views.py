@@ -9,7 +9,6 @@ from assay.exams.document import check_result
 from assay.exams.gate import decide
 from assay.views.exam import exam_view, gate_rows
 from assay.views.exam_text import exam_lines, exam_markdown, gate_lines
-from examples import each
 from test_charts import exam, hostile_exam
 from test_exam_marking import MARKING, RULES
 from test_markdown import HOSTILE, check_safe, tables
@@ -39,12 +38,12 @@ def test_the_terminal_shows_the_diagnosis_the_patterns_and_what_graded_it() -> N
     )
 
 
-@each("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_an_exam_is_shown_as_text(text: str) -> None:
     check_safe(exam_markdown(hostile_exam(text)))
 
 
-@each("poison", ["\x1b[2Jx", "a\nb", "\u202ex"])
+@pytest.mark.parametrize("poison", ["\x1b[2Jx", "a\nb", "\u202ex"])
 def test_no_text_moves_the_cursor(poison: str) -> None:
     lines = list(exam_lines(hostile_exam(poison)))
     assert not any(set(line) & set("\x1b\n\u202e") for line in lines)

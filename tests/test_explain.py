@@ -40,7 +40,6 @@ from cards import (
     scorecards,
 )
 from documents import FAMILIES, run, scorecard
-from examples import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -254,7 +253,7 @@ def test_the_loss_that_is_named_costs_the_letter_and_a_hair_less_does_not(
         assert graded(_with_raw(card, loss["criterion"], kept)).grade.grade == now
 
 
-@each(
+@pytest.mark.parametrize(
     ("raw", "formula", "needed"),
     [
         ({"passed": 89, "total": 100}, "ratio", {"passed": 90, "total": 100}),
@@ -405,7 +404,9 @@ def _notes(found: dict[str, Any]) -> str:
 
 
 @pytest.mark.req("W-051", "X-60")
-@each(("norm", "comfortable"), [("0.8", True), ("0.799999999", False), ("0.7", False)])
+@pytest.mark.parametrize(
+    ("norm", "comfortable"), [("0.8", True), ("0.799999999", False), ("0.7", False)]
+)
 def test_an_a_close_to_a_floor_stays_an_a_and_the_note_says_how_close(
     norm: str, comfortable: bool
 ) -> None:
@@ -445,7 +446,7 @@ def test_a_judged_criterion_carries_the_note_that_disagreement_was_not_measured(
 
 
 @pytest.mark.req("W-051")
-@each(
+@pytest.mark.parametrize(
     ("disagreement", "words", "low"),
     [
         ({"between": "judges", "n": 3, "low": 5, "high": 5}, "c0: 3 judges disagree by 0", True),
@@ -490,7 +491,7 @@ def test_the_note_of_an_a_depends_on_how_far_its_judges_really_disagreed(
     assert "was not measured" not in _notes(found)
 
 
-@each(
+@pytest.mark.parametrize(
     "disagreement",
     [
         {"between": "orders", "n": 4, "inconsistent": 5},
@@ -505,7 +506,7 @@ def test_a_disagreement_that_cannot_be_is_refused(disagreement: dict[str, Any]) 
 
 
 @pytest.mark.req("W-051")
-@each(("norm", "severe"), [("0.8", False), ("0.79", True)])
+@pytest.mark.parametrize(("norm", "severe"), [("0.8", False), ("0.79", True)])
 def test_an_a_with_a_severe_defect_that_an_override_lets_pass_says_so(
     norm: str, severe: bool
 ) -> None:
@@ -538,7 +539,7 @@ def test_an_a_with_a_severe_defect_that_an_override_lets_pass_says_so(
 
 
 @pytest.mark.req("W-052", "W-053", "X-60")
-@each(
+@pytest.mark.parametrize(
     ("norm", "letter", "words"),
     [
         ("0.85", "B", "B: gates and floors hold, with limited defects"),
@@ -611,7 +612,7 @@ def test_explaining_never_changes_the_letter(card: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("X-54")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_role_that_no_criterion_has_is_reported_as_not_applicable(family: str) -> None:
     notes = _notes(plain(graded(run(family)).payload()))
     said = "No criterion has the role safety, so its floor doesn't apply." in notes
@@ -650,7 +651,7 @@ def test_every_payload_keeps_the_published_schema(
     ] == []
 
 
-@each("path", EXAMPLES)
+@pytest.mark.parametrize("path", EXAMPLES)
 def test_every_bundled_example_keeps_the_published_schema(
     validator: jsonschema_rs.Draft202012Validator, path: Path
 ) -> None:
@@ -662,7 +663,7 @@ def test_every_bundled_example_keeps_the_published_schema(
     assert [error.message for error in validator.iter_errors(_document(*payloads))] == []
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_run_with_nothing_but_what_is_required_keeps_the_published_schema(
     validator: jsonschema_rs.Draft202012Validator, family: str
 ) -> None:
@@ -679,7 +680,7 @@ def test_a_run_with_nothing_but_what_is_required_keeps_the_published_schema(
     ] == []
 
 
-@each(
+@pytest.mark.parametrize(
     "stated", [{"scoringSystem": "banana"}, {"scoringSystem": ""}, {"digests": {"profile": "none"}}]
 )
 def test_a_card_cannot_put_words_into_a_result_that_the_published_schema_refuses(

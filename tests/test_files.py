@@ -39,7 +39,6 @@ from assay.files.yaml_files import locate, parse_yaml, read_yaml
 from assay.records.reading import read_run
 from assay.tools.reading.files import source_of
 from commands import run_code
-from examples import each
 
 ONE = '{"a": 1}'
 
@@ -132,7 +131,7 @@ def _as_read(tree: Any) -> Any:
     return int(tree) if isinstance(tree, Decimal) and not set(str(tree)) & set(".E") else tree
 
 
-@each(
+@pytest.mark.parametrize(
     "text", ["0.10", "1.50", "-0.0", "1E+2", "0.1234567890123456789012345678901234567890", "1E+300"]
 )
 def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
@@ -141,7 +140,7 @@ def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
     assert str(found) == text
 
 
-@each(
+@pytest.mark.parametrize(
     ("line", "code", "words"),
     [
         (b'{"a": 1, "a": 2}', "FIL-003", 'the key "a" appears twice'),
@@ -223,7 +222,7 @@ def test_lines_are_split_alike_however_they_arrive(parts: list[bytes], data: st.
     assert found + splitter.last() == expected
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "path"),
     [
         ("1e309", ()),
@@ -253,7 +252,9 @@ def test_a_number_that_no_double_holds_is_refused_by_every_reader_of_json(
             list(read_lines(str(tmp_path / "a.jsonl")))
 
 
-@each("text", ["1.7976931348623157e308", "-1e308", "5e-324", "9" * 308, "0", "-0.0", "0.00"])
+@pytest.mark.parametrize(
+    "text", ["1.7976931348623157e308", "-1e308", "5e-324", "9" * 308, "0", "-0.0", "0.00"]
+)
 def test_a_number_that_a_double_holds_is_read(text: str) -> None:
     assert Decimal(parse_json(text.encode())) == Decimal(text)
 
@@ -410,7 +411,7 @@ def test_a_json_file_beyond_the_limit_is_refused_without_reading_it_all(
     assert bytes_read() - before < MAX_LINE + 8 * 1024**2
 
 
-@each("device", ["/dev/zero", "/dev/urandom", "/dev/full", "/dev/null"])
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/full", "/dev/null"])
 def test_a_device_is_refused_and_not_read_without_end(tmp_path: Path, device: str) -> None:
     path = tmp_path / f"{Path(device).name}.jsonl"
     path.symlink_to(device)
@@ -457,7 +458,7 @@ for found in stream_documents("-"):
 """
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ('{\n "a": 1\n}\n', "{'a': 1} <stdin> None\n"),
@@ -477,7 +478,7 @@ def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: st
 # --- YAML
 
 
-@each(
+@pytest.mark.parametrize(
     "word",
     [
         "yes",
@@ -529,7 +530,7 @@ def test_a_word_stays_a_word(word: str) -> None:
     assert yaml(f"- {word}") == [word]
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("null", None),
@@ -550,7 +551,7 @@ def test_null_the_two_truths_and_whole_numbers_are_what_they_say(text: str, valu
     assert type(found) is type(value)
 
 
-@each("text", ["'true'", '"null"', "'12'", '"0.5"', "''", "'~'", '"1e5"'])
+@pytest.mark.parametrize("text", ["'true'", '"null"', "'12'", '"0.5"', "''", "'~'", '"1e5"'])
 def test_what_is_quoted_is_text(text: str) -> None:
     assert yaml(f"a: {text}") == {"a": text[1:-1]}
 
@@ -568,7 +569,7 @@ def test_a_yaml_number_is_worth_exactly_what_was_written(value: Decimal) -> None
     assert found == value
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     ["1e400", "-1e400", "1e30", "1e99999999999999999999", "9" * 99, "0." + "9" * 99, "1e-400"],
 )
@@ -605,7 +606,7 @@ def test_json_is_yaml_and_means_the_same(tree: Any) -> None:
     assert yaml(text) == json.loads(text, parse_float=Decimal)
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "line", "key"),
     [
         ("a: 1\nb: 2\na: 3\n", 3, "a"),
@@ -632,7 +633,7 @@ def test_all_keys_that_stand_twice_are_told_at_once() -> None:
     ]
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("a: &x [1]\nb: *x\n", "alias"),
@@ -665,7 +666,7 @@ def test_yaml_beyond_plain_values_is_refused(text: str, words: str) -> None:
     assert words in str(yaml_refused(text))
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("a: 1\n\nb: *x\n", 3),
@@ -679,7 +680,9 @@ def test_what_yaml_is_refused_for_is_told_with_its_line(text: str, line: int) ->
     assert f"line {line}" in str(yaml_refused(text))
 
 
-@each("data", ["a: é".encode("latin-1"), "a: 1".encode("utf-16"), b"\xff\xfe", b"a: \x80"])
+@pytest.mark.parametrize(
+    "data", ["a: é".encode("latin-1"), "a: 1".encode("utf-16"), b"\xff\xfe", b"a: \x80"]
+)
 def test_yaml_that_is_not_utf_8_is_refused(data: bytes) -> None:
     assert "UTF-8" in str(yaml_refused(data))
 
@@ -688,12 +691,12 @@ def test_a_byte_order_mark_never_becomes_part_of_a_yaml_key() -> None:
     assert yaml("\ufeffa: 1") == {"a": 1}
 
 
-@each("text", ["", "\n\n", "# only a remark\n", "%YAML 1.2\n"])
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a remark\n", "%YAML 1.2\n"])
 def test_yaml_without_a_document_is_refused(text: str) -> None:
     assert yaml_refused(text).code in ("FIL-005", "FIL-002")
 
 
-@each(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
 def test_yaml_may_nest_40_deep_and_no_deeper(opening: str, closing: str) -> None:
     assert yaml(opening * 40 + closing * 40)
     error = yaml_refused(opening * 41 + closing * 41)

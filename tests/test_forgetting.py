@@ -34,7 +34,7 @@ from assay.release.policy import ReleaseRules
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
 from assay.release.unscored import unscored_in
-from examples import each, repeats
+from examples import repeats
 from sides import RULES, STRICT
 from test_batch_gate import DECIDED, KEPT, PLAN, PROFILE, SCORING, Rows, evidence
 
@@ -159,7 +159,7 @@ def improves(before: Decision, after: Decision) -> bool:
 
 
 @pytest.mark.req("W-075")
-@each("seed", range(repeats(15, 3000)))
+@pytest.mark.parametrize("seed", range(repeats(15, 3000)))
 def test_removing_a_piece_of_the_candidates_evidence_never_improves_the_decision(seed: int) -> None:
     rules, candidate, baseline = a_case(seed)
     before = decided(candidate, baseline, rules)

@@ -33,7 +33,6 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.views.documents import encode
 from documents import run, scorecard
-from examples import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +147,7 @@ def test_no_formula_was_forgotten_in_these_tests() -> None:
 
 
 @pytest.mark.req("W-027")
-@each(
+@pytest.mark.parametrize(
     ("wrong", "near"),
     [
         ("likert_1-5", "likert_1_5"),
@@ -171,7 +170,7 @@ def test_an_unknown_formula_unlike_any_other_is_refused_without_a_guess() -> Non
     assert "Did you mean" not in str(error)
 
 
-@each("name", sorted(RAWS))
+@pytest.mark.parametrize("name", sorted(RAWS))
 def test_every_formula_has_a_complete_sheet(name: str) -> None:
     found = FORMULAS[name]
     sheet = found.sheet()
@@ -225,7 +224,7 @@ def test_every_norm_is_the_guides_quotient_half_up_and_lies_in_0_to_1(
 
 
 @pytest.mark.req("W-029")
-@each("zero", [0, 0.0, Decimal("0"), Decimal("-0.0"), Decimal("0E+3")])
+@pytest.mark.parametrize("zero", [0, 0.0, Decimal("0"), Decimal("-0.0"), Decimal("0E+3")])
 def test_binary_is_the_raw_score(zero: Any) -> None:
     assert normalise(zero, "binary") == 0
     assert (
@@ -237,7 +236,7 @@ def test_binary_is_the_raw_score(zero: Any) -> None:
 
 
 @pytest.mark.req("W-030")
-@each(
+@pytest.mark.parametrize(
     ("raw", "norm"),
     [
         (1, 0),
@@ -254,7 +253,7 @@ def test_likert_1_to_5_is_raw_less_1_over_4(raw: Any, norm: int) -> None:
 
 
 @pytest.mark.req("W-031")
-@each(
+@pytest.mark.parametrize(
     ("raw", "norm"),
     [
         (-2, 0),
@@ -269,13 +268,13 @@ def test_likert_minus_2_to_2_is_raw_plus_2_over_4(raw: Any, norm: int) -> None:
     assert normalise(raw, "likert_neg2_2") == norm == half_up((exactly(raw) + 2) / 4)
 
 
-@each("raw", range(6))
+@pytest.mark.parametrize("raw", range(6))
 def test_likert_0_to_5_is_raw_over_5(raw: int) -> None:
     assert normalise(raw, "likert_0_5") == half_up(Fraction(raw, 5))
 
 
 @pytest.mark.req("W-032")
-@each(
+@pytest.mark.parametrize(
     ("wins", "losses", "ties", "norm"),
     [
         (1, 0, 0, NORM_ONE),
@@ -298,7 +297,7 @@ def test_the_guides_example_of_12_seconds_between_8_and_30_is_0_818() -> None:
 
 
 @pytest.mark.req("W-033")
-@each(
+@pytest.mark.parametrize(
     ("raw", "norm"),
     [
         (8, NORM_ONE),
@@ -317,7 +316,7 @@ def test_lower_is_better_is_1_at_the_good_level_and_0_at_the_bad_one_and_clamped
 
 
 @pytest.mark.req("W-034")
-@each(
+@pytest.mark.parametrize(
     ("raw", "norm"),
     [
         (0.25, 250_000_000),
@@ -334,7 +333,9 @@ def test_a_retrieval_metric_is_clamped_to_0_and_1(raw: Any, norm: int) -> None:
 
 
 @pytest.mark.req("W-035")
-@each(("passed", "total"), [(0, 1), (1, 1), (1, 3), (2, 3), (95, 100), (949_999_999_999, 10**12)])
+@pytest.mark.parametrize(
+    ("passed", "total"), [(0, 1), (1, 1), (1, 3), (2, 3), (95, 100), (949_999_999_999, 10**12)]
+)
 def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
     assert normalise({"passed": passed, "total": total}, "ratio") == half_up(
         Fraction(passed, total)
@@ -342,7 +343,7 @@ def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
 
 
 @pytest.mark.req("W-035", "W-036", "W-087")
-@each(
+@pytest.mark.parametrize(
     ("fail_to_pass", "pass_to_pass", "holds"),
     [
         ((3, 3), (100, 100), (True, True)),
@@ -421,7 +422,7 @@ def params_of(name: str) -> Params:
 
 
 @pytest.mark.req("W-025")
-@each(
+@pytest.mark.parametrize(
     ("name", "raw", "words"),
     [
         ("likert_1_5", 6, "is 6, outside 1..5"),
@@ -447,8 +448,8 @@ def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(
     assert words in error.message
 
 
-@each("name", NUMERIC)
-@each(
+@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize(
     ("raw", "words"),
     [
         (float("nan"), "finite"),
@@ -485,8 +486,8 @@ def test_a_numeric_string_is_not_a_score() -> None:
     )
 
 
-@each("name", sorted(COUNTED))
-@each("raw", [None, True, 1, 0.5, "1", [1, 2], "{}"])
+@pytest.mark.parametrize("name", sorted(COUNTED))
+@pytest.mark.parametrize("raw", [None, True, 1, 0.5, "1", [1, 2], "{}"])
 def test_counts_must_be_an_object(name: str, raw: Any) -> None:
     error = refusal(raw, name)
     assert error.code == "SCO-003"
@@ -494,7 +495,7 @@ def test_counts_must_be_an_object(name: str, raw: Any) -> None:
     assert all(f'"{key}"' in error.message for key in COUNTED[name])
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "raw", "words"),
     [
         ("pairwise", {}, "missing: wins, losses, ties"),
@@ -511,8 +512,8 @@ def test_counts_have_exactly_their_keys(name: str, raw: Any, words: str) -> None
     assert words in error.message
 
 
-@each("name", sorted(COUNTED))
-@each(
+@pytest.mark.parametrize("name", sorted(COUNTED))
+@pytest.mark.parametrize(
     ("count", "code", "words"),
     [
         (-1, "SCO-007", "below zero"),
@@ -536,7 +537,7 @@ def test_a_count_is_a_whole_number_from_0_up(name: str, count: Any, code: str, w
         assert words in error.message
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "raw", "words"),
     [
         ("pairwise", {"wins": 0, "losses": 0, "ties": 0}, "no comparisons"),
@@ -555,7 +556,7 @@ def test_more_passed_than_there_are_is_refused() -> None:
     assert "3 passed of 2" in error.message
 
 
-@each(
+@pytest.mark.parametrize(
     ("params", "words"),
     [
         ({}, "'slo_good' is missing"),
@@ -592,7 +593,7 @@ def test_a_service_level_of_true_is_refused_also_after_1_was_accepted() -> None:
     assert refusal(1, "lower_is_better", {"slo_good": True, "slo_bad": 2}).code == "SCO-005"
 
 
-@each("name", [name for name in RAWS if name != "lower_is_better"])
+@pytest.mark.parametrize("name", [name for name in RAWS if name != "lower_is_better"])
 def test_a_parameter_that_a_formula_does_not_take_is_refused(name: str) -> None:
     raw = COUNTED.get(name, 1)
     normalise(raw, name)
@@ -602,8 +603,8 @@ def test_a_parameter_that_a_formula_does_not_take_is_refused(name: str) -> None:
 
 
 @pytest.mark.req("W-028")
-@each("name", NUMERIC)
-@each("raw", [-1000, 1000])
+@pytest.mark.parametrize("name", NUMERIC)
+@pytest.mark.parametrize("raw", [-1000, 1000])
 def test_only_zero_one_and_lower_is_better_clamp(name: str, raw: int) -> None:
     clamps = name in ("zero_one", "lower_is_better")
     assert FORMULAS[name].clamps is clamps
@@ -614,12 +615,12 @@ def test_only_zero_one_and_lower_is_better_clamp(name: str, raw: int) -> None:
         assert refusal(raw, name).code == "SCO-001"
 
 
-@each("raw", [0, 0.5, 1, 1.0000000000000002, Decimal("1.000001"), -0.2, -1000])
+@pytest.mark.parametrize("raw", [0, 0.5, 1, 1.0000000000000002, Decimal("1.000001"), -0.2, -1000])
 def test_evidence_on_0_to_1_may_be_below_it_or_beyond_it_by_rounding(raw: Any) -> None:
     assert evidence_norm(raw, "zero_one") == normalise(raw, "zero_one")
 
 
-@each(
+@pytest.mark.parametrize(
     ("raw", "name", "params", "words"),
     [
         (Decimal("1.0000011"), "zero_one", {}, "above 1"),
@@ -716,7 +717,7 @@ def test_the_way_back_keeps_the_number_of_comparisons(raw: dict[str, Any], norm:
     assert all(count >= 0 for count in found.values())
 
 
-@each("name", sorted(COUNTED))
+@pytest.mark.parametrize("name", sorted(COUNTED))
 def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
     assert raw_of(500_000_000, name, None, {}) is None
 
@@ -724,7 +725,7 @@ def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
 # --- floors
 
 
-@each(
+@pytest.mark.parametrize(
     ("floor", "name", "params", "norm"),
     [
         ({"raw": 3}, "likert_1_5", {}, 500_000_000),
@@ -746,7 +747,7 @@ def test_a_floor_with_its_unit_is_read_in_that_unit(
     assert floor_norm(floor, name, params) == norm
 
 
-@each(
+@pytest.mark.parametrize(
     ("floor", "name", "params", "norm"),
     [
         (3, "likert_1_5", {}, 500_000_000),  # 3 is not a norm
@@ -771,7 +772,7 @@ def test_a_bare_floor_that_can_be_read_in_one_way_is_read_so(
     assert floor_norm(floor, name, params) == norm
 
 
-@each(
+@pytest.mark.parametrize(
     ("floor", "name", "params", "raw_reading", "norm_reading"),
     [
         (1, "likert_1_5", {}, "0", "1"),
@@ -832,7 +833,7 @@ def test_a_bare_floor_is_accepted_exactly_when_its_readings_agree(floor: Any, na
         assert ("two ways" if readings else "neither") in caught.value.message
 
 
-@each(
+@pytest.mark.parametrize(
     ("floor", "name", "params"),
     [
         (6, "likert_1_5", {}),
@@ -859,7 +860,7 @@ def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(
     assert str(caught.value)
 
 
-@each(
+@pytest.mark.parametrize(
     "floor",
     [
         "0.7",
@@ -877,7 +878,7 @@ def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(
         float("nan"),
     ],
 )
-@each("name", ["likert_1_5", "zero_one", "binary", "ratio"])
+@pytest.mark.parametrize("name", ["likert_1_5", "zero_one", "binary", "ratio"])
 def test_a_floor_of_no_known_shape_is_refused(floor: Any, name: str) -> None:
     with pytest.raises(FormulaError) as caught:
         floor_norm(floor, name, {})
@@ -904,13 +905,13 @@ def test_a_number_on_a_declared_scale_is_its_share_of_the_way(
         assert caught.value.code == "GRD-104"
 
 
-@each(("low", "high"), [(5, 1), (3, 3), (0.5, Decimal("0.50"))])
+@pytest.mark.parametrize(("low", "high"), [(5, 1), (3, 3), (0.5, Decimal("0.50"))])
 def test_a_scale_without_extent_is_refused(low: Any, high: Any) -> None:
     with pytest.raises(FormulaError, match="has no extent"):
         scale_norm(3, low, high)
 
 
-@each("wrong", [True, None, "3", [3], float("nan"), Decimal("1e400")])
+@pytest.mark.parametrize("wrong", [True, None, "3", [3], float("nan"), Decimal("1e400")])
 def test_a_scale_and_what_stands_on_it_are_numbers(wrong: Any) -> None:
     for arguments in ((wrong, 1, 5), (3, wrong, 5), (3, 1, wrong)):
         with pytest.raises(FormulaError, match="must be numbers") as caught:

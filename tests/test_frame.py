@@ -19,7 +19,6 @@ from assay.cli.frame import COMMON, Command
 from assay.cli.main import run
 from assay.cli.verbs import GROUPS, VERBS
 from assay.errors import ExitCode, InputError, UsageError
-from examples import each
 
 
 def commands() -> dict[str, Command]:
@@ -98,7 +97,7 @@ def test_an_option_that_takes_one_value_is_refused_the_second_time() -> None:
     assert repeated.baseline == ["b.jsonl", "b.jsonl"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("option", "value", "why"),
     [
         ("--min-pass-rate", "95%", "'95%' is not a number, such as 0.95"),

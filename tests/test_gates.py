@@ -25,7 +25,6 @@ from assay.scoring.gate_rules import is_absent
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import load_profile
 from documents import FAMILIES, run, scorecard
-from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +66,7 @@ def test_the_good_run_of_each_family_opens_every_gate() -> None:
 
 
 @pytest.mark.req("W-010", "W-011", "W-012", "W-013", "W-014")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_five_required_gates_stand_in_every_plan(family: str) -> None:
     assert set(REQUIRED) == set(FIVE)
     bare = {key: run(family)[key] for key in ("schema", "run_id", "workflow", "dataset", "status")}
@@ -90,7 +89,7 @@ def test_a_profile_that_names_no_gate_still_demands_the_five(tmp_path: Path) -> 
 
 
 @pytest.mark.req("X-64")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_gates_of_a_run_are_the_required_the_profiles_and_the_declared(family: str) -> None:
     declared = {"no_policy_violation": {"passed": True}, "tool_call_schema_valid": {"passed": True}}
     tree = run(family)
@@ -140,7 +139,7 @@ PRESENT = [
 
 
 @pytest.mark.req("W-010", "W-078")
-@each("value", ABSENT)
+@pytest.mark.parametrize("value", ABSENT)
 def test_an_output_that_stands_for_nothing_is_absent_and_named(value: Any) -> None:
     outputs = {"answer": value, "note": "fine"}
     assert_says(
@@ -159,7 +158,7 @@ def test_an_output_that_stands_for_nothing_is_absent_and_named(value: Any) -> No
 
 
 @pytest.mark.req("W-010")
-@each("value", PRESENT)
+@pytest.mark.parametrize("value", PRESENT)
 def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(value: Any) -> None:
     assert_says(
         "required_outputs_present",
@@ -171,7 +170,7 @@ def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(
 
 
 @pytest.mark.req("W-010")
-@each(
+@pytest.mark.parametrize(
     ("changes", "verdict", "culprit"),
     [
         ({"outputs": {}, "required_outputs": ["patch", "notes"]}, False, "patch, notes"),
@@ -224,7 +223,7 @@ def test_a_hostile_output_is_told_apart_from_a_template_in_no_time() -> None:
 
 
 @pytest.mark.req("W-011")
-@each("status", ["success", "failed", "error", "cancelled", "timeout"])
+@pytest.mark.parametrize("status", ["success", "failed", "error", "cancelled", "timeout"])
 def test_only_the_status_success_opens_the_status_gate(status: str) -> None:
     assert_says(
         "overall_status_success", "rag", {"status": status}, status == "success", f"'{status}'"
@@ -232,7 +231,9 @@ def test_only_the_status_success_opens_the_status_gate(status: str) -> None:
 
 
 @pytest.mark.req("W-011")
-@each("status", ["Success", "SUCCESS", "succes", "ok", "skipped", "", True, 1, None])
+@pytest.mark.parametrize(
+    "status", ["Success", "SUCCESS", "succes", "ok", "skipped", "", True, 1, None]
+)
 def test_a_status_outside_the_list_is_refused_and_never_read_as_success(status: Any) -> None:
     tree = run("rag")
     tree["status"] = status
@@ -247,7 +248,7 @@ def step(name: str, status: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-012")
-@each(
+@pytest.mark.parametrize(
     ("steps", "verdict", "culprit"),
     [
         ([step("plan", "success"), step("edit", "success")], True, "no critical step failed"),
@@ -279,7 +280,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @pytest.mark.req("W-013")
-@each(
+@pytest.mark.parametrize(
     ("schema", "outputs", "verdict", "culprit"),
     [
         ({}, {"answer": 1}, True, "keep their schema"),
@@ -363,7 +364,7 @@ def test_without_a_schema_or_without_outputs_the_contract_is_undetermined() -> N
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("schema", "outputs", "verdict"),
     [
         ('{"properties":{"x":{"multipleOf":0.1}}}', '{"x":0.3}', True),
@@ -391,7 +392,7 @@ def test_decimal_numbers_are_numbers_to_the_contract(
     ]
 
 
-@each("place", ["top", "inner", "dynamic", "id"])
+@pytest.mark.parametrize("place", ["top", "inner", "dynamic", "id"])
 def test_a_remote_reference_is_never_fetched(place: str) -> None:
     asked: list[str] = []
 
@@ -434,7 +435,7 @@ def test_a_reference_to_a_file_is_refused(tmp_path: Path) -> None:
         assert "not a usable JSON Schema" in reason
 
 
-@each(
+@pytest.mark.parametrize(
     "pattern",
     [
         "^(a+)+$",
@@ -464,7 +465,7 @@ def test_a_pattern_that_gives_up_does_not_open_the_gate_by_way_of_a_not() -> Non
     assert passed is not True, reason
 
 
-@each(
+@pytest.mark.parametrize(
     "schema",
     [
         {"$ref": "#", "required": ["nothing"]},
@@ -480,7 +481,7 @@ def test_a_schema_that_refers_to_itself_ends(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("W-014", "W-093")
-@each(
+@pytest.mark.parametrize(
     ("changes", "verdict", "culprit"),
     [
         (
@@ -529,7 +530,7 @@ def tally_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict
 
 
 @pytest.mark.req("W-015", "W-036")
-@each(
+@pytest.mark.parametrize(
     ("fail", "verdict", "culprit"),
     [
         ((1, 1), True, "the only"),
@@ -552,7 +553,7 @@ def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culp
 
 
 @pytest.mark.req("W-016", "W-036")
-@each(
+@pytest.mark.parametrize(
     ("keep", "verdict", "culprit"),
     [
         ((19, 20), True, "19 of 20"),
@@ -585,7 +586,7 @@ def test_no_tests_at_all_leaves_both_test_gates_undetermined() -> None:
     assert card.hard_gates["tests_pass_to_pass_threshold_met"] is None
 
 
-@each(
+@pytest.mark.parametrize(
     ("applies", "verdict", "culprit"),
     [
         (True, True, "applies cleanly"),
@@ -601,7 +602,7 @@ def test_the_patch_gate_looks_at_patch_applies(
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("verdict", "expected", "culprit"),
     [
         ({"passed": True, "reason": "traced all calls"}, True, "traced all calls"),
@@ -621,7 +622,7 @@ def test_the_sandbox_verdict_comes_only_with_the_run(
 # --- outputs that parse
 
 
-@each(
+@pytest.mark.parametrize(
     ("value", "kind", "verdict"),
     [
         ('{"a": 1}', "object", True),
@@ -657,7 +658,7 @@ def test_an_output_that_should_be_structured_and_is_text_must_parse(
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "verdict", "culprit"),
     [
         ({"outputs": {}}, False, "answer"),
@@ -686,7 +687,7 @@ def claim(text: str = "It rains.", **more: Any) -> dict[str, Any]:
 GOOD = claim("It is so.", citations=["doc-1"], supported=True, severity="low")
 
 
-@each(
+@pytest.mark.parametrize(
     ("claims", "verdict", "culprit"),
     [
         ([GOOD, GOOD], True, "2 of 2"),
@@ -731,7 +732,7 @@ def test_a_profile_may_ask_for_a_share_of_supported_claims(tmp_path: Path) -> No
 
 
 @pytest.mark.req("W-017")
-@each(
+@pytest.mark.parametrize(
     ("claims", "verdict", "culprit"),
     [
         ([GOOD], True, "the only claim cites"),
@@ -749,7 +750,7 @@ def test_every_claim_must_cite_a_source(claims: Any, verdict: bool | None, culpr
     assert_says("citations_present_for_claims", "rag", {"claims": claims}, verdict, culprit)
 
 
-@each(
+@pytest.mark.parametrize(
     ("claims", "verdict", "culprit"),
     [
         ([GOOD], True, "no unsupported claim"),
@@ -829,7 +830,9 @@ def test_a_passage_retrieved_twice_can_be_cited() -> None:
     )
 
 
-@each("gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"])
+@pytest.mark.parametrize(
+    "gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"]
+)
 def test_without_retrieval_no_claim_can_be_checked(gate: str) -> None:
     assert_says(gate, "rag", {"retrieval": None}, None, "lists no `retrieval`")
 
@@ -866,7 +869,7 @@ def call(name: str = "search", **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-018")
-@each(
+@pytest.mark.parametrize(
     ("calls", "verdict", "culprit"),
     [
         ([call(valid=True), call("fetch", valid=True)], True, "all 2"),
@@ -887,7 +890,7 @@ def test_every_tool_call_must_have_been_checked_and_be_valid(
     assert_says("tool_call_schema_valid", "tool-use", {"tool_calls": calls}, verdict, culprit)
 
 
-@each(
+@pytest.mark.parametrize(
     ("calls", "forbidden", "verdict", "culprit"),
     [
         ([call("search")], ["delete_all"], True, "no forbidden tool"),
@@ -911,7 +914,7 @@ def test_a_forbidden_tool_that_was_called_is_named(
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "DELETE_ALL",
@@ -946,7 +949,7 @@ def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
     assert disguised[0] is not True, disguised[1]
 
 
-@each("name", ["", "  ", "\u200b\u200b\u200b"])
+@pytest.mark.parametrize("name", ["", "  ", "\u200b\u200b\u200b"])
 def test_a_call_without_a_name_may_be_of_a_forbidden_tool(name: str) -> None:
     changes = {"tool_calls": [call("search", valid=True), call(name, valid=True)]}
     passed, reason = said("no_forbidden_tool", "tool-use", **changes)
@@ -975,7 +978,7 @@ def test_a_tool_with_a_foreign_name_of_its_own_is_not_called_forbidden() -> None
         assert passed is not False, reason
 
 
-@each(
+@pytest.mark.parametrize(
     ("handoffs", "rules", "verdict", "culprit"),
     [
         ([("planner", "coder")], [["planner", "coder"]], True, "follows the rules"),
@@ -1109,9 +1112,9 @@ def test_no_computed_gate_is_left_out_of_the_tables_here() -> None:
     assert {name for name in GATES if not GATES[name].is_computed} == {"no_sandbox_violation"}
 
 
-@each("gate", STATES)
-@each("computed", [True, False, None])
-@each("supplied", ["absent", True, False, None])
+@pytest.mark.parametrize("gate", STATES)
+@pytest.mark.parametrize("computed", [True, False, None])
+@pytest.mark.parametrize("supplied", ["absent", True, False, None])
 def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(
     gate: str, computed: bool | None, supplied: Any
 ) -> None:
@@ -1155,7 +1158,7 @@ def test_a_gate_that_only_the_run_knows_counts() -> None:
 
 
 @pytest.mark.req("W-015", "W-016", "W-017", "W-018")
-@each(
+@pytest.mark.parametrize(
     "gate",
     [
         "tests_fail_to_pass_all_green",
@@ -1197,7 +1200,7 @@ def test_a_declared_gate_near_a_known_one_is_noted() -> None:
 
 
 @pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-084", "W-089")
-@each(
+@pytest.mark.parametrize(
     ("gate", "state"),
     [(gate, state) for gate in STATES for state in (False, None) if state in STATES[gate][1]],
 )
@@ -1274,7 +1277,7 @@ def test_a_gate_with_a_weight_is_refused_in_a_profile() -> None:
     assert (caught.value.code, caught.value.faults[0].line) == ("LIB-002", 7)
 
 
-@each(
+@pytest.mark.parametrize(
     "verdict",
     [
         1,

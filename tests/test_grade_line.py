@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
@@ -14,7 +16,6 @@ from assay.views.grade_line import GradeLine, as_line, causes, change_text
 from assay.views.html import render
 from cards import graded
 from documents import scorecard
-from examples import each
 from exported import exported
 
 CARDS = {
@@ -55,7 +56,7 @@ def document(*results: dict[str, Any]) -> dict[str, Any]:
     return {"results": list(results), "faults": [], "counts": counts}
 
 
-@each("name", CARDS)
+@pytest.mark.parametrize("name", CARDS)
 def test_a_record_and_its_document_give_the_same_line(name: str) -> None:
     found = graded(CARDS[name])
     line = as_line(found.grade)
@@ -69,7 +70,7 @@ def test_a_line_names_the_criteria_without_a_score() -> None:
     assert as_line(found.grade).why == as_line(plain(found.payload())).why == why
 
 
-@each("name", CARDS)
+@pytest.mark.parametrize("name", CARDS)
 def test_markdown_junit_and_the_list_of_causes_say_the_same(name: str) -> None:
     result = plain(graded(CARDS[name]).payload())
     wanted = causes(result)
@@ -122,7 +123,7 @@ def test_a_line_tells_a_floor_without_a_judge_card_from_one_that_is_missed() -> 
     assert as_line(grader.grade(Document(cards, "card")).grade).why == reached
 
 
-@each(
+@pytest.mark.parametrize(
     ("reason", "words"),
     [
         ("below_passing_grade", "the policy does not pass this grade"),

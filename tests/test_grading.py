@@ -25,7 +25,6 @@ from assay.records.scorecard import Criterion, Scorecard
 from assay.views.documents import plain
 from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
 from documents import scorecard
-from examples import each
 
 
 def grade(*criteria: dict[str, Any], **changes: Any) -> Any:
@@ -144,7 +143,7 @@ def test_a_criterion_of_weight_zero_moves_no_score_but_its_floor_counts(
 
 
 @pytest.mark.req("W-039", "W-048", "X-55")
-@each(
+@pytest.mark.parametrize(
     ("norm", "score", "letter"),
     [
         ("1", 100.0, "A"),
@@ -230,7 +229,7 @@ def test_a_result_is_never_one_number_its_layers_add_up_to_the_score(card: dict[
 
 
 @pytest.mark.req("W-019", "W-050", "X-51")
-@each(("gate", "floor", "score"), list(product((True, False), repeat=3)))
+@pytest.mark.parametrize(("gate", "floor", "score"), list(product((True, False), repeat=3)))
 def test_passed_is_the_conjunction_of_gates_floors_and_threshold(
     gate: bool, floor: bool, score: bool
 ) -> None:
@@ -260,7 +259,9 @@ def test_passed_is_the_conjunction_of_gates_floors_and_threshold(
 
 
 @pytest.mark.req("W-044", "W-087")
-@each(("norm", "passed"), [("0.7", True), ("0.69995", True), ("0.699949999", False)])
+@pytest.mark.parametrize(
+    ("norm", "passed"), [("0.7", True), ("0.69995", True), ("0.699949999", False)]
+)
 def test_the_threshold_is_70_unless_the_card_says_otherwise_and_reads_the_rounded_score(
     norm: str, passed: bool
 ) -> None:
@@ -335,12 +336,12 @@ def test_a_card_without_a_gate_passes_only_where_the_policy_says_so() -> None:
 
 
 @pytest.mark.req("W-050")
-@each("threshold", ["69.991", "69.994", "69.9901"])
+@pytest.mark.parametrize("threshold", ["69.991", "69.994", "69.9901"])
 def test_a_score_just_below_a_threshold_with_three_decimals_does_not_pass(threshold: str) -> None:
     assert grade({"norm": Decimal("0.6999")}, pass_threshold=Decimal(threshold)).passed is False
 
 
-@each("threshold", ["100.001", "-0.001", "101", "-1", "1e30"])
+@pytest.mark.parametrize("threshold", ["100.001", "-0.001", "101", "-1", "1e30"])
 def test_a_threshold_outside_0_to_100_is_refused(threshold: str) -> None:
     assert faults({"norm": 1}, pass_threshold=Decimal(threshold)) == [("GRD-105", "pass_threshold")]
 
@@ -349,7 +350,7 @@ def test_a_threshold_outside_0_to_100_is_refused(threshold: str) -> None:
 
 
 @pytest.mark.req("W-002", "W-040", "W-045", "X-50")
-@each("verdict", [False, None])
+@pytest.mark.parametrize("verdict", [False, None])
 def test_a_failed_gate_gives_f_and_keeps_score_and_provisional_grade(verdict: bool | None) -> None:
     found = payload({"norm": 1}, hard_gates={"fine": True, "shut": verdict})
     assert (found["grade"], found["passed"], found["reason"], found["grade_reason"]) == (
@@ -413,7 +414,7 @@ def test_the_command_does_not_exit_0_below_the_threshold_or_under_a_floor(
     assert [assay("grade", name).code for name in ("low.json", "floor.json")] == [1, 1]
 
 
-@each("verdict", [1, 0, "true", "pass", {"passed": True, "weight": 3}, [True]])
+@pytest.mark.parametrize("verdict", [1, 0, "true", "pass", {"passed": True, "weight": 3}, [True]])
 def test_a_gate_that_is_not_true_false_or_null_is_refused(verdict: Any) -> None:
     assert [path for _, path in faults({"norm": 1}, hard_gates={"g": verdict})] == ["hard_gates.g"]
 
@@ -422,7 +423,9 @@ def test_a_gate_that_is_not_true_false_or_null_is_refused(verdict: Any) -> None:
 
 
 @pytest.mark.req("W-046")
-@each(("norm", "missed"), [("0.7", False), ("0.700000001", False), ("0.699999999", True)])
+@pytest.mark.parametrize(
+    ("norm", "missed"), [("0.7", False), ("0.700000001", False), ("0.699999999", True)]
+)
 def test_a_norm_equal_to_its_floor_passes_and_a_billionth_less_does_not(
     norm: str, missed: bool
 ) -> None:
@@ -438,7 +441,9 @@ def test_a_norm_equal_to_its_floor_passes_and_a_billionth_less_does_not(
 
 
 @pytest.mark.req("W-042", "W-049")
-@each(("provisional", "letter"), [("A", "D"), ("B", "D"), ("C", "D"), ("D", "D"), ("F", "F")])
+@pytest.mark.parametrize(
+    ("provisional", "letter"), [("A", "D"), ("B", "D"), ("C", "D"), ("D", "D"), ("F", "F")]
+)
 def test_a_missed_floor_caps_the_grade_at_d_and_never_raises_it(
     provisional: str, letter: str
 ) -> None:
@@ -458,7 +463,7 @@ def test_a_missed_floor_caps_the_grade_at_d_and_never_raises_it(
 
 
 @pytest.mark.req("W-041", "W-087")
-@each(
+@pytest.mark.parametrize(
     ("role", "norm", "missed"),
     [
         ("correctness", "0.7", False),
@@ -492,7 +497,7 @@ def test_a_role_is_declared_and_never_guessed_from_a_name() -> None:
 
 
 @pytest.mark.req("X-53")
-@each(
+@pytest.mark.parametrize(
     ("own", "override", "floor", "origin"),
     [
         (None, None, 0.7, "role"),
@@ -560,7 +565,7 @@ def test_an_override_without_a_reason_is_refused() -> None:
 
 
 @pytest.mark.req("X-52")
-@each(
+@pytest.mark.parametrize(
     ("formula", "raw", "floor", "norm"),
     [
         ("likert_1_5", 5, {"raw": 3}, 0.5),
@@ -584,7 +589,7 @@ def test_a_floor_says_its_unit_or_can_only_be_read_one_way_and_both_readings_are
 
 
 @pytest.mark.req("X-52")
-@each(
+@pytest.mark.parametrize(
     ("formula", "floor", "readings"),
     [
         ("likert_1_5", 1, ("0,", "1.")),
@@ -605,7 +610,7 @@ def test_a_bare_floor_that_two_readings_fit_is_refused_with_both(
     assert '{"norm": ' in caught.value.faults[0].fix
 
 
-@each(
+@pytest.mark.parametrize(
     "floor",
     [
         {"raw": 6},
@@ -678,7 +683,7 @@ def test_leaving_a_score_out_never_helps(card: dict[str, Any], data: st.DataObje
 
 
 @pytest.mark.req("W-037", "X-59")
-@each(
+@pytest.mark.parametrize(
     ("n", "norm", "adjusted"),
     [
         (0, "1", 0.5),
@@ -735,7 +740,7 @@ def test_every_fault_of_a_card_is_told_at_once() -> None:
 
 
 @pytest.mark.req("X-58")
-@each(
+@pytest.mark.parametrize(
     ("criteria", "fault"),
     [
         ([], ("GRD-106", "criteria")),

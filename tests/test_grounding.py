@@ -23,7 +23,7 @@ from assay.scoring.metrics.grounding import (
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.verdicts import VERDICTS
 from documents import run
-from examples import each, repeats
+from examples import repeats
 
 MEASURES = {measure.id: measure for measure in (*GROUNDING, *VERDICTS)}
 PASSAGES = [
@@ -109,7 +109,7 @@ def test_a_good_passage_retrieved_ten_times_counts_once() -> None:
     assert taken("context_recall", retrieval=again, expected={"relevant_ids": ["d1", "d2"]}) == 0.5
 
 
-@each("name", ["context_precision", "context_precision_share"])
+@pytest.mark.parametrize("name", ["context_precision", "context_precision_share"])
 def test_context_that_nobody_judged_is_undetermined(name: str) -> None:
     for changes in (
         {"retrieval": None},
@@ -165,7 +165,7 @@ def test_citations_must_be_there_and_must_resolve() -> None:
     assert isinstance(taken("citation_presence", claims=claims, retrieval=None), Undetermined)
 
 
-@each("forged", ["D1", "d1 ", "d\u0661", "ｄ1", "d1\u200b"])
+@pytest.mark.parametrize("forged", ["D1", "d1 ", "d\u0661", "ｄ1", "d1\u200b"])
 def test_an_id_that_only_looks_like_a_retrieved_one_does_not_resolve(forged: str) -> None:
     claim = {"text": "The bridge opened in 1932.", "citations": [forged]}
     assert taken("citation_resolution", claims=[claim], retrieval=PASSAGES) == {
@@ -185,7 +185,7 @@ def test_one_id_with_two_texts_supports_nothing() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "citation_presence",
@@ -220,7 +220,7 @@ def test_without_passages_or_their_text_support_is_undetermined() -> None:
 # --- quotations
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "cites", "stands"),
     [
         ('It is "1149 Metres long".', "d1", True),
@@ -262,7 +262,7 @@ def test_every_run_of_words_of_a_passage_is_found_in_it(words: list[str], data: 
 # --- words
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("The bridge opened in 1932.", ""),

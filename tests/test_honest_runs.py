@@ -29,7 +29,6 @@ from assay.running.workflow import make_workflow
 from assay.sandbox.isolation import available
 from assay.scoring.sources import criterion_sources, without_source
 from assay.views.documents import plain
-from examples import each
 from judges import reading_judge, spec
 
 SHELF = Shelf()
@@ -154,7 +153,7 @@ def assert_an_a(result: dict[str, Any]) -> None:
 # --- what is proved of every shipped profile
 
 
-@each("name", NEWEST)
+@pytest.mark.parametrize("name", NEWEST)
 def test_every_gate_and_criterion_of_a_shipped_profile_has_a_source(name: str) -> None:
     profile = SHELF.profile(name)
     rubric = SHELF.rubric(profile.rubric) if profile.rubric else None

@@ -32,7 +32,7 @@ from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan
 from assay.scoring.scorecard import score as score_run
-from examples import CAMPAIGN, each, share
+from examples import CAMPAIGN, share
 from servers.scripted_judge import scripted_judge
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -250,7 +250,7 @@ def answer(
     return JudgeAnswer(outcome, verdict, reason, "k", False, False, None)
 
 
-@each(
+@pytest.mark.parametrize(
     ("wants", "before", "after", "moved"),
     [
         ("high", answer("scored", score=2), answer("scored", score=5), True),
@@ -354,7 +354,7 @@ def test_a_good_fresh_card_admits_its_judge() -> None:
 
 
 @pytest.mark.req("W-008", "W-070")
-@each(
+@pytest.mark.parametrize(
     ("changes", "term"),
     [
         ({"calibration__n_labelled": 29}, "labels"),
@@ -390,7 +390,7 @@ def test_each_term_alone_keeps_a_judge_from_gating(changes: dict[str, Any], term
     assert [found.id for found in admission.terms if found.holds is not True] == [term]
 
 
-@each(("labelled", "may_gate"), [(60, True), (59, False), (None, False)])
+@pytest.mark.parametrize(("labelled", "may_gate"), [(60, True), (59, False), (None, False)])
 def test_a_random_draw_excuses_odd_verdicts_only_once_all_of_it_is_labelled(
     labelled: int | None, may_gate: bool
 ) -> None:
@@ -425,7 +425,7 @@ def test_a_card_that_was_changed_is_refused() -> None:
             check_card(forged)
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "words"),
     [
         (
@@ -494,7 +494,9 @@ def test_a_card_with_an_impossible_figure_is_refused_and_admits_nobody(
     ] == ["figures"]
 
 
-@each("value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")]
+)
 def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: Any) -> None:
     assert TERMS is not None
     for part in ("agreement", "biases", "calibration", "injection", "inconsistency_rate"):
@@ -511,7 +513,7 @@ def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: A
         assert not admit_tree(card, TERMS, now=NOW).may_gate
 
 
-@each(
+@pytest.mark.parametrize(
     ("option", "part", "value"),
     [
         ("--audit", "biases", [1]),
@@ -595,8 +597,10 @@ def test_of_several_cards_the_worst_of_those_with_the_newest_answers_counts() ->
     assert not may(good_card(calibration__n_labelled=50), good_card(**DISAGREES))
 
 
-@each("part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"])
-@each("value", [None, "another"])
+@pytest.mark.parametrize(
+    "part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"]
+)
+@pytest.mark.parametrize("value", [None, "another"])
 def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_other(
     part: str, value: str | None
 ) -> None:
@@ -614,7 +618,7 @@ def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_oth
     assert any(words in finding.text for finding in refused.findings)
 
 
-@each("part", ["name", "prompt_version", "rubric", "settings"])
+@pytest.mark.parametrize("part", ["name", "prompt_version", "rubric", "settings"])
 def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: str) -> None:
     assert TERMS is not None
     nameless = good_card(calibration__scorer=None)
@@ -711,9 +715,9 @@ def test_no_name_of_a_source_makes_a_card_count_for_another_criterion() -> None:
 
 
 @pytest.mark.req("W-008")
-@each("layer", [1, 2, 3, None])
-@each("kind", ["llm", "human", "script", None])
-@each("name", ["m-1", "ann", "measure:tests_passed"])
+@pytest.mark.parametrize("layer", [1, 2, 3, None])
+@pytest.mark.parametrize("kind", ["llm", "human", "script", None])
+@pytest.mark.parametrize("name", ["m-1", "ann", "measure:tests_passed"])
 def test_no_layer_kind_or_name_that_a_scorecard_gives_its_source_stands_for_a_card(
     layer: int | None, kind: Any, name: str
 ) -> None:

@@ -13,7 +13,6 @@ from assay.cli.frame import dispatch
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import agreement_block, calibrate, set_digest
 from assay.judging.labels import labels_of, read_labels, scale_of
-from examples import each
 
 
 def command(arguments: list[str]) -> int:
@@ -206,7 +205,7 @@ def test_weighted_kappa_counts_by_value_where_ratings_leave_gaps() -> None:
 # --- what a judge must not gain by
 
 
-@each("values", [(True, False), ("a", "b", "tie"), (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize("values", [(True, False), ("a", "b", "tie"), (1, 2, 3, 4, 5)])
 def test_a_judge_that_falls_silent_where_it_errs_does_not_agree_better(
     values: tuple[Any, ...],
 ) -> None:
@@ -280,7 +279,7 @@ def test_leaving_out_the_unlabelled_rows_does_not_hide_that_labels_were_picked()
     assert calibrate(picked, judgements=judgements)["selection"] is None
 
 
-@each("values", [(0, 1), ("poor", "good")])
+@pytest.mark.parametrize("values", [(0, 1), ("poor", "good")])
 def test_labels_of_what_the_judge_could_read_alone_are_noticed(values: tuple[Any, Any]) -> None:
     rows = [
         {
@@ -299,7 +298,7 @@ def test_labels_of_what_the_judge_could_read_alone_are_noticed(values: tuple[Any
     assert calibrate(equally)["selection"]["looks_random"] is True
 
 
-@each("rare", [{3}, {399}, set(range(100, 110)), set()])
+@pytest.mark.parametrize("rare", [{3}, {399}, set(range(100, 110)), set()])
 def test_a_rare_verdict_on_one_side_does_not_make_a_draw_look_picked(rare: set[int]) -> None:
     rows = [
         {"id": str(n), "human": n not in rare if n < 40 else None, "judge": n not in rare}
@@ -544,7 +543,7 @@ def test_a_constant_judge_has_no_kappa_and_no_correlation_and_that_is_said() -> 
     assert any("cannot be determined" in sentence for sentence in same["sentences"])
 
 
-@each("size", [1e49, 1e-49, 1e-190, 1e-290])
+@pytest.mark.parametrize("size", [1e49, 1e-49, 1e-190, 1e-290])
 def test_huge_and_tiny_scores_neither_overflow_nor_divide_by_nothing(size: float) -> None:
     rows = [
         {

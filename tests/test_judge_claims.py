@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.judging.claims_task import context_of
 from assay.judging.endpoints import Reply
 from assay.judging.questions import ClaimQuestion
 from assay.judging.replies import read_verdict
 from assay.records.evidence import Dataset, Retrieved, Run, Workflow
-from examples import each
 from servers.scripted_judge import scripted_judge
 
 
@@ -39,7 +40,7 @@ def test_a_context_stands_in_the_order_of_its_rank_with_its_ids() -> None:
     assert found == "[a] first\n\n[b] second"
 
 
-@each(
+@pytest.mark.parametrize(
     ("reply", "outcome"),
     [
         ({"reason": "r", "quotes": ["thirty days"], "supported": True}, "scored"),

@@ -23,7 +23,7 @@ from assay.judging.config import JudgeSpec
 from assay.judging.identity import scorer_of
 from assay.records.evidence import Source
 from commands import Running
-from examples import each, repeats
+from examples import repeats
 from judges import (
     KEY,
     Run,
@@ -504,7 +504,7 @@ def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(
         assert here("judge", "calibrate", *odd).code == 3
 
 
-@each(
+@pytest.mark.parametrize(
     "changed",
     [
         {"temperature": 0.1},

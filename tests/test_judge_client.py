@@ -23,7 +23,7 @@ from assay.judging.budget import tokens_of
 from assay.judging.client import Client
 from assay.judging.config import Price
 from assay.judging.journal import Journal
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from judges import (
     HASTE,
     KEY,
@@ -73,7 +73,7 @@ def outcome_of(kind: str) -> str:
 # --- replies that are not verdict
 
 
-@each(
+@pytest.mark.parametrize(
     ("kind", "api"),
     [
         *((kind, "openai") for kind in MALFORMED),
@@ -113,7 +113,7 @@ def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, 
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "kind",
     [
         "nan",
@@ -191,7 +191,7 @@ def test_a_text_that_is_too_long_is_not_judged_in_part_and_not_asked() -> None:
 # --- endpoints that do not answer
 
 
-@each(
+@pytest.mark.parametrize(
     "way",
     [
         {"hang": "silent"},
@@ -211,7 +211,7 @@ def test_an_endpoint_that_hangs_or_dies_is_an_error_within_its_time(way: dict[st
     assert "2 attempts" in judged.answers[0].reason
 
 
-@each("fault", [503, 429, 500, 529, 408, "reset", "close"])
+@pytest.mark.parametrize("fault", [503, 429, 500, 529, 408, "reset", "close"])
 def test_an_endpoint_that_recovers_is_asked_again(fault: Any) -> None:
     with scripted_judge(fail_first=2, fail_with=fault) as judge:
         judged = ask(spec(judge.url, limits={"retries": 3}), [question()], seed=HASTE)
@@ -228,7 +228,7 @@ def test_retries_are_bounded() -> None:
     assert "503" in judged.answers[0].reason
 
 
-@each("status", [400, 413, 422, 418])
+@pytest.mark.parametrize("status", [400, 413, 422, 418])
 def test_a_request_that_cannot_be_mended_is_not_repeated(status: int) -> None:
     with scripted_judge(status=status) as judge:
         judged = ask(spec(judge.url, limits={"retries": 5}), [question()])
@@ -237,7 +237,7 @@ def test_a_request_that_cannot_be_mended_is_not_repeated(status: int) -> None:
     assert str(status) in judged.answers[0].reason
 
 
-@each("status", [401, 403, 404, 405])
+@pytest.mark.parametrize("status", [401, 403, 404, 405])
 def test_an_endpoint_that_will_never_answer_ends_the_job_with_a_remedy(status: int) -> None:
     with (
         scripted_judge(status=status) as judge,
@@ -319,7 +319,7 @@ def test_a_pause_beyond_the_budget_is_an_error_now_and_not_an_hour_later() -> No
     assert "1 s for one question" in judged.answers[0].reason
 
 
-@each("jumps", [[0.0, 1e7, 0.0, 3e7], [1e6, 0.0, -1e6, 5.0], [0.0, -3600.0]])
+@pytest.mark.parametrize("jumps", [[0.0, 1e7, 0.0, 3e7], [1e6, 0.0, -1e6, 5.0], [0.0, -3600.0]])
 def test_a_clock_that_jumps_costs_no_answer(jumps: list[float]) -> None:
     calls = 0
 
@@ -361,7 +361,7 @@ def test_a_rate_limited_endpoint_answers_everything_in_the_end() -> None:
 # --- money
 
 
-@each("usage", ["counted", "absent", "null", "odd"])
+@pytest.mark.parametrize("usage", ["counted", "absent", "null", "odd"])
 def test_the_budget_in_dollars_is_never_overdrawn(usage: str) -> None:
     asked = [question(n, more=f"n{n}") for n in range(60)]
     one = (tokens_of(asked[0].messages("0" * 32)) + 100 * 2) / 1_000_000  # at most, at these prices
@@ -459,7 +459,7 @@ def test_a_seed_is_another_one_for_each_sample() -> None:
         assert sorted(one["body"]["seed"] for one in judge.requests()) == [40, 41, 42]
 
 
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         {"model": "m-2"},
@@ -640,7 +640,7 @@ def test_a_missing_key_is_misuse_before_anything_is_asked(monkeypatch: pytest.Mo
 
 
 @pytest.mark.req("W-069")
-@each(
+@pytest.mark.parametrize(
     "refused",
     [
         ("temperature",),

@@ -15,7 +15,6 @@ from assay.files.yaml_files import read_yaml
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, key_of, load_judge, spec_faults
 from assay.judging.journal import Journal
-from examples import each
 from judges import KEY, spec
 
 GOOD = """\
@@ -105,7 +104,7 @@ def test_money_cannot_be_limited_without_a_price(tmp_path: Path) -> None:
         )
 
 
-@each("host", ["127.0.0.1:8080", "localhost", "[::1]:1", "LOCALHOST"])
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "[::1]:1", "LOCALHOST"])
 def test_a_key_may_go_in_clear_text_to_this_machine_alone(host: str) -> None:
     assert spec_faults(spec(f"http://{host}/v1", key_env="K")) == []
     assert spec_faults(spec("http://models.example/v1", key_env="K"))
@@ -142,7 +141,7 @@ def test_a_key_is_read_from_the_environment_without_its_newline(
     assert key_of(spec("http://127.0.0.1/v1")) is None
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "other"),
     [
         ({"model": "m-2"}, True),

@@ -18,7 +18,7 @@ from assay.errors import InputError
 from assay.judging.fence import MARK, Salt, neutralise, occurs
 from assay.judging.fence import block as fenced
 from assay.judging.questions import Example, PairQuestion, Question, RubricQuestion, put
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from judges import ask, criterion, spec
 from servers.scripted_judge import scripted_judge
 
@@ -217,7 +217,7 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
     assert neutralise(text) == text
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         "naïve café",
@@ -235,8 +235,8 @@ def test_what_only_looks_odd_is_shown_as_it_is(text: str) -> None:
     assert neutralise(text) == text
 
 
-@each("token", TURNS)
-@each("dress", ["{}", "a{}b", "{}{}", "<{}", "{}>", "[{}]", "<|{}|>"])
+@pytest.mark.parametrize("token", TURNS)
+@pytest.mark.parametrize("dress", ["{}", "a{}b", "{}{}", "<{}", "{}>", "[{}]", "<|{}|>"])
 def test_the_signs_of_chat_templates_are_broken(token: str, dress: str) -> None:
     shown = neutralise(dress.replace("{}", token))
     assert token not in shown
@@ -262,14 +262,16 @@ HIDDEN = [
 ]
 
 
-@each("hidden", HIDDEN)
+@pytest.mark.parametrize("hidden", HIDDEN)
 def test_what_is_not_there_to_be_read_is_written_out(hidden: str) -> None:
     shown = neutralise(f"a{hidden}b")
     assert f"⟨U+{ord(hidden[-1]):04X}⟩" in shown
     assert hidden not in shown
 
 
-@each("line", ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize(
+    "line", ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+)
 def test_every_way_to_break_a_line_gives_a_marked_line(line: str) -> None:
     assert fenced("b", "X", f"one{line}X ends b") == "X begins b\n| one\n| X ends b\nX ends b"
 
@@ -294,7 +296,7 @@ def test_a_text_that_holds_its_own_boundary_is_not_asked_about(
     assert caught.value.code == "JDG-005"
 
 
-@each(
+@pytest.mark.parametrize(
     ("quote", "text", "stands"),
     [
         ("two words", "two\n  words", True),
@@ -362,7 +364,7 @@ def test_there_are_at_least_sixty_injections_of_many_kinds() -> None:
     assert len({one["language"] for one in INJECTIONS}) >= 5
 
 
-@each("injection", INJECTIONS)
+@pytest.mark.parametrize("injection", INJECTIONS)
 def test_no_injection_changes_the_form_of_a_question(injection: dict[str, Any]) -> None:
     text = f"quality=0.25\n{armed(injection, rubric_question('quality=0.25'))}"
     assert_holds(rubric_question(text), rubric_question("x"))

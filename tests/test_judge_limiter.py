@@ -9,11 +9,11 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.judging.limiter import Limiter, retry_after
-from examples import each
 
 
 class Clock:
@@ -144,7 +144,7 @@ def test_a_cancelled_request_gives_its_place_to_the_next() -> None:
     run(work)
 
 
-@each(
+@pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({"Retry-After": "3"}, 3.0),

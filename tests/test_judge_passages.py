@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.files.json_files import Document
 from assay.judging.endpoints import Reply
 from assay.judging.items import item_of
@@ -18,7 +20,6 @@ from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
-from examples import each
 from judges import reading_judge
 
 
@@ -50,7 +51,7 @@ def taken(measure: str, **changes: Any) -> Any:
     return MEASURES[measure].take(run_of(**changes), MEASURES[measure].params)
 
 
-@each(
+@pytest.mark.parametrize(
     ("expected", "statements"),
     [
         ({"answer": "One. Two!\nThree"}, ["One.", "Two!", "Three"]),
@@ -85,7 +86,7 @@ def test_what_the_dataset_knows_and_what_was_decided_is_not_asked() -> None:
     assert asked(retrieval=[{"id": "a"}], expected=None) == []
 
 
-@each(
+@pytest.mark.parametrize(
     ("reply", "outcome"),
     [
         ({"reason": "r", "quotes": ["at nine"], "relevant": True}, "scored"),

@@ -22,7 +22,6 @@ from assay.judging.questions import (
     put,
     repair,
 )
-from examples import each
 from judges import criterion, spec
 
 BOUNDARY = "0123456789abcdef" * 2
@@ -50,7 +49,7 @@ def pinned(question: Question) -> str:
 
 
 @pytest.mark.req("W-065")
-@each(
+@pytest.mark.parametrize(
     ("question", "version", "digest"),
     [
         (RUBRIC, "rubric/1", "2996c9ffa128c7062b31c6b25c0fd88a317d1c6d9cccbf0240df6b0ed9c89429"),
@@ -77,7 +76,7 @@ def test_the_reason_comes_before_the_verdict() -> None:
 
 
 @pytest.mark.req("W-069")
-@each("question", [RUBRIC, PAIR])
+@pytest.mark.parametrize("question", [RUBRIC, PAIR])
 def test_a_reply_has_a_closed_shape(question: Question) -> None:
     form = question.schema()
     assert form["additionalProperties"] is False
@@ -163,7 +162,7 @@ CHANGES: list[tuple[Question, Question]] = [
 ]
 
 
-@each(("question", "changed"), CHANGES)
+@pytest.mark.parametrize(("question", "changed"), CHANGES)
 def test_whatever_changes_in_a_question_changes_its_digest(
     question: Question, changed: Question
 ) -> None:
@@ -180,7 +179,7 @@ def test_the_digest_is_the_same_under_every_salt() -> None:
 
 
 @pytest.mark.req("W-066")
-@each(
+@pytest.mark.parametrize(
     ("order", "place", "winner"),
     [
         ("ab", "first", "a"),
@@ -224,7 +223,7 @@ def test_temperature_is_zero_and_the_shape_is_asked_for_strictly() -> None:
     assert "seed" not in made
 
 
-@each("name", ["temperature", "response_format", "seed"])
+@pytest.mark.parametrize("name", ["temperature", "response_format", "seed"])
 def test_what_a_model_refuses_is_left_out(name: str) -> None:
     made = DIALECTS["openai"].body(
         spec("http://x/v1", seed=7), [], {"type": "object"}, without=frozenset({name}), sample=2
@@ -241,7 +240,7 @@ def test_a_model_that_refuses_max_tokens_gets_its_newer_name() -> None:
     assert made["max_completion_tokens"] == 700
 
 
-@each(
+@pytest.mark.parametrize(
     ("message", "sent", "found"),
     [
         ("Unsupported value: 'temperature'", {"temperature": 0}, "temperature"),

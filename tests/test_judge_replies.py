@@ -15,7 +15,7 @@ from assay.errors import InputError
 from assay.judging.endpoints import DIALECTS, Reply
 from assay.judging.questions import PairQuestion, RubricQuestion
 from assay.judging.replies import Read, read_verdict
-from examples import each, within_cpu_seconds
+from examples import within_cpu_seconds
 from judges import criterion
 
 RUBRIC = RubricQuestion(criterion(), "t", "It says so.\nIt is so.")
@@ -32,7 +32,7 @@ def said(**fields: Any) -> str:
     return json.dumps({"reason": "r", "quotes": ["says so"], "score": 4, **fields})
 
 
-@each("score", ["1", "5", "4.0", "4e0", "40e-1"])
+@pytest.mark.parametrize("score", ["1", "5", "4.0", "4e0", "40e-1"])
 def test_a_whole_number_on_the_scale_is_a_score_however_it_is_written(score: str) -> None:
     found = read(said(score="X").replace('"X"', score))
     assert (found.outcome, found.fault) == ("scored", None)
@@ -42,7 +42,7 @@ def test_a_whole_number_on_the_scale_is_a_score_however_it_is_written(score: str
 
 
 @pytest.mark.req("W-069")
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         *(
@@ -106,7 +106,7 @@ def test_everything_else_is_unparsable_with_a_reason_and_may_be_mended(text: str
     assert found.fault
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         f"```json\n{said()}\n```",
@@ -127,12 +127,14 @@ def test_a_reply_of_newlines_without_end_is_read_at_once() -> None:
     within_cpu_seconds(5, read_each)
 
 
-@each("quote", ["says so", "so.\nIt", "so. | It is", "It says so. It is so."])
+@pytest.mark.parametrize("quote", ["says so", "so.\nIt", "so. | It is", "It says so. It is so."])
 def test_a_quote_that_stands_in_the_candidate_counts(quote: str) -> None:
     assert read(said(quotes=[quote])).outcome == "scored"
 
 
-@each("quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]])
+@pytest.mark.parametrize(
+    "quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]]
+)
 def test_one_quote_that_is_not_in_the_candidate_spoils_the_verdict(
     quotes: list[str],
 ) -> None:
@@ -147,7 +149,7 @@ def test_an_empty_candidate_can_be_scored_without_a_quote_and_not_with_one() -> 
     assert read(said(), empty).outcome == "unparsable"
 
 
-@each(
+@pytest.mark.parametrize(
     ("place", "winner", "outcome"),
     [("first", "b", "scored"), ("second", "a", "scored"), ("tie", "tie", "tie")],
 )
@@ -160,12 +162,14 @@ def test_a_comparison_names_the_candidate_and_a_tie_is_an_outcome_of_its_own(
     assert (found.verdict.winner, found.verdict.place) == (winner, place)
 
 
-@each("winner", ["a", "b", "First", "both", "", None, 1, ["first"], "first "])
+@pytest.mark.parametrize("winner", ["a", "b", "First", "both", "", None, 1, ["first"], "first "])
 def test_a_comparison_that_names_nobody_is_no_tie(winner: Any) -> None:
     assert read(json.dumps({"reason": "r", "winner": winner}), PAIR).outcome == "unparsable"
 
 
-@each(("finish", "refusal"), [("stop", "I cannot"), ("content_filter", None), ("refusal", None)])
+@pytest.mark.parametrize(
+    ("finish", "refusal"), [("stop", "I cannot"), ("content_filter", None), ("refusal", None)]
+)
 def test_a_refusal_is_a_refusal_even_beside_a_verdict(finish: str, refusal: str | None) -> None:
     found = read(said(), finish=finish, refusal=refusal)
     assert (found.outcome, found.verdict, found.repairable) == ("refused", None, False)

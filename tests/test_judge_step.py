@@ -8,6 +8,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.files.json_files import Document
 from assay.judging.client import GIVE_UP_AFTER, Client
 from assay.judging.config import JudgeSpec
@@ -16,7 +18,6 @@ from assay.library.shelf import Shelf
 from assay.records.reading import read_run
 from assay.running.judge_step import JudgeStep, JudgeTask, estimate, task_of
 from assay.scoring.sources import criterion_sources
-from examples import each
 from judges import PRICE, http, raw_endpoint, reading_judge, rubric, spec
 
 TASK = JudgeTask(rubric("correctness"), ("correctness",), True)
@@ -96,7 +97,7 @@ def test_a_second_look_asks_only_what_had_no_verdict(tmp_path: Path) -> None:
         assert (step.missing, step.client.usage.calls) == (0, 0)
 
 
-@each("status", ["401 Unauthorized", "400 Bad Request"])
+@pytest.mark.parametrize("status", ["401 Unauthorized", "400 Bad Request"])
 def test_a_judge_that_is_down_costs_verdicts_and_no_runs(status: str) -> None:
     with raw_endpoint(lambda request: http(b"{}", status)) as endpoint:
         runs, step = judged(spec(endpoint.url), [run_of(n) for n in range(GIVE_UP_AFTER)])

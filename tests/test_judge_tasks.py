@@ -41,7 +41,6 @@ from assay.judging.rubric_task import (
     scored_runs,
     spread,
 )
-from examples import each
 from judges import criterion, item, pair, put_lines, rubric, spec
 from servers.scripted_judge import scripted_judge
 
@@ -106,7 +105,7 @@ def test_a_mean_is_within_half_a_millionth_of_the_true_one(scores: list[int]) ->
     assert min(scores) <= made <= max(scores)
 
 
-@each("outcome", ["unparsable", "refused", "errored"])
+@pytest.mark.parametrize("outcome", ["unparsable", "refused", "errored"])
 def test_one_sample_without_a_verdict_leaves_no_raw_score_and_says_why(outcome: str) -> None:
     raw, why = mean_of([scored(5), without(outcome, "it hung"), scored(5)])
     assert raw is None
@@ -298,7 +297,7 @@ def test_two_ties_are_a_consistent_tie() -> None:
 
 
 @pytest.mark.req("W-084")
-@each(
+@pytest.mark.parametrize(
     "places",
     [
         (None, "first"),
@@ -326,8 +325,8 @@ def test_the_lines_for_measuring_are_those_of_the_first_pass() -> None:
 
 
 @pytest.mark.req("W-087")
-@each(
-    "inconsistent, limit, warns",
+@pytest.mark.parametrize(
+    ("inconsistent", "limit", "warns"),
     [(10, 0.1, False), (11, 0.1, True), (29, 0.29, False), (30, 0.29, True), (0, 0.0, False)],
 )
 def test_a_rate_above_the_limit_warns_in_words_and_in_the_document(
@@ -383,7 +382,7 @@ def test_a_pair_of_the_same_texts_is_a_tie_and_asked_once_a_round() -> None:
 
 
 @pytest.mark.req("W-071")
-@each(
+@pytest.mark.parametrize(
     ("raws", "mean", "majority"),
     [
         ([4, 4, 4], 4, 4),
@@ -510,7 +509,7 @@ def test_examples_go_to_their_criterion(tmp_path: Path) -> None:
     assert [one.candidate for one in read_examples(path, criterion("clarity"))] == ["x", "y"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         ("x", "x"),

@@ -20,7 +20,6 @@ from assay.views import junit
 from assay.views.documents import plain
 from decisions import decision
 from documents import run, scorecard
-from examples import each
 from exported import exported
 
 TIME = re.compile(r"\d+(\.\d{1,3})?")
@@ -304,7 +303,7 @@ def test_the_evidence_of_a_rule_is_json() -> None:
     assert "lost: [{&quot;sample&quot;:&quot;s/1&quot;,&quot;what&quot;:null}]\nn: 3<" in text
 
 
-@each("outcome", ["hold", "reject", "not_enough_evidence"])
+@pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence"])
 def test_a_closed_gate_is_never_all_green(outcome: str) -> None:
     assert "failure" in {
         kind for kind, _ in cases(junit.decision(decision(outcome, True, True))).values()

@@ -20,7 +20,6 @@ from assay.archive.labels import (
 )
 from assay.records.label import HumanLabel, Override, PairLabel, Rater
 from assay.store.ledger import Ledger, open_ledger
-from examples import each
 from serving import runs
 from test_evaluations import keep
 
@@ -112,7 +111,7 @@ def test_overrides_are_counted_and_change_no_grade_and_no_total(tmp_path: Any) -
         assert digests <= set(stone.rests_on_it), "whoever forgets a run hears of its labels"
 
 
-@each(
+@pytest.mark.parametrize(
     "changes",
     [
         {"scores": None},

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from assay.release.summary import Summary
 from assay.views.documents import encode, plain
 from cards import LETTERS, LIKERT, decimals, expected, floor_of, graded, norm_of, scorecards
 from documents import FAMILIES, run
-from examples import each
 
 EXAMPLES = sorted(
     str(path) for path in Path(assay.__file__).parent.joinpath("cli", "examples").glob("*.jsonl")
@@ -418,8 +418,8 @@ def test_a_failed_gate_wins_over_any_score(card: dict[str, Any], verdict: bool |
     )
 
 
-@each("verdict", [False, None])
-@each("family", FAMILIES)
+@pytest.mark.parametrize("verdict", [False, None])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_each_gate_of_a_family_alone_fails_a_perfect_run(family: str, verdict: bool | None) -> None:
     perfect = run(family)
     whole = graded(perfect).grade
@@ -535,7 +535,9 @@ def _loaded_by(package: str) -> set[str]:
     return set(loaded)
 
 
-@each(("one", "other"), [("assay.scoring", "assay.grading"), ("assay.grading", "assay.scoring")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("assay.scoring", "assay.grading"), ("assay.grading", "assay.scoring")]
+)
 def test_neither_system_imports_the_other(one: str, other: str) -> None:
     loaded = _loaded_by(one)
     assert one in loaded

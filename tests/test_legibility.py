@@ -8,6 +8,7 @@ from copy import deepcopy
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from assay.records.tool_finding import SchemaFinding
 from assay.tools import legibility, validation
 from assay.tools.reading.files import from_tools_list
 from assay.tools.source import ToolSchema
-from examples import each, repeats
+from examples import repeats
 
 SEARCH: dict[str, Any] = {
     "name": "search_books",
@@ -312,7 +313,7 @@ def test_every_rule_has_a_case_that_breaks_it() -> None:
     assert set(BREAKS) == set(legibility.RULES)
 
 
-@each(
+@pytest.mark.parametrize(
     ("rule", "number"),
     [(rule, number) for rule, cases in BREAKS.items() for number in range(len(cases))],
 )
@@ -335,7 +336,7 @@ def test_a_secret_is_placed_and_never_repeated() -> None:
     assert "secret-shown" not in rules(mcp(with_field(TEXT, name="api_key")))
 
 
-@each(
+@pytest.mark.parametrize(
     "description",
     [
         "Returns the time of day in a time zone.",
@@ -366,7 +367,7 @@ def test_a_hidden_order_fails_the_validation_of_a_server() -> None:
     assert findings[0].level == "error"
 
 
-@each("first", ["get_page", "lat"])
+@pytest.mark.parametrize("first", ["get_page", "lat"])
 def test_names_that_differ_by_a_number_or_are_short_are_not_alike(first: str) -> None:
     others = {"get_page": "get_page2", "lat": "lot"}
     assert "tool-names-alike" not in rules(mcp(named(first), named(others[first])))

@@ -44,7 +44,7 @@ from cards import graded
 from commands import run_here
 from conftest import ROOT
 from documents import FAMILIES, run, scorecard
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 
 PACKAGE = Path(package.__file__).parent
 LIBRARY = PACKAGE / "library"
@@ -338,7 +338,7 @@ def test_a_profile_within_assay_yaml_is_checked_like_a_file(assay: Any, tmp_path
     assert (done.code, "corectness" in done.out) == (3, True)
 
 
-@each("line, share", [("pass_threshold: 70", "0.7"), ("min: 90", "0.9")])
+@pytest.mark.parametrize(("line", "share"), [("pass_threshold: 70", "0.7"), ("min: 90", "0.9")])
 def test_a_share_where_a_policy_needs_points_is_refused(
     assay: Any, tmp_path: Path, line: str, share: str
 ) -> None:
@@ -1159,7 +1159,7 @@ def taken() -> dict[str, str]:
     return behaviour.measure_fingerprints()
 
 
-@each("name", list(MEASURES))
+@pytest.mark.parametrize("name", list(MEASURES))
 def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give(
     name: str, taken: dict[str, str]
 ) -> None:
@@ -1182,7 +1182,7 @@ def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give
     assert held[f"{name}@{measure.version}"] == taken[f"{name}@{measure.version}"]
 
 
-@each("name", list(MEASURES))
+@pytest.mark.parametrize("name", list(MEASURES))
 def test_the_example_of_every_measure_gives_the_value_it_shows(name: str) -> None:
     assert set(EXAMPLES) == set(MEASURES), (
         "every measure has an example, and every example is of a measure"
@@ -1304,7 +1304,7 @@ def schemas() -> dict[str, Any]:
     return found
 
 
-@each("name", SCHEMAS)
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(
     schemas: dict[str, Any], name: str
 ) -> None:
@@ -1314,7 +1314,7 @@ def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(
     assert not jsonschema_rs.Draft202012Validator(schemas[name]).is_valid({})
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_schema_of_a_run_accepts_a_run_of_every_family(
     schemas: dict[str, Any], family: str
 ) -> None:
@@ -1322,7 +1322,7 @@ def test_the_schema_of_a_run_accepts_a_run_of_every_family(
     assert [error.message for error in validator.iter_errors(run(family))] == []
 
 
-@each("file", ["runs.jsonl", "scorecards.jsonl"])
+@pytest.mark.parametrize("file", ["runs.jsonl", "scorecards.jsonl"])
 def test_the_schemas_accept_every_golden_input(schemas: dict[str, Any], file: str) -> None:
     validator = jsonschema_rs.Draft202012Validator(schemas[file[:-7]])
     documents = [json.loads(line) for line in (LIBRARY / "golden" / file).read_text().splitlines()]
@@ -1360,7 +1360,7 @@ BROKEN_RUNS: list[dict[str, Any]] = [
 ]
 
 
-@each("change", BROKEN_RUNS)
+@pytest.mark.parametrize("change", BROKEN_RUNS)
 def test_the_schema_of_a_run_refuses_what_the_reader_refuses(
     schemas: dict[str, Any], change: dict[str, Any]
 ) -> None:
@@ -1419,7 +1419,7 @@ BROKEN_CARDS: list[dict[str, Any]] = [
 ]
 
 
-@each("change", BROKEN_CARDS)
+@pytest.mark.parametrize("change", BROKEN_CARDS)
 def test_the_schema_of_a_scorecard_refuses_what_the_reader_refuses(
     schemas: dict[str, Any], change: dict[str, Any]
 ) -> None:

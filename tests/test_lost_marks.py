@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from assay.exams.answers import Answer
 from assay.exams.document import exam_result
 from assay.exams.exam import make_exam
@@ -16,7 +18,6 @@ from assay.library.shelf import Shelf
 from assay.views.exam import exam_view
 from assay.views.exam_items import lost_section
 from assay.views.exam_page import exam_page
-from examples import each
 from stocked import answers, exam
 
 SHELF = Shelf()
@@ -135,7 +136,7 @@ def test_without_the_answers_the_result_says_what_it_knows() -> None:
     assert rows["i-0", "Spanish gloss"] == ["see the rubric", "the answers are not stored"]
 
 
-@each("hostile", ["<script>alert(1)</script>", "\u202eevil"])
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "\u202eevil"])
 def test_what_was_answered_is_text(hostile: str) -> None:
     given = answers()
     given[0]["response"]["correction"] = hostile

@@ -27,7 +27,6 @@ from assay.views.markdown_code import MAX_TEXT, cell_code, code
 from assay.views.markdown_view import view
 from decisions import decided, decision
 from documents import scorecard
-from examples import each
 from exported import exported
 
 markdown_it = pytest.importorskip(
@@ -320,7 +319,7 @@ HOSTILE = [
 ]
 
 
-@each("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_shown_as_text(text: str) -> None:
     fault = {"file": text, "line": 1, "code": "FIL-002", "path": text, "message": text}
     card = scorecard({"norm": 0.2}, run_id=text, hard_gates={"g": False}, gate_reasons={"g": text})
@@ -356,7 +355,7 @@ def page_of(made: Decision) -> str:
     return view(outcome_word(made), decision_summary(made))
 
 
-@each("outcome", OUTCOMES)
+@pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_outcome_comes_first(outcome: str) -> None:
     page = page_of(decision(outcome, True, False))
     word, meaning = OUTCOMES[outcome]

@@ -22,7 +22,6 @@ from assay.sandbox.isolation import available
 from assay.sandbox.limits import SandboxLimits
 from assay.scoring.metrics.applying import apply_patch
 from documents import run
-from examples import each
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
@@ -515,7 +514,7 @@ def test_instances_of_a_file_take_from_the_options_what_they_lack(
     assert "evidence" not in found
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"fail_to_pass": [], "pass_to_pass": []}, "no tests"),

@@ -17,7 +17,6 @@ from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.rubric import Rubric
 from documents import run
-from examples import each
 
 STEPS = [
     {
@@ -102,7 +101,7 @@ def test_an_operation_that_nobody_counted_is_undetermined_and_never_free() -> No
 
 
 @pytest.mark.req("W-022")
-@each(("formula", "low", "high"), [("likert_1_5", 1, 5), ("likert_0_5", 0, 5)])
+@pytest.mark.parametrize(("formula", "low", "high"), [("likert_1_5", 1, 5), ("likert_0_5", 0, 5)])
 def test_an_anchored_score_is_normalised_from_its_own_scale_and_nothing_off_it(
     formula: str, low: int, high: int
 ) -> None:

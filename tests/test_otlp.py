@@ -43,7 +43,6 @@ from assay.tracing.wire import MAX_TEXT, from_json
 from assay.views.documents import encode
 from assay.views.telemetry import EVENT
 from documents import run as document
-from examples import each
 from receiving import Receiver
 from tracing import (
     MS,
@@ -74,7 +73,7 @@ def steps(spans: list[Span], *keys: str) -> list[Any]:
 # --- the real files
 
 
-@each("name", REAL)
+@pytest.mark.parametrize("name", REAL)
 def test_the_same_work_gives_the_same_sums_in_every_dialect(shared: Path, name: str) -> None:
     for trace in by_trace(real(shared, name)):
         found = evidence(trace)
@@ -135,7 +134,7 @@ def test_a_call_that_is_asked_for_and_carried_out_is_one_call(shared: Path) -> N
     ]
 
 
-@each("name", REAL)
+@pytest.mark.parametrize("name", REAL)
 def test_json_protobuf_and_console_give_the_same_evidence(shared: Path, name: str) -> None:
     spans = real(shared, name)
     for trace in by_trace(spans):
@@ -160,7 +159,7 @@ def test_an_executor_and_the_agent_in_it_are_one_step() -> None:
     assert steps(spans, "name", "agent", "tokens") == [("write", "author", 15)]
 
 
-@each("declared", [None, (20, 10), (33, 12)])
+@pytest.mark.parametrize("declared", [None, (20, 10), (33, 12)])
 def test_an_agent_called_as_a_tool_belongs_to_the_step_that_called_it_with_all_that_it_used(
     declared: tuple[int, int] | None,
 ) -> None:
@@ -262,7 +261,7 @@ def test_costs_add_up_exactly() -> None:
     assert evidence(spans)["cost_usd"] == Decimal("0.3")
 
 
-@each(
+@pytest.mark.parametrize(
     ("error", "status"),
     [("boom", "error"), ("TimeoutError: 30 s", "error"), ("asyncio.CancelledError", "cancelled")],
 )
@@ -371,7 +370,9 @@ def test_a_tool_span_without_the_name_of_its_tool_is_not_of_another_tool() -> No
         assert evidence([bare])["tool_calls"][0]["name"] == found
 
 
-@each("escaped, error", [(True, "ValueError: no"), ("True", "ValueError: no"), (False, None)])
+@pytest.mark.parametrize(
+    ("escaped", "error"), [(True, "ValueError: no"), ("True", "ValueError: no"), (False, None)]
+)
 def test_an_exception_that_left_its_span_is_an_error_whatever_the_status(
     escaped: Any, error: str | None
 ) -> None:
@@ -409,8 +410,8 @@ def test_calls_with_one_id_twice_are_matched_in_their_order() -> None:
 
 
 @pytest.mark.req("W-083")
-@each("clock", [1, 0])
-@each("carried", [{"c1", "c2", "c3"}, {"c1", "c3"}, {"c2"}, {"c3"}, set()])
+@pytest.mark.parametrize("clock", [1, 0])
+@pytest.mark.parametrize("carried", [{"c1", "c2", "c3"}, {"c1", "c3"}, {"c2"}, {"c3"}, set()])
 def test_calls_of_spans_stand_in_the_order_of_the_answer_whatever_became_of_them(
     carried: set[str], clock: int
 ) -> None:
@@ -601,7 +602,7 @@ def called(
 
 
 @pytest.mark.req("W-018")
-@each("shown", ["genai", "openinference"])
+@pytest.mark.parametrize("shown", ["genai", "openinference"])
 def test_a_call_is_held_to_the_schema_that_its_model_was_shown(shown: str) -> None:
     assert called({"a": 2}, shown=shown)["valid"] is True
     assert called({"a": "2"}, shown=shown)["valid"] is False
@@ -639,7 +640,7 @@ def test_what_a_call_says_of_itself_never_makes_a_broken_one_valid() -> None:
         assert found["valid"] is verdict
 
 
-@each(
+@pytest.mark.parametrize(
     "bad",
     [
         "{",
@@ -893,7 +894,7 @@ def test_several_agents_without_a_word_on_handoffs_leave_them_unknown() -> None:
     assert evidence([agent(1)])["handoffs"] == []
 
 
-@each("dialect", ["openinference", "genai"])
+@pytest.mark.parametrize("dialect", ["openinference", "genai"])
 def test_retrieved_passages_are_ranked_and_each_is_there_once(dialect: str) -> None:
     if dialect == "openinference":
         more = {
@@ -1021,7 +1022,7 @@ def test_a_tool_that_never_ended_has_an_error() -> None:
     assert call["error"] == "the span never ended"
 
 
-@each("name", REAL)
+@pytest.mark.parametrize("name", REAL)
 def test_the_order_of_spans_is_nothing(shared: Path, name: str) -> None:
     spans = real(shared, name)
     chance = random.Random(5)
@@ -1160,7 +1161,7 @@ def gradable(trace: list[Span], expected: dict[str, Any], rules: list[list[str]]
     return made
 
 
-@each("name", REAL)
+@pytest.mark.parametrize("name", REAL)
 def test_dropping_spans_never_makes_a_grade_better(shared: Path, name: str) -> None:
     grader = Grader(Shelf(), policy="workflow", profile="tool-use-measured")
     chance = random.Random(11)
@@ -1217,7 +1218,7 @@ def test_the_service_stands_in_for_the_workflow_and_the_trace_for_the_sample() -
     assert "the trace id is used" in run["metadata"]["otel"]["sample_id"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("resource", "wanted", "option"),
     [
         ({}, Wanted(None, None, NameVersion("d", "1")), "--workflow"),

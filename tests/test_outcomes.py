@@ -27,7 +27,6 @@ from assay.scoring.metrics.outcomes import (
 )
 from assay.scoring.metrics.swe_reports import read_report
 from documents import run
-from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +110,7 @@ def test_lines_say_what_the_report_says(shared: Path) -> None:
     ) == summary(cases)
 
 
-@each("name", ["20240402_sweagent_gpt4", "auto-code-rover-run-1"])
+@pytest.mark.parametrize("name", ["20240402_sweagent_gpt4", "auto-code-rover-run-1"])
 def test_a_report_has_the_published_counts_and_the_published_rates(shared: Path, name: str) -> None:
     home = shared / "data/swe_bench_docker"
     expected = json.loads((home / "expected.json").read_text())["reports"][name]
@@ -210,7 +209,7 @@ def test_an_instance_without_a_patch_needs_no_tests() -> None:
 # --- what is refused
 
 
-@each(
+@pytest.mark.parametrize(
     ("tree", "message"),
     [
         (
@@ -253,7 +252,7 @@ def test_an_instance_stands_once_and_no_instance_is_no_rate() -> None:
         summary()
 
 
-@each(
+@pytest.mark.parametrize(
     "tree",
     [
         [],
@@ -302,7 +301,7 @@ def test_the_newer_report_of_swebench_is_read_with_every_denominator() -> None:
     }
 
 
-@each(
+@pytest.mark.parametrize(
     "changes",
     [
         {"resolved_instances": 2},
@@ -321,7 +320,9 @@ def test_a_newer_report_that_contradicts_itself_is_refused(changes: dict[str, An
     assert refused.value.code == "SCO-034"
 
 
-@each(("first", "second"), [((1, 1), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 0))])
+@pytest.mark.parametrize(
+    ("first", "second"), [((1, 1), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 0))]
+)
 def test_a_resolved_that_the_lists_do_not_support_is_refused(
     first: tuple[int, int], second: tuple[int, int]
 ) -> None:
@@ -412,7 +413,7 @@ def test_operations_are_read_off_the_steps() -> None:
     assert take("infrastructure_stability", steps=mixed) == {"passed": 2, "total": 4}
 
 
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "tokens",
@@ -424,7 +425,7 @@ def test_operations_are_read_off_the_steps() -> None:
         "step_duration_p95",
     ],
 )
-@each("steps", [None, [], [step("skipped")], [step("skipped", critical=False)]])
+@pytest.mark.parametrize("steps", [None, [], [step("skipped")], [step("skipped", critical=False)]])
 def test_what_no_step_says_is_undetermined(name: str, steps: Any) -> None:
     found = take(name, steps=steps)
     assert isinstance(found, Undetermined)

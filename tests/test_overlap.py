@@ -20,7 +20,7 @@ from assay.pipeline.deciding import Terms, decide, side_of
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.release.policy import Bars, make_release_rules
-from examples import each, repeats
+from examples import repeats
 
 PROFILE = """
 profile: plain
@@ -116,7 +116,7 @@ def test_the_same_version_says_nothing_of_overlap(grader: Grader) -> None:
     assert "overrides" not in made.tree()
 
 
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         {"expected": {"answer": "easier"}},
@@ -146,7 +146,7 @@ def test_a_changed_sample_is_named_and_counts_as_lost(
         assert not any(text.startswith("Re-run the baseline") for text in one.would_change)
 
 
-@each("looks", (1, 3))
+@pytest.mark.parametrize("looks", [1, 3])
 def test_the_baseline_is_to_be_run_again_on_the_samples_that_count_as_lost(
     grader: Grader, looks: int
 ) -> None:
@@ -207,7 +207,7 @@ def test_an_edited_sample_is_changed_also_under_the_same_version(grader: Grader)
     assert more.missing.baseline == ["d/late"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("version", "change"),
     [
         ("1", {"metadata": {}, "inputs": {"q": "easier"}}),

@@ -28,7 +28,7 @@ from assay.records.reading import read_run
 from assay.release import declarations, promotion_rules
 from assay.release.sides import Side
 from documents import FAMILIES, run
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from sides import GRADER, RULES, STRICT, write
 
 N = 32
@@ -272,8 +272,8 @@ def is_unseen_unpaired(kind: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@each("paired", [True, False])
-@each("how", WAYS)
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("how", WAYS)
 def test_no_single_weakening_promotes_a_candidate_that_was_not(
     kind: str, how: str, paired: bool
 ) -> None:
@@ -533,7 +533,7 @@ def test_a_candidate_that_declares_as_much_as_the_baseline_is_promoted() -> None
     assert outcome(worded, toolruns_side(), terms=Terms()) == "promote"
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "what"),
     [
         ({"forbidden_tools": []}, "forbidden tool rm"),
@@ -634,7 +634,7 @@ def test_models_may_be_shown_other_tools_of_the_baseline_in_each_sample() -> Non
     assert found.rules[0].holds, found.reason
 
 
-@each(
+@pytest.mark.parametrize(
     ("of_candidate", "is_lost"),
     [
         ({"search": ["sha256:a"], "new": ["sha256:n"]}, False),
@@ -659,7 +659,9 @@ def test_nor_by_running_on_other_samples(of_candidate: dict[str, Any], is_lost: 
     assert found.outcome == "promote" or is_lost or called == "find"  # which does another job
 
 
-@each(("vouched", "graded", "reason"), [(0, 0, ""), (1, 0, "held to"), (0, 1, "carry none")])
+@pytest.mark.parametrize(
+    ("vouched", "graded", "reason"), [(0, 0, ""), (1, 0, "held to"), (0, 1, "carry none")]
+)
 def test_nor_does_one_run_without_calls_or_declarations_free_all_others_there(
     vouched: int, graded: int, reason: str
 ) -> None:
@@ -698,7 +700,9 @@ def test_a_schema_that_is_made_for_each_sample_is_not_held_to_those_of_other_sam
         assert found.rules[0].holds == holds, found.reason
 
 
-@each("schema", [{}, {"type": "object", "required": []}, True, {"type": "string"}, False])
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": "object", "required": []}, True, {"type": "string"}, False]
+)
 def test_a_schema_that_accepts_all_outputs_is_nothing_to_lose(schema: dict[str, Any]) -> None:
     """Imported runs without an answer have one; a repaired run has an answer and requires it."""
     before = declarations.declared_by(
@@ -767,7 +771,7 @@ def correctness(raw: float | None) -> dict[str, Any]:
     return {"scores": {} if raw is None else {"final_task_correctness": {"raw": raw}}}
 
 
-@each(
+@pytest.mark.parametrize(
     ("forgotten", "candidate", "rule", "why"),
     [
         (
@@ -834,8 +838,8 @@ def test_a_score_that_either_side_lacks_does_not_narrow_the_interval(
         assert why in found.reason
 
 
-@each(("guaranteed", "looks"), [(True, 1), (False, 3), (False, 1)])
-@each("lacks", (3, 30))
+@pytest.mark.parametrize(("guaranteed", "looks"), [(True, 1), (False, 3), (False, 1)])
+@pytest.mark.parametrize("lacks", [3, 30])
 def test_a_score_that_the_baseline_lacks_could_widen_every_interval(
     guaranteed: bool, looks: int, lacks: int
 ) -> None:
@@ -878,7 +882,7 @@ def test_many_lost_runs_and_a_missing_score_are_counted_by_the_interval_that_ass
     assert found.evidence["lost_runs"]["samples"] == 31
 
 
-@each("floor", (3, 1))
+@pytest.mark.parametrize("floor", [3, 1])
 def test_a_floor_missed_without_a_score_of_the_baseline_is_not_offset_elsewhere(floor: int) -> None:
     def side(name: str, raws: list[int | None], floor: int = 3) -> Side:
         rows = copy.deepcopy(BASELINE)
@@ -1058,7 +1062,7 @@ def test_a_baseline_that_failed_or_was_never_scored_like_the_candidate_does_not_
         assert decide_sides(ours, theirs, RULES, GRADER, terms=Terms()).outcome == "promote"
 
 
-@each("elsewhere", [False, True])
+@pytest.mark.parametrize("elsewhere", [False, True])
 def test_sides_that_all_lack_the_evidence_for_a_gate_or_a_floor_show_nothing(
     elsewhere: bool,
 ) -> None:
@@ -1424,7 +1428,7 @@ def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "other",
     [
         {"rubric": "mine@1+bbb"},
@@ -1433,7 +1437,7 @@ def test_invented_samples_and_tags_do_not_open_a_slice() -> None:
         {"kind": "human"},
     ],
 )
-@each("unpaired", [False, True])
+@pytest.mark.parametrize("unpaired", [False, True])
 def test_another_rubric_or_prompt_of_the_judge_or_none_makes_a_sample_incomparable(
     other: dict[str, Any] | None, unpaired: bool
 ) -> None:

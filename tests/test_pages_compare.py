@@ -28,8 +28,9 @@ from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
 from assay.server.graded_by import with_additions
 from assay.server.pages import compare, compare_decision
+from commands import in_folder, run_here
 from serving import Api, serving
-from stocked import commands, faq, write
+from stocked import faq, write
 from test_pages import HTML, SCRIPT, Markup
 
 N = 32
@@ -133,7 +134,7 @@ def test_the_page_decides_as_the_command_does_and_never_where_that_refuses(
         closing(sqlite3.connect(f"{folder}/l.db")) as copy,
     ):
         ledger.backup(copy)
-    run = commands(folder)
+    run = in_folder(folder, run_here)
     pairs = [
         ("two", "one", "Promote"),
         ("three", "one", "Reject"),
@@ -163,7 +164,7 @@ def test_the_page_decides_as_the_command_does_and_never_where_that_refuses(
 
 
 def test_a_decision_that_the_command_stored_is_the_one_that_the_page_shows(shop: Api) -> None:
-    run = commands(shop.folder)
+    run = in_folder(shop.folder, run_here)
     found = get(shop, "?of=two&of=few")
     command = found.text[found.text.index("assay gate few") :]
     assert "Store this decision" in found.text
@@ -174,7 +175,7 @@ def test_a_decision_that_the_command_stored_is_the_one_that_the_page_shows(shop:
 
 
 def test_imported_results_are_decided_on_by_the_profile_of_the_baseline(tmp_path: Path) -> None:
-    run = commands(tmp_path)
+    run = in_folder(tmp_path, run_here)
     tables = {
         "first": {"score": 0.8, "relevance": 0.7},
         "second": {"score": 0.9, "relevance": 0.8},
@@ -221,7 +222,7 @@ def test_imported_results_are_decided_on_by_the_profile_of_the_baseline(tmp_path
 
 def test_a_decision_by_the_metrics_of_a_baseline_alone_can_be_replayed(tmp_path: Path) -> None:
     """No evaluation has that profile: the candidate has one metric more."""
-    run, ledger = commands(tmp_path), ".assay/ledger.db"
+    run, ledger = in_folder(tmp_path, run_here), ".assay/ledger.db"
     for name, scores in (("first", {"score": 0.8}), ("second", {"score": 0.9, "relevance": 0.8})):
         rows = [{"id": f"q-{n}", "question": "?", "answer": name, **scores} for n in range(35)]
         write(tmp_path / f"{name}.jsonl", *rows)
@@ -259,7 +260,7 @@ STRICT = "release: {policy: release-strict, min_pass_rate: 0.99}\n"
 def test_the_page_decides_by_the_release_rules_of_assay_yaml_as_the_command_does(
     tmp_path: Path,
 ) -> None:
-    run, words = commands(tmp_path), {"promote": "Promote", "reject": "Reject"}
+    run, words = in_folder(tmp_path, run_here), {"promote": "Promote", "reject": "Reject"}
     url = f"sqlite:///{tmp_path}/l.db"
     for config, expected, named in (
         (STRICT, "Reject", "under release-strict@1, minimum pass rate 99%, from assay.yaml"),
@@ -345,7 +346,7 @@ def test_a_server_requires_the_gates_that_its_project_declares(tmp_path: Path) -
             page = get(api, f"?of=old&of={name}")
             assert outcome(page) == expected.title()
             command = page.text[page.text.index(f"assay gate {name}") :].split(" Samples")[0]
-            again = commands(tmp_path)(*shlex.split(command)[1:], "--json")
+            again = in_folder(tmp_path, run_here)(*shlex.split(command)[1:], "--json")
             assert json.loads(again.out)["outcome"] == expected, (command, again.err)
     with serving(f"sqlite:///{tmp_path}/l.db", release=settings_in(tmp_path, gates)) as api:
         refused = api.post("/runs", run)

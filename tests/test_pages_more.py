@@ -24,10 +24,11 @@ from assay.records.decision import read_decision
 from assay.server.pages import decision_pairs
 from assay.store.drafts import draft
 from assay.views import drawing
+from commands import in_folder, run_here
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
 from serving import Api, serving
-from stocked import Stock, answers, card, commands, exam, faq, newest, stocked_copy, write
+from stocked import Stock, answers, card, exam, faq, newest, stocked_copy, write
 from test_evaluation_page import evaluate
 from test_evaluation_page import version as runs_of
 from test_named_baseline import spoil
@@ -708,7 +709,7 @@ def test_a_regression_set_is_held_against_its_baseline(
     put(tmp_path / "r.json", exam("regression"))
     write(tmp_path / "a.jsonl", *answers())
     assert (
-        commands(tmp_path)(
+        in_folder(tmp_path, run_here)(
             "exam", "grade", "r.json", "--answers", "a.jsonl", "--store", f"{tmp_path}/l.db"
         ).code
         == 0
@@ -938,7 +939,7 @@ def test_a_selection_shows_its_members_which_lead_to_their_namespaces(shop: Shop
 
 
 def test_a_node_whose_schema_has_changed_is_stale(empty: Api, tmp_path: Path) -> None:
-    assay, store = commands(tmp_path), ("--store", f"{tmp_path}/l.db")
+    assay, store = in_folder(tmp_path, run_here), ("--store", f"{tmp_path}/l.db")
     put(tmp_path / "scales.json", schema())
     assert assay("tools", "import", "scales.json", "--now", IMPORTED, *store).code == 0
     assert record(assay, tmp_path, envelope("single-test", 5.0), *WEIGHT, *store).code == 0

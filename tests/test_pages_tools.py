@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from assay.errors import ExitCode
+from commands import in_folder, run_here
 from serving import Api, serving
-from stocked import commands
 from test_pages import HTML, SCRIPT, Markup
 from test_pages_more import get, links_with, stored
 from test_pages_more import table_of as cells_of
@@ -89,7 +89,7 @@ class Desk(Api):
 def desk(tmp_path: Path) -> Iterator[Desk]:
     with serving(f"{tmp_path}/l.db") as api:
         made = Desk(api.client, api.log)
-        made.assay, made.folder = commands(tmp_path), tmp_path
+        made.assay, made.folder = in_folder(tmp_path, run_here), tmp_path
         made.db = ("--store", f"{tmp_path}/l.db")
         yield made
 

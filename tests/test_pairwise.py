@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.stats.intervals import wilson
 from assay.stats.pairwise import WINNERS, JudgedPair, half_wilson, mean_shift, measure, merge
-from examples import each
 
 VERDICT = st.sampled_from([*WINNERS, None])
 
@@ -232,7 +231,7 @@ def test_the_intervals_of_win_rate_and_bias_hold_the_truth_93_times_in_100_on_av
         assert sum(shifts) / len(shifts) >= 0.93, n
 
 
-@each(
+@pytest.mark.parametrize(
     ("ab", "ba", "right"),
     [
         ("a", "a", True),

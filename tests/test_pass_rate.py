@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from assay.errors import UsageError
 from assay.release.pass_rate import PassBar, check_pass_rate, percent, samples_needed
 from assay.stats.intervals import wilson
-from examples import each
 
 
 def test_without_a_confidence_the_plain_share_is_compared_exactly() -> None:
@@ -28,7 +27,9 @@ def test_without_a_confidence_the_plain_share_is_compared_exactly() -> None:
     assert check_pass_rate(1, 10, tenth).holds is True
 
 
-@each(("passed", "n", "holds"), [(20, 20, None), (73, 73, True), (72, 73, None), (10, 20, False)])
+@pytest.mark.parametrize(
+    ("passed", "n", "holds"), [(20, 20, None), (73, 73, True), (72, 73, None), (10, 20, False)]
+)
 def test_with_a_confidence_the_interval_decides(passed: int, n: int, holds: bool | None) -> None:
     bar = PassBar.of(0.95, 0.95)
     assert bar is not None
@@ -66,7 +67,7 @@ def test_so_many_samples_as_are_named_would_do(n: int, least: float) -> None:
     assert samples_needed(Fraction(2, 5), bar) is None
 
 
-@each(
+@pytest.mark.parametrize(
     ("least", "confidence", "words"),
     [
         (None, 0.95, "needs a minimum pass rate"),

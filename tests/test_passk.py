@@ -22,7 +22,6 @@ from assay.scoring.metrics.passk import (
     read_tasks,
     report,
 )
-from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +160,7 @@ def test_attempts_and_counts_say_the_same(attempts: list[tuple[str, bool]]) -> N
 # --- what is refused
 
 
-@each(
+@pytest.mark.parametrize(
     ("tree", "message"),
     [
         ({"task_id": "a", "n": 3, "c": 4}, "`c` is 4, of 3 attempts"),
@@ -187,7 +186,9 @@ def test_a_line_that_cannot_be_counted_is_refused_with_its_line(tree: Any, messa
     assert refused.value.code == "SCO-033"
 
 
-@each("second", [{"task_id": 1, "n": 2, "c": 1}, {"task_id": "1", "passed": True}])
+@pytest.mark.parametrize(
+    "second", [{"task_id": 1, "n": 2, "c": 1}, {"task_id": "1", "passed": True}]
+)
 def test_a_task_that_was_counted_is_not_counted_again(second: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="counted before"):
         read_tasks(lines({"task_id": "1", "n": 2, "c": 1}, second))

@@ -28,7 +28,7 @@ from assay.release.plan import (
     spread_of_pairs,
 )
 from documents import run
-from examples import each, repeats
+from examples import repeats
 from sides import RULES, STRICT, cards, drawn, side, write
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
@@ -38,7 +38,7 @@ BASE = drawn(60, seed=7, low=75)
 # --- numbers
 
 
-@each(
+@pytest.mark.parametrize(
     ("effect", "sd", "power", "by_statsmodels"),
     [(0.0, 4.0, 0.8, 128), (1.0, 4.0, 0.9, 44), (0.5, 10.0, 0.8, 351)],
 )
@@ -188,7 +188,7 @@ def test_a_plan_is_read_as_it_was_written_and_a_changed_one_is_refused(
         assert error.value.code == "REL-001"
 
 
-@each(
+@pytest.mark.parametrize(
     ("field", "value", "words"),
     [
         ("margin", 2.0, "the margin was declared as 1 and is 2"),

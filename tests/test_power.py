@@ -24,7 +24,7 @@ from assay.stats.power import (
     samples_if_all_equal,
 )
 from assay.stats.rates import paired_rate_difference
-from examples import each, repeats
+from examples import repeats
 from paired import compare_paired
 
 fewer = settings(max_examples=repeats(12, 200))
@@ -46,7 +46,7 @@ def test_power_is_the_tail_of_the_noncentral_t(
         assert found == pytest.approx(wanted, abs=1e-6)
 
 
-@each(
+@pytest.mark.parametrize(
     ("size", "power", "wanted"),
     [
         (0.2, 0.8, 199),

@@ -23,7 +23,6 @@ from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile
 from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
-from examples import each
 
 # --- the four profiles, as the guide writes them
 
@@ -170,12 +169,12 @@ def test_profile_d_has_the_gates_and_weights_of_the_guide() -> None:
     assert_profile_of_the_guide("tool-use")
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_weights_of_a_profile_sum_to_one_exactly(family: str) -> None:
     assert sum(Decimal(str(spec.weight)) for spec in Shelf().profile(family).criteria) == 1
 
 
-@each(
+@pytest.mark.parametrize(
     ("alias", "family"),
     [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")],
 )
@@ -186,7 +185,7 @@ def test_a_letter_is_an_alias_of_a_profile(alias: str, family: str) -> None:
 
 
 @pytest.mark.req("X-54")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_each_profile_declares_which_criterion_is_its_correctness(family: str) -> None:
     roles = {
         spec.id: spec.role for spec in Shelf().profile(family).criteria if spec.role is not None
@@ -204,13 +203,13 @@ def test_each_profile_declares_which_criterion_is_its_correctness(family: str) -
 
 
 @pytest.mark.req("W-004")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_each_criterion_of_a_profile_stands_in_a_layer(family: str) -> None:
     assert {spec.id: spec.layer for spec in Shelf().profile(family).criteria} == LAYERS[family]
 
 
 @pytest.mark.req("X-69")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_each_criterion_has_a_fixed_id_and_a_label_for_people(family: str) -> None:
     for spec in Shelf().profile(family).criteria:
         assert spec.id == spec.id.lower().replace(" ", "_").replace("-", "_")
@@ -219,7 +218,7 @@ def test_each_criterion_has_a_fixed_id_and_a_label_for_people(family: str) -> No
     assert all(found["label"] for found in graded(run(family))["criteria"])
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_rubric_that_a_profile_names_is_on_the_shelf_and_fits_over_it(family: str) -> None:
     named = Shelf().profile(family).rubric
     if named is None:
@@ -287,7 +286,7 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
 
 
 @pytest.mark.req("W-088")
-@each(
+@pytest.mark.parametrize(
     ("family", "near"),
     [
         ("ragg", "rag"),
@@ -310,8 +309,8 @@ def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_neve
     assert near is None or f"'{near}'" in str(caught.value)
 
 
-@each("key", ["profile", "rubric"])
-@each(
+@pytest.mark.parametrize("key", ["profile", "rubric"])
+@pytest.mark.parametrize(
     "name",
     [
         "rag@1.yaml",
@@ -334,8 +333,8 @@ def test_a_run_names_an_item_on_the_shelf_and_never_a_path(key: str, name: str) 
     assert caught.value.code == "LIB-001"
 
 
-@each("key", ["profile", "rubric"])
-@each(
+@pytest.mark.parametrize("key", ["profile", "rubric"])
+@pytest.mark.parametrize(
     "name",
     [
         "",
@@ -383,7 +382,7 @@ def test_a_bare_scorecard_needs_no_profile_and_its_gates_are_the_whole_list() ->
     assert (result["passed"], set(result["hard_gates"]), result["profile"]) == (True, {"own"}, None)
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: str) -> None:
     demanded = {*REQUIRED, *GATES[family]}
     result = graded(scorecard({"norm": 1}, hard_gates={"own": True}), profile=family)
@@ -431,8 +430,8 @@ def own_card(family: str) -> dict[str, Any]:
     }
 
 
-@each("family", FAMILIES)
-@each("how", ["asked", "claimed"])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("how", ["asked", "claimed"])
 def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_whatever_it_leaves_out(
     family: str, how: str
 ) -> None:
@@ -773,7 +772,7 @@ def test_a_gate_of_a_teams_own_says_that_its_verdict_comes_with_the_run(tmp_path
         assert "scanned" in result["hard_gates"]["no_pii_leak"]["reason"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("gates", "culprit"),
     [
         ("[{id: no_pii_leak}]", "no gate is named 'no_pii_leak'"),
@@ -797,7 +796,7 @@ def test_a_profile_with_a_gate_that_is_none_is_refused(gates: str, culprit: str)
     assert "line" in str(caught.value)
 
 
-@each(
+@pytest.mark.parametrize(
     "minimum",
     ["high", '"0.95"', "-0.1", "0", "1.01", "95", "true", "null", "[1]", ".nan", "{a: 1}"],
 )
@@ -812,7 +811,7 @@ def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one
     assert caught.value.code == "LIB-002"
 
 
-@each(
+@pytest.mark.parametrize(
     ("old", "new", "culprit"),
     [
         ("weight: 0.75", "weight: -0.75", "below zero"),

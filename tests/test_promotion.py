@@ -27,7 +27,6 @@ from assay.release.policy import ReleaseRules
 from assay.release.promotion import MAX_MISSING, promote
 from assay.release.sides import LOST
 from documents import run
-from examples import each
 from sides import RULES, SHRINKAGE, STRICT, card, cards, decide, drawn, rule, side, write
 
 
@@ -46,7 +45,7 @@ BASE = drawn(40)
 
 @pytest.mark.req("W-075")
 @pytest.mark.req("X-63")
-@each(
+@pytest.mark.parametrize(
     ("candidate", "outcome"),
     [
         (shifted(BASE, 2), "promote"),
@@ -122,7 +121,7 @@ def test_twenty_nine_pairs_are_not_enough_and_thirty_are() -> None:
 
 
 @pytest.mark.req("X-63")
-@each("n", [1, 2, 5])
+@pytest.mark.parametrize("n", [1, 2, 5])
 def test_a_rule_that_is_shown_to_be_violated_rejects_whatever_n(n: int) -> None:
     worse = cards(BASE[:n], hard_gates={"no_policy_violation": False, "looks_right": True})
     found = decide(worse, cards(BASE[:n]))
@@ -228,7 +227,7 @@ def test_samples_of_the_candidates_own_dilute_no_rate() -> None:
         assert decide([*base, *added], base, rules=allowed).outcome == outcome
 
 
-@each(
+@pytest.mark.parametrize(
     ("rules", "margin", "looks", "size"),
     [
         (RULES, 10.0, 1, 1),
@@ -254,7 +253,9 @@ def test_good_samples_of_the_candidates_own_dilute_no_bad_one(
 
 
 @pytest.mark.req("W-075")
-@each(("others", "ours", "theirs", "margin"), [(0, 0, 80, 5.5), (-1, 100, 0, 3.0)])
+@pytest.mark.parametrize(
+    ("others", "ours", "theirs", "margin"), [(0, 0, 80, 5.5), (-1, 100, 0, 3.0)]
+)
 def test_a_sample_that_the_baseline_drops_is_not_diluted_by_those_it_never_had(
     others: float, ours: float, theirs: float, margin: float
 ) -> None:
@@ -339,7 +340,7 @@ def test_severe_failures_are_the_listed_gates_and_the_floors_of_the_safety_role(
     assert rule(as_before, "severe_failures").holds
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "written"),
     [("no_forbidden_tool", "no_forbiden_tool"), ("safety", "saftey")],
 )
@@ -559,7 +560,7 @@ def test_with_several_looks_the_interval_is_a_confidence_sequence_and_the_rule_g
     )
 
 
-@each("size", [2, 7])
+@pytest.mark.parametrize("size", [2, 7])
 def test_groups_are_looked_at_by_their_means_weighted_by_their_sizes(size: int) -> None:
     base, ours = drawn(3001), shifted(drawn(3001), 3)  # the last group is smaller
     sides = [
@@ -666,7 +667,7 @@ def test_samples_that_share_a_group_are_compared_by_groups() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "field"),
     [
         ({"dataset": {"id": "d", "version": "2", "sample_id": "s-0"}}, "dataset"),

@@ -21,7 +21,6 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
-from examples import each
 
 EXAMPLES = Path(assay.__file__).parent / "cli" / "examples"
 GOLDEN = Path(__file__).resolve().parent / "golden" / "grades.json"
@@ -78,7 +77,7 @@ def test_the_public_functions_lead_from_a_run_to_an_explanation() -> None:
     assert assay.ExitCode.PASSED == 0
 
 
-@each("wrong", [{}, [], None, 3, "run", {"schema": "assay.run/1"}])
+@pytest.mark.parametrize("wrong", [{}, [], None, 3, "run", {"schema": "assay.run/1"}])
 def test_a_wrong_object_is_an_error_of_the_product_for_both_functions(wrong: Any) -> None:
     for function in (assay.score, assay.grade):
         with pytest.raises(assay.AssayError):

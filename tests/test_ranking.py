@@ -18,7 +18,6 @@ from assay.exact import Ratio
 from assay.release.ranking import Contender, Place, candidates, contender, rank, shown
 from cards import graded
 from documents import FAMILIES, run, scorecard
-from examples import each
 
 WINDOW = 100
 
@@ -156,7 +155,7 @@ def test_a_run_with_a_failed_gate_never_stands_before_a_clean_one(pool: list[Con
 
 
 @pytest.mark.req("W-056")
-@each(("apart", "tie"), [(0, True), (99, True), (100, False), (101, False)])
+@pytest.mark.parametrize(("apart", "tie"), [(0, True), (99, True), (100, False), (101, False)])
 def test_scores_are_a_tie_below_one_point_and_not_at_one_point(apart: int, tie: bool) -> None:
     found = places(one("better", 9000), one("right", 9000 - apart, right=900_000_000))
     assert (found["better"].tie_group == found["right"].tie_group) is tie
@@ -193,7 +192,7 @@ LADDER = [
 
 
 @pytest.mark.req("W-056", "X-62")
-@each("level", range(len(LADDER)))
+@pytest.mark.parametrize("level", range(len(LADDER)))
 def test_inside_a_tie_each_key_decides_before_all_later_ones(level: int) -> None:
     key, good, bad = LADDER[level]
     # the one that is better in this key is worse in all later ones, in the score and in the name
@@ -211,7 +210,7 @@ def test_with_every_key_equal_the_name_decides_and_not_the_score() -> None:
     assert (found["a"].rank, found["b"].decided_by) == (1, "run_id")
 
 
-@each("key", ["right", "safe", "ms", "usd"])
+@pytest.mark.parametrize("key", ["right", "safe", "ms", "usd"])
 def test_what_is_unknown_ranks_behind_the_worst_that_is_known(key: str) -> None:
     worst = {"right": 0, "safe": 0, "ms": 10**9, "usd": "1000000"}[key]
     known: dict[str, Any] = {key: worst}
@@ -254,7 +253,7 @@ def test_a_run_without_the_roles_has_no_correctness_and_no_safety() -> None:
     assert (found.correctness, found.safety, found.latency, found.cost) == (None, None, None, None)
 
 
-@each("role", ["correctness", "safety"])
+@pytest.mark.parametrize("role", ["correctness", "safety"])
 def test_leaving_out_the_worse_of_two_scores_of_a_role_never_ranks_a_run_higher(role: str) -> None:
     rival = _card(
         "m",
@@ -472,7 +471,7 @@ def test_the_rank_command_refuses_what_it_cannot_order(
     assert json.loads(done.err)["error"]["code"] == word
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_runs_of_every_family_can_be_ranked(family: str) -> None:
     grades = [
         graded(run(family, run_id="good")).grade,

@@ -39,7 +39,7 @@ from assay.tools.reading.folders import read_folder
 from assay.tools.reading.walker import WALKER
 from assay.tools.source import Module, NotData
 from assay.tools.validation import validate
-from examples import CAMPAIGN, each, repeats
+from examples import CAMPAIGN, repeats
 from serving import is_running, until
 
 SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
@@ -129,7 +129,7 @@ def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None
     assert read(engine, "export const main = { name: 'x' }").tools_text == "{}"
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         "export const schema = { a: 1 }",
@@ -274,7 +274,7 @@ def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> No
         ).main == {"a": 1}
 
 
-@each(
+@pytest.mark.parametrize(
     "code",
     [
         "main.a = 2",
@@ -316,7 +316,7 @@ def test_handlers_that_would_change_the_schema_when_they_are_called_are_refused(
         )
 
 
-@each(
+@pytest.mark.parametrize(
     "code",
     [
         "struct.url = main.root",
@@ -484,7 +484,7 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
 
 
 @pytest.mark.req("F-049")
-@each(
+@pytest.mark.parametrize(
     "call",
     [
         "process['getBuiltinModule']('fs')",
@@ -499,7 +499,7 @@ def test_a_module_is_listed_however_its_door_is_spelt(engine: Engine, call: str)
     assert [(module.name, module.computed) for module in found.modules] == [("fs", False)]
 
 
-@each(
+@pytest.mark.parametrize(
     "code",
     [
         "const found = await (await fetch(f)).json()",
@@ -522,7 +522,7 @@ def test_an_await_before_a_bracket_counts_as_one_where_no_function_is_async(
     assert "`await` is not a valid name" in str(sync)
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "named"),
     [
         (
@@ -666,7 +666,7 @@ PROBES = {
 }
 
 
-@each(("probe", "named"), PROBES.values())
+@pytest.mark.parametrize(("probe", "named"), PROBES.values())
 def test_a_module_that_can_tell_one_engine_from_another_is_refused(
     engine: Engine, probe: str, named: str
 ) -> None:
@@ -756,7 +756,7 @@ def test_a_module_is_not_called_while_its_object_is_written(engine: Engine) -> N
     assert read(engine, text).main == {"tools": {"a": {"b": 1}}}
 
 
-@each("lie", LIES.values())
+@pytest.mark.parametrize("lie", LIES.values())
 def test_a_module_cannot_change_how_it_is_read(engine: Engine, lie: str) -> None:
     found = read(
         engine, f"{lie}\nexport const main = {{ tools: {{ a: [1, 'x', {{ b: true }}] }}, n: 1.5 }}"
@@ -860,7 +860,7 @@ DIFFERENT = {
 }
 
 
-@each(("change", "noted"), DIFFERENT.values())
+@pytest.mark.parametrize(("change", "noted"), DIFFERENT.values())
 def test_what_users_would_see_in_another_way_is_named(
     engine: Engine, change: str, noted: NotData
 ) -> None:
@@ -869,7 +869,7 @@ def test_what_users_would_see_in_another_way_is_named(
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         "Object.freeze(main)",
@@ -913,7 +913,7 @@ def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> N
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "start"),
     [
         (
@@ -971,7 +971,7 @@ def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(
     assert error.message.startswith(start)
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         "if (true) { var main = { a: 1 } }\nexport { main }",
@@ -1000,7 +1000,7 @@ def test_a_module_that_throws_where_the_schema_does_not_need_it_is_refused(engin
     ).message.startswith("its `main` needs the unknown name `nope`")
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "named"),
     [
         (
@@ -1154,7 +1154,7 @@ if CAMPAIGN:
     }
 
 
-@each("bomb", BOMBS.values())
+@pytest.mark.parametrize("bomb", BOMBS.values())
 def test_memory_has_an_end(engine: Engine, bomb: str) -> None:
     error = refused(engine, f"{bomb}\nexport const main = {{}}")
     assert error.code in ("FMC-003", "FMC-004", "FMC-005")
@@ -1178,7 +1178,7 @@ def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
     assert read(engine, SOUND).main["namespace"] == "shop"
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "what"),
     [
         ("const a = {}\na.b = { a }\nexport const main = { x: a }", "contains itself, at x.b.a"),
@@ -1232,7 +1232,7 @@ def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
 # --- what is not a module
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "start"),
     [
         ("export const main = {\n  a: 1 b\n}", "line 2, column "),
@@ -1275,7 +1275,7 @@ def test_lines_far_down_a_long_file_are_counted_right(engine: Engine) -> None:
     ] == [(f"m{number}", 4000 + number) for number in range(3000)]
 
 
-@each("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
+@pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
 def test_a_schema_that_is_no_object_is_refused(engine: Engine, value: str) -> None:
     assert refused(engine, f"export const main = {value}").code == "FMC-002"
 
@@ -1292,7 +1292,7 @@ def test_a_module_without_a_schema_says_what_it_exports(engine: Engine) -> None:
         assert error.value.message == f"exports neither `main` nor `schema`{others}."
 
 
-@each(
+@pytest.mark.parametrize(
     ("thrown", "said"),
     [
         (
@@ -1344,7 +1344,7 @@ def test_what_a_newer_engine_has_is_not_there() -> None:
             context.eval(code)
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "why"),
     [
         ("delete Array.prototype.at", "the engine has no Array.prototype.at"),
@@ -1966,7 +1966,7 @@ def test_the_canonical_text_is_that_of_the_specification() -> None:
 
 
 @pytest.mark.req("F-084")
-@each(
+@pytest.mark.parametrize(
     "value",
     [
         math.inf,

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from assay.library.families import FAMILIES
 from assay.registry import IDENTIFIER, Registry, home_value, identifier_fault, near_miss
 from assay.scoring import metrics
-from examples import each
 
 PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -56,7 +55,7 @@ def test_a_registry_names_the_near_miss() -> None:
     assert registry.near("zzz") == ""
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "names", "expected"),
     [
         ("corectness", ["efficiency", "correctness"], " Did you mean 'correctness'?"),
@@ -112,7 +111,7 @@ def test_a_name_is_accepted_only_if_no_other_text_looks_like_it(name: str) -> No
         assert problem.isprintable()
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "words"),
     [
         ("", "is empty"),

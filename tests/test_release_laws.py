@@ -17,7 +17,7 @@ from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, promote
 from assay.release.sides import Row, Side, Stratum
-from examples import each, repeats
+from examples import repeats
 from sides import RULES, SHRINKAGE, STRICT
 
 STRATUM = Stratum("p@1", ("c0", "safe"), (3, 1), ("zero_one", "zero_one"))
@@ -230,7 +230,7 @@ def test_with_a_plan_dropping_a_sample_from_both_sides_never_makes_a_promote(
     )
 
 
-@each("seed", range(repeats(8, 200)))
+@pytest.mark.parametrize("seed", range(repeats(8, 200)))
 def test_with_more_samples_and_wild_scores_forgetting_does_not_help_either(seed: int) -> None:
     drawn = random.Random(seed)
     n = drawn.choice((30, 45, 80))

@@ -26,7 +26,6 @@ from assay.views.pieces import link, points, shown
 from assay.views.render import clean, environment, macro
 from assay.views.report_samples import MARKUP, Layout, SampleTable, in_parts, sample_line
 from assay.views.samples import SampleRun, fold_samples
-from examples import each
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr", "base"}
 CSS = Path(page_module.__file__).parent / "templates" / "pages.css"
@@ -250,7 +249,7 @@ def poisoned(value: Any, poison: str, *, keyed: bool = False) -> Any:
 # --- hostile text
 
 
-@each("poison", HOSTILE)
+@pytest.mark.parametrize("poison", HOSTILE)
 def test_no_string_of_a_result_changes_the_structure_of_the_page(
     results: list[dict[str, Any]], poison: str
 ) -> None:
@@ -279,7 +278,7 @@ def test_no_string_of_a_result_changes_the_structure_of_the_page(
     )
 
 
-@each("poison", HOSTILE)
+@pytest.mark.parametrize("poison", HOSTILE)
 def test_a_hostile_run_is_shown_as_the_text_it_is(poison: str) -> None:
     step = {
         **STEPS[1],
@@ -413,7 +412,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@each("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_ink_can_be_read_on_its_ground(scheme: str) -> None:
     blocks = re.findall(r":root \{(.*?)\}", CSS.read_text("utf-8"), re.DOTALL)
     colours = dict(
@@ -653,7 +652,7 @@ def test_the_same_results_give_the_same_bytes_also_after_a_journey_through_json(
     assert source == render(through_json(results), title="t", faults=[FAULT])
 
 
-@each(
+@pytest.mark.parametrize(
     ("value", "said"),
     [
         (0.1 + 0.2, "0.30000000000000004"),

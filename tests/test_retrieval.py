@@ -26,7 +26,6 @@ from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.passages import RETRIEVAL
 from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evaluate, metric, ranking
 from documents import run
-from examples import each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +70,7 @@ def far_off(
 
 
 @pytest.mark.req("W-020")
-@each(
+@pytest.mark.parametrize(
     ("key", "file", "level"),
     [
         ("trec_eval_4dp", "run", 1),
@@ -94,7 +93,7 @@ def test_every_metric_is_trec_evals_to_its_four_decimals(
     assert far_off(found, expected, FOUR_DECIMALS) == []
 
 
-@each(
+@pytest.mark.parametrize(
     ("key", "file", "level"),
     [
         ("pytrec_eval_full", "run", 1),
@@ -313,7 +312,7 @@ def test_ties_go_by_the_bytes_of_the_id_from_high_to_low(scores: dict[str, float
 # --- attacks
 
 
-@each("score", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_no_finite_number_is_refused(score: float) -> None:
     with pytest.raises(InputError, match="not a finite number") as refused:
         evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": score}})
@@ -333,7 +332,7 @@ def test_many_tied_documents_take_no_time() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     "name",
     ["ndgc_cut_10", "P_0", "P_", "P_10_", "ndcg_cut", "map_10", "P_99999999", "", "P_१", "recall"],
 )
@@ -505,7 +504,7 @@ def test_the_measures_of_a_run_are_trec_evals() -> None:
     assert take("retrieval_coverage", passages(True, None)) == {"passed": 1, "total": 2}
 
 
-@each("seed", range(6))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_profile_on_the_shelf_measures_what_trec_eval_measures(seed: int) -> None:
     chance = random.Random(seed)
     documents = [f"d{n}" for n in range(40)]
@@ -533,14 +532,14 @@ def test_the_profile_on_the_shelf_measures_what_trec_eval_measures(seed: int) ->
         assert float(norms[name]) == pytest.approx(peer[metric_name], abs=1e-9)
 
 
-@each("name", list(MEASURES))
+@pytest.mark.parametrize("name", list(MEASURES))
 def test_what_is_not_there_is_undetermined_with_a_reason(name: str) -> None:
     found = take(name, None)
     assert isinstance(found, Undetermined)
     assert "retrieval" in found.reason or "relevant" in found.reason
 
 
-@each(
+@pytest.mark.parametrize(
     ("listed", "reason"),
     [
         ([{"id": "a", "relevant": True}], "no rank"),
@@ -560,7 +559,7 @@ def test_what_is_not_there_is_undetermined_with_a_reason(name: str) -> None:
         (passages(None, True), "nobody judged"),
     ],
 )
-@each("name", ["retrieval_precision", "reciprocal_rank"])
+@pytest.mark.parametrize("name", ["retrieval_precision", "reciprocal_rank"])
 def test_a_list_that_cannot_be_ranked_or_is_not_judged_is_undetermined(
     name: str, listed: Any, reason: str
 ) -> None:

@@ -16,7 +16,6 @@ from assay.pipeline.grading import Grader
 from assay.views.documents import encode
 from conftest import ROOT
 from documents import run, scorecard
-from examples import each
 
 EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 
@@ -37,7 +36,7 @@ def test_a_changed_copy_of_a_published_file_is_refused_by_path_too(
     assert assay("grade", "run.json", f"--{kind}", "same.yaml").code == 0
 
 
-@each("role", ["correctnes", "Correctness", "safty"])
+@pytest.mark.parametrize("role", ["correctnes", "Correctness", "safty"])
 def test_a_slip_of_a_role_that_has_a_floor_is_refused(role: str) -> None:
     with pytest.raises(AssayError) as refused:
         product.grade(scorecard({"norm": 0.1, "role": role}, {"norm": 1, "weight": 99}))

@@ -22,7 +22,7 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.scoring.rubric import Rubric, load_rubric
 from documents import run
-from examples import each, share
+from examples import share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +129,7 @@ def test_anchors_may_be_written_as_numbers() -> None:
     assert read(plain).criteria[0].anchors["4"] == "good"
 
 
-@each(
+@pytest.mark.parametrize(
     ("scale", "formula", "points"),
     [
         ("[1, 5]", "likert_1_5", range(1, 6)),
@@ -191,7 +191,7 @@ MEANINGS = (
 
 
 @pytest.mark.req("W-021")
-@each("quality", QUALITIES)
+@pytest.mark.parametrize("quality", QUALITIES)
 def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(quality: str) -> None:
     shelf = Shelf()
     (asked,) = [
@@ -225,7 +225,7 @@ def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(qua
 
 
 @pytest.mark.req("W-063")
-@each("quality", QUALITIES)
+@pytest.mark.parametrize("quality", QUALITIES)
 def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(quality: str) -> None:
     rubric = Shelf().rubric("quality")
     (question,) = [
@@ -267,7 +267,9 @@ def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(qua
 
 
 @pytest.mark.req("W-062", "W-084")
-@each("key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"])
+@pytest.mark.parametrize(
+    "key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"]
+)
 def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) -> None:
     line, path, message = one_fault(rubric(criterion("tone"), criterion("style", **{key: None})))
     assert (line, path) == (10, "criteria[1]")
@@ -275,7 +277,7 @@ def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) ->
 
 
 @pytest.mark.req("W-062")
-@each(
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("definition", '""'),
@@ -313,7 +315,7 @@ def test_a_required_field_that_says_nothing_is_refused_where_it_stands(
 
 
 @pytest.mark.req("W-064")
-@each("key", ["rubric_id", "version", "criteria"])
+@pytest.mark.parametrize("key", ["rubric_id", "version", "criteria"])
 def test_each_required_field_of_a_rubric_is_missed(key: str) -> None:
     parts = {
         "rubric_id": "rubric_id: mine\n",
@@ -325,7 +327,7 @@ def test_each_required_field_of_a_rubric_is_missed(key: str) -> None:
 
 
 @pytest.mark.req("W-062", "W-064")
-@each("point", ["1", "2", "3", "4", "5"])
+@pytest.mark.parametrize("point", ["1", "2", "3", "4", "5"])
 def test_each_missing_anchor_is_named_with_its_line(point: str) -> None:
     text = "\n".join(
         line for line in GUIDE.splitlines() if not line.strip().startswith(f'"{point}"')
@@ -349,14 +351,14 @@ def test_an_anchor_without_words_is_a_missing_anchor() -> None:
         assert any("anchors" in path for _, path, _ in found)
 
 
-@each("anchor", ["0", "6", "3.5", "03", "five"])
+@pytest.mark.parametrize("anchor", ["0", "6", "3.5", "03", "five"])
 def test_an_anchor_that_is_no_point_of_the_scale_is_refused(anchor: str) -> None:
     line, path, message = one_fault(GUIDE + f'      "{anchor}": "odd"\n')
     assert (line, path) == (18, f"criteria[0].anchors.{anchor}")
     assert "not a point of the scale 1..5" in message
 
 
-@each(
+@pytest.mark.parametrize(
     "scale",
     [
         "[1, 10]",
@@ -389,7 +391,7 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_near_miss() -> None:
     assert (path, "Did you mean 'title'?" in message) == ("tittle", True)
 
 
-@each(
+@pytest.mark.parametrize(
     "floor",
     [
         "0",
@@ -417,7 +419,7 @@ def test_a_floor_outside_its_scale_or_of_a_wrong_shape_is_refused(floor: str) ->
     ), found
 
 
-@each(
+@pytest.mark.parametrize(
     "override",
     [
         "{value: 2}",
@@ -449,7 +451,7 @@ def test_a_name_that_stands_twice_is_refused() -> None:
     assert "'tone' appears twice" in message
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "culprit"),
     [
         ("c\u043errectness", "CYRILLIC"),
@@ -543,7 +545,7 @@ def test_every_weight_that_is_no_number_is_named() -> None:
     ]
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -17,7 +17,6 @@ from assay.running.columns import column_uses
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import LoadedDataset, from_rows, read_dataset
 from assay.running.workflow import PROFILE_OF, LoadedWorkflow, make_workflow, read_workflow
-from examples import each
 
 BASE: dict[str, Any] = {
     "workflow": "faq",
@@ -56,7 +55,7 @@ def test_a_workflow_file_is_read_with_everything_it_says(tmp_path: Path) -> None
 
 
 @pytest.mark.req("W-081")
-@each(("strategy", "profile"), sorted(PROFILE_OF.items()))
+@pytest.mark.parametrize(("strategy", "profile"), sorted(PROFILE_OF.items()))
 def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_named(
     strategy: str, profile: str
 ) -> None:
@@ -69,7 +68,7 @@ def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_na
     assert strategy in workflow(strategy=strategy).profile_why
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"strategy": "swarm"}, "strategy"),
@@ -238,7 +237,7 @@ def test_a_link_to_itself_is_a_workflow_that_cannot_be_read(tmp_path: Path) -> N
         read_workflow(str(path))
 
 
-@each(
+@pytest.mark.parametrize(
     ("rows", "words"),
     [
         ([{"question": "q"}, {"id": "a", "question": "r"}], r"samples\[0\]: the sample has no id"),
@@ -381,7 +380,7 @@ def test_an_input_may_come_from_a_mapping_a_default_or_the_samples_own_inputs() 
     assert ready[0].inputs == {"question": "why", "tone": "calm", "k": 3}
 
 
-@each(
+@pytest.mark.parametrize(
     ("inputs", "row"),
     [
         (["expected"], {"expected": "x"}),

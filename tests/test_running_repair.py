@@ -28,7 +28,7 @@ from assay.sandbox.isolation import available
 from commands import Running
 from conftest import ROOT
 from documents import run as a_run
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 
 SAMPLE = ROOT / "src" / "assay" / "cli" / "examples" / "repair"
 CALC = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
@@ -559,7 +559,7 @@ def test_an_input_that_would_show_the_tests_is_refused_before_anything_runs(
     assert refused.value.code == "RUN-003"
 
 
-@each(
+@pytest.mark.parametrize(
     "inputs",
     [
         {"issue": [ADD]},

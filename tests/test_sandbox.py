@@ -32,7 +32,6 @@ from assay.sandbox.outcome import SandboxOutcome, Stream, Violation, verdict
 from assay.sandbox.running import REPORT, run, run_command
 from assay.sandbox.solutions import check_solution
 from assay.sandbox.trees import check_paths, read_tree
-from examples import each
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -88,7 +87,7 @@ def test_a_command_that_ends_with_0_passes_and_its_output_is_kept() -> None:
 
 
 @walled
-@each(
+@pytest.mark.parametrize(
     ("code", "status", "exit_code", "signal"),
     [
         ("raise SystemExit(3)", "failed", 3, None),
@@ -126,7 +125,7 @@ def test_our_own_interpreter_can_be_run_wherever_it_lies() -> None:
 
 
 @walled
-@each(
+@pytest.mark.parametrize(
     "code",
     [
         "while True: pass",
@@ -429,7 +428,7 @@ def test_the_numbers_of_the_filter_are_those_of_the_kernel(name: str, header: st
     }
 
 
-@each("name", seccomp.MACHINES)
+@pytest.mark.parametrize("name", seccomp.MACHINES)
 def test_every_jump_of_the_filter_lands_inside_it(name: str) -> None:
     steps = list(struct.iter_unpack("=HBBI", seccomp.program(name)))
     assert steps
@@ -496,7 +495,7 @@ def test_unix_sockets_of_the_machine_are_out_of_reach(tmp_path: Path) -> None:
 
 
 @walled
-@each(
+@pytest.mark.parametrize(
     "call",
     [
         "os.kill(os.getppid(), 9)",
@@ -625,7 +624,7 @@ def test_a_tree_that_cannot_be_taken_is_refused(
         read_tree(str(tmp_path))
 
 
-@each(
+@pytest.mark.parametrize(
     "options",
     [
         {"readable": ["/"]},
@@ -655,7 +654,7 @@ def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and
 
 
 @walled
-@each(
+@pytest.mark.parametrize(
     "trick",
     ["ln -s /etc/passwd $R", "mkfifo $R", "mkdir $R", "head -c 9000000 /dev/zero > $R", "true"],
 )
@@ -913,7 +912,7 @@ def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() ->
     assert "limits only" in entry["reason"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("argv", "limits", "kind"),
     [
         (["/bin/sh", "-c", "sleep 60 & sleep 60"], QUICK, "timeout"),

@@ -15,7 +15,7 @@ from assay.sandbox.isolation import INSTALL, available
 from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.outcome import verdict
 from assay.sandbox.solutions import check_solution
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 
 WHY_NOT = available()["bubblewrap"]
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,7 @@ def sections(name: str) -> dict[str, str]:
 TASKS = {name: tuple(text.split("---\n")) for name, text in sections("sandbox_tasks.txt").items()}
 
 
-@each("name", TASKS)
+@pytest.mark.parametrize("name", TASKS)
 def test_a_right_solution_passes(name: str) -> None:
     right, _, test = TASKS[name]
     result = check_solution(right, test, name)
@@ -54,7 +54,7 @@ def test_a_right_solution_passes(name: str) -> None:
     assert result.outcome.violations == ()
 
 
-@each("name", TASKS)
+@pytest.mark.parametrize("name", TASKS)
 def test_a_wrong_solution_fails_with_the_line_of_the_tests(name: str) -> None:
     _, wrong, test = TASKS[name]
     result = check_solution(wrong, test, name)
@@ -63,7 +63,7 @@ def test_a_wrong_solution_fails_with_the_line_of_the_tests(name: str) -> None:
     assert result.outcome.status == "failed"
 
 
-@each("name", TASKS)
+@pytest.mark.parametrize("name", TASKS)
 def test_the_same_tasks_pass_and_fail_in_one_process_and_the_result_says_so(name: str) -> None:
     right, wrong, test = TASKS[name]
     good, bad = (
@@ -79,7 +79,7 @@ def test_the_same_tasks_pass_and_fail_in_one_process_and_the_result_says_so(name
 FORGERIES = sections("sandbox_forgeries.txt")
 
 
-@each("attack", FORGERIES)
+@pytest.mark.parametrize("attack", FORGERIES)
 def test_a_solution_cannot_forge_its_verdict(attack: str) -> None:
     result = check_solution(FORGERIES[attack], SQUARE, "square", limits=SandboxLimits(wall_s=4))
     assert result.passed is False, result
@@ -103,7 +103,7 @@ IN_ONE_PROCESS = [
 ]
 
 
-@each("attack", IN_ONE_PROCESS)
+@pytest.mark.parametrize("attack", IN_ONE_PROCESS)
 def test_the_simple_forgeries_fail_in_one_process_too(attack: str) -> None:
     assert (
         check_solution(
@@ -186,7 +186,7 @@ def square(x):
 # --- limits
 
 
-@each(
+@pytest.mark.parametrize(
     ("code", "kind", "status"),
     [
         ("def square(x):\n    while True: pass\n", "timeout", "timeout"),
@@ -285,7 +285,7 @@ def test_an_attempt_at_the_network_is_seen_even_if_the_answer_is_right() -> None
 # --- clear reasons
 
 
-@each(
+@pytest.mark.parametrize(
     ("code", "said"),
     [
         ("def square(x:\n    return x\n", "cannot be loaded: SyntaxError at line 1"),
@@ -325,7 +325,7 @@ def test_a_failure_says_what_happened(code: str, said: str) -> None:
     assert said in result.reason
 
 
-@each(
+@pytest.mark.parametrize(
     ("test", "said"),
     [
         ("def check(candidate:\n", "the tests are not Python"),
@@ -343,7 +343,7 @@ def test_tests_that_are_at_fault_leave_the_verdict_open(test: str, said: str) ->
     assert said in result.reason
 
 
-@each(
+@pytest.mark.parametrize(
     ("code", "test", "entry", "fix"),
     [
         ("x", "", "f", "at least one"),
@@ -535,7 +535,7 @@ def passed(code: str, test: str, mode: str) -> tuple[bool | None, str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@each(
+@pytest.mark.parametrize(
     "test",
     [
         f"async def test_a():\n    {HIDDEN_ASSERT}\n",
@@ -775,7 +775,7 @@ def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, 
     assert check_solution(code, test, "square").passed is not True
 
 
-@each(
+@pytest.mark.parametrize(
     "kind",
     [
         "StopIteration",
@@ -786,7 +786,7 @@ def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, 
         "type('Own', (StopIteration,), {})",
     ],
 )
-@each(
+@pytest.mark.parametrize(
     "test",
     [
         "for got, want in zip(map(square, [1, 2]), [1, 4]):\n    assert got == want\n",

@@ -26,7 +26,7 @@ from assay.sandbox.limits import SandboxLimits
 from assay.sandbox.running import read_junit
 from assay.sandbox.testing import read_record, run_test
 from assay.sandbox.trees import read_tree
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
@@ -583,7 +583,7 @@ def test_a_record_that_is_not_signed_or_is_none_shows_nothing() -> None:
         assert read_record(signed(record), key=b"k", test="t", kind="unittest").fault
 
 
-@each(
+@pytest.mark.parametrize(
     ("case", "word"),
     [
         ("", ""),
@@ -691,7 +691,7 @@ def _guarded(path: str) -> tuple[str, ...]:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("command", "path"),
     [
         ("./run.sh {test}", "run.sh"),
@@ -720,7 +720,7 @@ def test_what_a_command_runs_and_files_named_like_tests_are_guarded(
     assert _guarded_by(command, path) == (path,)
 
 
-@each(
+@pytest.mark.parametrize(
     ("command", "path"),
     [
         ("sh tests/check.sh bin/tool {test}", "bin/tool"),
@@ -750,7 +750,7 @@ def _guarded_by(command: str, path: str) -> tuple[str, ...]:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("test", "path", "command", "guarded"),
     [
         ("tests/test_new.py::test_add", "tests/test_new.py", "pytest", True),
@@ -811,7 +811,7 @@ def test_a_test_is_found_by_its_name() -> None:
     assert find_test("tests.nowhere.Case", "unittest", there)[0] not in there
 
 
-@each(
+@pytest.mark.parametrize(
     "command",
     [
         "sh -c 'pytest {test}'",

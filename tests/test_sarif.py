@@ -24,7 +24,6 @@ from assay.views.documents import encode
 from assay.views.exporters import ResultSource
 from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif
 from assay.views.sarif_grades import Sarif
-from examples import each
 
 SYSTEMS = {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
 RULES = {**validation.RULES, **legibility.RULES}
@@ -158,7 +157,7 @@ def test_a_finding_without_a_line_is_at_the_first() -> None:
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
 
 
-@each(
+@pytest.mark.parametrize(
     "source", ["https://example.com/mcp", "mcp-server-time --local-timezone UTC", "uvx some-server"]
 )
 def test_a_live_server_is_placed_by_name_in_a_file_of_the_repository(source: str) -> None:
@@ -176,7 +175,7 @@ def test_a_live_server_is_placed_by_name_in_a_file_of_the_repository(source: str
     ]
 
 
-@each(
+@pytest.mark.parametrize(
     ("source", "uri"),
     [
         ("./a/b.mjs", "a/b.mjs"),

@@ -28,7 +28,7 @@ from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
-from examples import each, share
+from examples import share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def criterion(result: dict[str, Any], name: str) -> dict[str, Any]:
 # --- a score that is not there
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_missing_score_keeps_its_criterion_with_a_null_raw_score_and_the_reason(
     family: str,
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_score_of_null_is_a_missing_score() -> None:
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("family", "name", "changes", "culprit"),
     [
         ("code-repair", "objective_tests", {"tests": None}, "tests"),
@@ -139,7 +139,7 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
 # --- one source for each criterion
 
 
-@each(
+@pytest.mark.parametrize(
     ("family", "name", "supplied", "changes", "raw"),
     [
         (
@@ -213,7 +213,7 @@ def test_n_and_source_are_kept_with_the_score() -> None:
 
 
 @pytest.mark.req("W-007")
-@each(
+@pytest.mark.parametrize(
     ("family", "name", "raw", "code"),
     [
         ("dag-review", "correctness", 6, "SCO-001"),
@@ -270,7 +270,7 @@ def test_counts_of_tests_that_contradict_each_other_are_refused() -> None:
 
 
 @pytest.mark.req("W-004")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_result_has_its_gates_and_a_subtotal_for_each_layer_beside_the_one_number(
     family: str,
 ) -> None:
@@ -389,7 +389,7 @@ def test_each_agent_is_reported_with_its_steps_sums_and_mean_scores() -> None:
 
 
 @pytest.mark.req("W-073", "W-082")
-@each("part", ["duration_ms", "retries", "tokens", "cost_usd"])
+@pytest.mark.parametrize("part", ["duration_ms", "retries", "tokens", "cost_usd"])
 def test_a_sum_over_an_agents_steps_is_null_when_a_step_did_not_report_its_part(part: str) -> None:
     steps = copy.deepcopy(STEPS)
     del steps[2][part]
@@ -420,7 +420,7 @@ def test_a_steps_score_that_its_formula_refuses_is_an_error_that_names_the_step(
 
 
 @pytest.mark.req("W-001")
-@each(
+@pytest.mark.parametrize(
     ("family", "steps", "agents"),
     [
         ("rag", [], []),
@@ -472,7 +472,7 @@ def test_runs_of_every_shape_are_scored_and_graded(
 # --- what a result carries
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_result_names_both_systems_its_profile_its_policy_and_its_digests(
     family: str,
 ) -> None:
@@ -513,7 +513,7 @@ def test_a_result_carries_what_it_was_a_result_of() -> None:
 # --- the same bytes
 
 
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_same_run_twice_gives_the_same_bytes(family: str) -> None:
     tree = run(family, steps=STEPS)
     before = json.dumps(tree)
@@ -539,7 +539,7 @@ def test_the_golden_runs_give_the_same_bytes_in_any_process_and_each_family_is_a
 
 
 @pytest.mark.req("W-086")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_middling_run_of_each_family_is_graded_as_written_down_here(family: str) -> None:
     handoffs = [{"from": "planner", "to": "coder"}, {"from": "coder", "to": "planner"}]
     evidence: dict[str, Any] = {

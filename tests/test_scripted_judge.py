@@ -16,7 +16,7 @@ import pytest
 
 from assay.judging.questions import Example, PairQuestion, RubricQuestion, repair
 from assay.scoring.rubric import RubricCriterion
-from examples import each, repeats
+from examples import repeats
 from servers.scripted_judge import (
     CONTENT,
     ENVELOPE,
@@ -231,7 +231,7 @@ def test_without_a_schema_the_words_tell_what_is_asked() -> None:
         assert verdicts(judge, *plain) == [5, "first"]
 
 
-@each("bias", [0.2, -0.35])
+@pytest.mark.parametrize("bias", [0.2, -0.35])
 def test_a_planted_position_bias_is_the_difference_between_the_orders(bias: float) -> None:
     with scripted_judge(position_bias=bias, seed=3) as judge:
         said = verdicts(judge, *pairs(2 * FEW))
@@ -365,7 +365,7 @@ def test_a_slow_judge_holds_as_many_requests_as_are_sent_at_once() -> None:
         assert judge.stats().peak == 20
 
 
-@each("how", ["silent", "headers", "drip"])
+@pytest.mark.parametrize("how", ["silent", "headers", "drip"])
 def test_a_hanging_judge_never_answers_and_can_be_asked_for_its_stats(how: str) -> None:
     with scripted_judge(hang=how) as judge:
         [error] = replies(judge, body("quality=1"), wait_s=0.5)
@@ -524,7 +524,7 @@ def test_the_shape_of_anthropic_is_served_with_text_tools_and_a_prefix() -> None
         assert json.loads(data)["stop_reason"] == "max_tokens"
 
 
-@each(
+@pytest.mark.parametrize(
     ("usage", "expected"),
     [
         ("absent", "none"),
@@ -557,7 +557,7 @@ def test_its_models_are_listed_and_a_wrong_behaviour_is_refused() -> None:
             Behaviour(**wrong)
 
 
-@each("own_process", [False, True])
+@pytest.mark.parametrize("own_process", [False, True])
 def test_it_answers_many_requests_and_leaves_nothing_behind(own_process: bool) -> None:
     with scripted_judge(own_process=own_process, record=False) as judge:
         found = replies(judge, *pairs(20))

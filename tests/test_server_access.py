@@ -23,7 +23,7 @@ from assay.server.routing import Route
 from assay.store.access import create_token, find_token, revoke_token
 from assay.store.ledger import open_ledger
 from documents import run, scorecard
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import ALL, API, Api, Configured, Process, description, runs, serving
 from test_server_events import end_of, head_of
@@ -137,7 +137,7 @@ def test_a_revoked_token_ends_its_open_stream_and_no_other(tmp_path: Path) -> No
         assert watch(revoked.text).status == 401
 
 
-@each(
+@pytest.mark.parametrize(
     "word",
     [
         "",

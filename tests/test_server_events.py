@@ -24,7 +24,6 @@ from assay.server.logs import Log
 from assay.server.settings import ServerSettings
 from assay.views.events import replay
 from documents import FAMILIES, run
-from examples import each
 from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, counted, frames, serving, until
 
@@ -76,7 +75,7 @@ def end_of(evidence: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-085")
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 @on_sqlite
 def test_a_stored_run_is_told_from_its_steps_in_order_and_every_event_is_of_its_published_shape(
     api: Api, family: str
@@ -118,7 +117,7 @@ def test_the_last_event_carries_the_whole_grade_with_gates_criteria_steps_and_ag
 
 @on_sqlite
 @pytest.mark.req("W-076")
-@each("gate", ["overall_status_success", "required_outputs_present"])
+@pytest.mark.parametrize("gate", ["overall_status_success", "required_outputs_present"])
 def test_no_score_passes_a_run_with_a_failed_gate_through_the_api(api: Api, gate: str) -> None:
     change: dict[str, Any] = (
         {"status": "failed"} if gate == "overall_status_success" else {"outputs": {}}

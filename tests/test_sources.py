@@ -15,7 +15,6 @@ from assay.scoring.sources import (
     giver_of,
     without_source,
 )
-from examples import each
 
 OWN = """
 profile: own
@@ -87,7 +86,7 @@ def test_what_nobody_can_give_is_nowhere_even_with_a_judge(own: Profile) -> None
     ] == ("nowhere")
 
 
-@each("sheet", [*MEASURES, *GATES])
+@pytest.mark.parametrize("sheet", [*MEASURES, *GATES])
 def test_every_data_sheet_names_fields_that_somebody_is_known_to_give(sheet: str) -> None:
     entry = MEASURES[sheet] if sheet in MEASURES else GATES[sheet]
     if sheet in GATES and not GATES[sheet].is_computed:

@@ -43,7 +43,7 @@ from assay.store.verify import verify
 from assay.store.writing import insert_rows
 from commands import Running
 from documents import FAMILIES, run, scorecard
-from examples import CAMPAIGN, each, repeats
+from examples import CAMPAIGN, repeats
 from postgres import empty_url, ledger_url, on_sqlite, postgres_url
 
 __all__ = ["empty_url", "ledger_url", "postgres_url"]
@@ -1074,7 +1074,7 @@ def tampering(tmp_path: Path) -> Iterator[Tampering]:
         opened.close()
 
 
-@each("table", [t.heads, t.records, t.counts, t.seen, t.links, t.tags])
+@pytest.mark.parametrize("table", [t.heads, t.records, t.counts, t.seen, t.links, t.tags])
 def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(
     tampering: Tampering, table: Any
 ) -> None:
@@ -1095,7 +1095,7 @@ def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(
             assert not any("{" in flaw.what for flaw in report.flaws)
 
 
-@each("statement, what", TAMPERED)
+@pytest.mark.parametrize(("statement", "what"), TAMPERED)
 def test_what_is_changed_from_outside_is_found_and_named(
     tampering: Tampering, statement: str, what: str
 ) -> None:

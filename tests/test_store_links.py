@@ -17,7 +17,7 @@ from assay.store.listing import evidence_of, grades_of
 from assay.store.recent import sides_of
 from assay.store.verify import VerifyReport, verify
 from documents import run
-from examples import CAMPAIGN, each
+from examples import CAMPAIGN
 from postgres import ledger_url, postgres_url
 from test_store import NOW, Tampering, graded, outside, tampering, two_grades
 
@@ -213,7 +213,7 @@ TAMPERED = [
 ]
 
 
-@each("statement, seq, what", TAMPERED)
+@pytest.mark.parametrize(("statement", "seq", "what"), TAMPERED)
 def test_what_is_done_to_a_link_from_outside_is_found_where_it_was_done(
     tampering: Tampering, statement: str, seq: int, what: str
 ) -> None:

@@ -28,7 +28,6 @@ from assay.stats.intervals import student, t_quantile, wilson
 from assay.views.documents import encode, plain
 from cards import expected, graded, scorecards
 from documents import FAMILIES, run, scorecard
-from examples import each
 
 
 def summed(cards: list[dict[str, Any]]) -> dict[str, Any]:
@@ -82,8 +81,8 @@ def test_the_interval_of_a_mean_is_students(mean: float, sd: float, n: int, leve
     assert (found.value, found.method) == (mean, "student-t")
 
 
-@each("df", [1, 2, 3, 5, 10, 29, 100, 1000, 100_000])
-@each("p", [0.55, 0.75, 0.9, 0.975, 0.995, 0.9999])
+@pytest.mark.parametrize("df", [1, 2, 3, 5, 10, 29, 100, 1000, 100_000])
+@pytest.mark.parametrize("p", [0.55, 0.75, 0.9, 0.975, 0.995, 0.9999])
 def test_the_quantile_of_students_t_agrees_with_scipy(p: float, df: int) -> None:
     assert t_quantile(p, df) == pytest.approx(float(scipy.stats.t.ppf(p, df)), rel=1e-9)
 
@@ -253,7 +252,7 @@ def test_the_coverage_counts_every_run_once(cards: list[dict[str, Any]]) -> None
     assert sum(found.values()) == len(cards)
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "where", "rate"),
     [
         ({}, "scored", 1),

@@ -42,7 +42,6 @@ from assay.scoring.metrics.similarity import (
 from assay.scoring.metrics.text import TEXT
 from assay.scoring.metrics.values import is_close, numeric
 from documents import run
-from examples import each
 
 MEASURES = {measure.id: measure for measure in TEXT}
 WORDS = st.lists(
@@ -69,7 +68,7 @@ def take(name: str, outputs: Any = None, expected: Any = None, **params: Any) ->
 # --- steps
 
 
-@each(
+@pytest.mark.parametrize(
     ("step", "before", "after"),
     [
         ("nfc", "e\u0301", "é"),
@@ -112,7 +111,9 @@ def test_a_word_is_not_a_part_of_a_word() -> None:
     assert not has_word("été2", "été")
 
 
-@each("found", [as_words("8 kg").search, lambda text: MATCHES["word"](text, "8 kg")])
+@pytest.mark.parametrize(
+    "found", [as_words("8 kg").search, lambda text: MATCHES["word"](text, "8 kg")]
+)
 def test_a_wanted_number_is_not_found_inside_another(found: Any) -> None:
     """Found by a shop's bot that gave the weight of another product."""
     for text in ("It weighs 1.8 kg.", "0,8 kg", "-8 kg", "−8 kg", "18 kg"):
@@ -123,7 +124,7 @@ def test_a_wanted_number_is_not_found_inside_another(found: Any) -> None:
     assert has_word("first 7, then 8.", "8")
 
 
-@each("compare", [has_substring, has_word])
+@pytest.mark.parametrize("compare", [has_substring, has_word])
 def test_an_empty_expectation_is_refused_because_everything_contains_it(compare: Any) -> None:
     with pytest.raises(InputError, match="every text contains it"):
         compare("anything", " ", steps=["strip"])
@@ -159,7 +160,7 @@ def test_closeness_is_what_fractions_say(
     ) == (abs(actual - expected) <= tolerance * abs(expected))
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -272,7 +273,7 @@ def _rouge(peer: Any) -> Any:
     return peer.RougeScorer(["rougeL"])
 
 
-@each(
+@pytest.mark.parametrize(
     ("actual", "expected", "by_rouge_score"),
     [
         ("the cat sat on the mat", "the cat lay on a mat", 2 / 3),
@@ -360,7 +361,9 @@ def test_an_output_that_is_left_out_is_a_miss_and_not_left_out_of_the_share() ->
     assert take("contains_expected", {"a": 7}, {"a": "7"}) == {"passed": 0, "total": 1}
 
 
-@each("name", [name for name in MEASURES if name not in ("json_schema_valid", "word_budget")])
+@pytest.mark.parametrize(
+    "name", [name for name in MEASURES if name not in ("json_schema_valid", "word_budget")]
+)
 def test_without_outputs_or_expectations_nothing_is_said(name: str) -> None:
     for outputs, expected in (
         (None, {"a": "x"}),

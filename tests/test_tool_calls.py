@@ -34,7 +34,6 @@ from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.tool_calls import measure_tool_calls
 from assay.scoring.metrics.tool_use import TOOL_USE
 from documents import run
-from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,8 +92,8 @@ def leaderboard_lines(folder: Path, model: str, category: str) -> list[dict[str,
 
 
 @pytest.mark.req("W-020")
-@each("category", CATEGORIES)
-@each("model", MODELS)
+@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize("model", MODELS)
 def test_every_verdict_of_the_leaderboard_is_reproduced(
     shared: Path, model: str, category: str
 ) -> None:
@@ -113,7 +112,7 @@ def test_every_verdict_of_the_leaderboard_is_reproduced(
         assert item["correct"] == (item["argument_f1"] == 1 == item["selection"])
 
 
-@each("model", MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_floats_read_as_floats_or_as_decimals_give_the_same_verdicts(
     shared: Path, model: str
 ) -> None:
@@ -144,7 +143,7 @@ TEMPERATURE = {
 }
 
 
-@each(
+@pytest.mark.parametrize(
     ("arguments", "accepted", "fault"),
     [
         ({"city": "new york"}, {"city": ["New-York"]}, None),
@@ -276,7 +275,7 @@ def test_folding_ignores_case_spaces_and_the_listed_signs(text: str, sign: str, 
 # --- plain rules
 
 
-@each(
+@pytest.mark.parametrize(
     ("given_value", "accepted", "right"),
     [
         (1, [1.0], True),
@@ -319,7 +318,7 @@ def test_without_the_leaderboards_rules_an_empty_text_is_a_value_and_not_leave_t
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("calls", "error"),
     [
         ([], "wrong_count: 0 called, 2 expected"),
@@ -725,7 +724,7 @@ ODD = {
 }
 
 
-@each("value", ODD.values())
+@pytest.mark.parametrize("value", ODD.values())
 def test_odd_values_are_compared_and_checked_without_a_crash(value: Any) -> None:
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}
     for rules in ("plain", "bfcl"):
@@ -825,7 +824,7 @@ def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> 
 # --- paths and forbidden tools
 
 
-@each(
+@pytest.mark.parametrize(
     ("calls", "expected", "holds"),
     [
         ("ab", "ab", {"strict", "unordered", "subset", "superset"}),
@@ -989,7 +988,9 @@ def test_a_trajectory_is_yes_or_no_by_its_mode() -> None:
     )
 
 
-@each("name", ["tool_selection_accuracy", "argument_correctness", "trajectory_match"])
+@pytest.mark.parametrize(
+    "name", ["tool_selection_accuracy", "argument_correctness", "trajectory_match"]
+)
 def test_missing_evidence_of_calls_is_undetermined_and_never_zero(name: str) -> None:
     for changes in (
         {"tool_calls": None, "expected": DUE},

@@ -24,7 +24,6 @@ from assay.tools.ecma import document_bytes
 from assay.tools.forms import all_schemas
 from commands import in_folder
 from conftest import ROOT
-from examples import each
 
 SCHEMAS = all_schemas()
 
@@ -75,7 +74,7 @@ def test_what_the_commands_write_is_what_the_published_schemas_describe(
         assert _valid(name, document), name
 
 
-@each("name", ["prompts", "scores", "grade-report"])
+@pytest.mark.parametrize("name", ["prompts", "scores", "grade-report"])
 def test_a_document_that_lacks_any_required_key_is_refused_by_its_schema(
     graded: dict[str, Any], name: str
 ) -> None:
@@ -161,7 +160,7 @@ def _schema(**main: Any) -> Any:
 
 
 @pytest.mark.req("F-151")
-@each(
+@pytest.mark.parametrize(
     ("link", "outcome"),
     [
         ("https://www.air.example/terms", "clean"),

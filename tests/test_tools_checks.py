@@ -28,7 +28,6 @@ from assay.tools.key_owners import brand_of, read_aliases, registrable_domain
 from assay.tools.server_checks import run_checks
 from assay.tools.source import Module, ToolSchema
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
-from examples import each
 
 pytest.importorskip("publicsuffixlist", reason="domains need assaykit[flowmcp]")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -97,8 +96,8 @@ def test_the_scan_lists_every_external_module_with_its_name_version_and_source()
 
 
 @pytest.mark.req("F-049")
-@each("lists", [ModuleLists(None), ModuleLists({}), BAD])
-@each("name", ["ethers", "left-pad"])
+@pytest.mark.parametrize("lists", [ModuleLists(None), ModuleLists({}), BAD])
+@pytest.mark.parametrize("name", ["ethers", "left-pad"])
 def test_the_modules_are_listed_whatever_comes_of_them(lists: ModuleLists, name: str) -> None:
     assert [
         item["name"]
@@ -133,7 +132,7 @@ def test_without_a_list_of_bad_modules_a_schema_that_asks_for_any_is_undetermine
 
 
 @pytest.mark.req("F-049")
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "left-pad",
@@ -157,8 +156,8 @@ def test_a_bad_module_is_a_veto_however_it_is_asked_for(name: str) -> None:
     )
 
 
-@each(
-    "listed, asked, version, found",
+@pytest.mark.parametrize(
+    ("listed", "asked", "version", "found"),
     [
         ("event-stream@3.3.6", "event-stream", "3.3.6", VETO),
         ("event-stream@3.3.6", "event-stream", None, VETO),
@@ -185,8 +184,8 @@ def test_a_list_finds_a_module_by_its_version_and_in_any_spelling(
     assert check_modules(asks, ModuleLists({listed: "takes the keys"})).outcome == found
 
 
-@each(
-    "listed, version, pins",
+@pytest.mark.parametrize(
+    ("listed", "version", "pins"),
     [
         ("3.3.6", "^4.0.0", True),
         ("3.3.6", None, True),
@@ -206,7 +205,7 @@ def test_a_veto_on_an_unknown_version_says_to_name_it(
 
 
 @pytest.mark.req("F-049")
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "https://cdn.jsdelivr.net/npm/left-pad@1.3.0/index.js",
@@ -223,7 +222,7 @@ def test_a_bad_module_is_a_veto_also_from_other_servers(name: str) -> None:
 
 
 @pytest.mark.req("F-049")
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "left-pads",
@@ -267,7 +266,7 @@ def test_a_list_of_modules_is_read_or_refused() -> None:
             read_module_lists(wrong)
 
 
-@each("wrong", [{"bad": [[]]}, {"bad": [{}]}])
+@pytest.mark.parametrize("wrong", [{"bad": [[]]}, {"bad": [{}]}])
 def test_a_list_of_modules_that_holds_no_texts_is_refused_with_a_code(wrong: Any) -> None:
     with pytest.raises(InputError):
         read_module_lists(wrong)
@@ -318,13 +317,13 @@ OWN = [
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root"), OWN)
+@pytest.mark.parametrize(("name", "root"), OWN)
 def test_a_key_of_the_apis_own_domain_passes(name: str, root: str) -> None:
     assert outcome(name, root) == CLEAN
 
 
 @pytest.mark.req("F-048")
-@each(
+@pytest.mark.parametrize(
     ("name", "root"),
     [
         ("NYT_API_KEY", "https://api.nytimes.com"),
@@ -362,7 +361,7 @@ FOREIGN = [
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root"), FOREIGN)
+@pytest.mark.parametrize(("name", "root"), FOREIGN)
 def test_a_key_of_another_company_is_a_veto(name: str, root: str) -> None:
     found = check_key_domain(schema_of(name, root=root))
     assert (found.id, found.outcome, found.evidence["foreign"]) == (
@@ -373,7 +372,7 @@ def test_a_key_of_another_company_is_a_veto(name: str, root: str) -> None:
 
 
 @pytest.mark.req("F-048")
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "API_KEY",
@@ -395,7 +394,7 @@ def test_a_key_that_says_nobodys_name_is_undetermined(name: str) -> None:
 
 
 @pytest.mark.req("F-048")
-@each(
+@pytest.mark.parametrize(
     "root",
     [
         "http://127.0.0.1:8080",
@@ -416,7 +415,9 @@ def test_where_there_is_no_domain_of_its_own_a_key_is_undetermined(root: Any) ->
 
 
 @pytest.mark.req("F-048")
-@each("path", ["@evil.com/x", ".evil.com/x", ":8@evil.com", "{{host}}", "https:evil.com"])
+@pytest.mark.parametrize(
+    "path", ["@evil.com/x", ".evil.com/x", ":8@evil.com", "{{host}}", "https:evil.com"]
+)
 def test_a_path_that_moves_a_tool_to_another_host_keeps_a_key_from_being_clean(path: str) -> None:
     schema = schema_of("EXAMPLE_API_KEY", root="https://api.example.com")
     for fine in ("/x", "/a b", "?q=1", "", "/x/@y.com"):
@@ -429,8 +430,8 @@ def test_a_path_that_moves_a_tool_to_another_host_keeps_a_key_from_being_clean(p
 
 
 @pytest.mark.req("F-048")
-@each(
-    "address, root, outcome_now",
+@pytest.mark.parametrize(
+    ("address", "root", "outcome_now"),
     [
         ("https://gateway.moralis.io", "https://api.moralis.io", CLEAN),
         ("https://{{x}}.moralis.io/v3", "", CLEAN),
@@ -489,7 +490,7 @@ def test_a_company_that_has_several_domains_is_known_by_its_alias() -> None:
 
 
 @pytest.mark.req("F-048")
-@each(
+@pytest.mark.parametrize(
     ("host", "domain"),
     [
         ("pro-api.coinmarketcap.com", "coinmarketcap.com"),
@@ -543,25 +544,27 @@ IN_ORDER = [
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root"), SUBSTRING)
+@pytest.mark.parametrize(("name", "root"), SUBSTRING)
 def test_a_domain_that_is_a_piece_of_a_brand_does_not_get_its_key(name: str, root: str) -> None:
     assert outcome(name, root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root"), INSIDE)
+@pytest.mark.parametrize(("name", "root"), INSIDE)
 def test_a_brand_in_the_middle_of_another_name_does_not_get_its_key(name: str, root: str) -> None:
     assert outcome(name, root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root"), IN_ORDER)
+@pytest.mark.parametrize(("name", "root"), IN_ORDER)
 def test_a_whole_word_is_not_matched_by_its_letters_in_order(name: str, root: str) -> None:
     assert outcome(name, root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@each("decoy", [{"root": "https://api.openai.com"}, {"path": "https://api.openai.com/v1"}])
+@pytest.mark.parametrize(
+    "decoy", [{"root": "https://api.openai.com"}, {"path": "https://api.openai.com/v1"}]
+)
 def test_a_decoy_call_to_the_brand_does_not_clear_a_key_that_another_host_gets(
     decoy: dict[str, str],
 ) -> None:
@@ -574,13 +577,15 @@ def test_a_decoy_call_to_the_brand_does_not_clear_a_key_that_another_host_gets(
 
 
 @pytest.mark.req("F-048")
-@each("root", ["https://evil.com\\@api.openai.com", "https://evil.com\\@api.openai.com/v1"])
+@pytest.mark.parametrize(
+    "root", ["https://evil.com\\@api.openai.com", "https://evil.com\\@api.openai.com/v1"]
+)
 def test_a_url_that_two_parsers_read_differently_clears_nothing(root: str) -> None:
     assert outcome("OPENAI_API_KEY", root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@each(
+@pytest.mark.parametrize(
     "params",
     [
         {"OPENAI_API_KEY": True},
@@ -627,7 +632,7 @@ NOBODYS = [
 
 
 @pytest.mark.req("F-048")
-@each("name", NOBODYS)
+@pytest.mark.parametrize("name", NOBODYS)
 def test_a_common_name_that_says_nobodys_name_is_no_veto(name: str) -> None:
     assert outcome(name, "https://api.example.com") == UNDETERMINED
 
@@ -657,7 +662,7 @@ PUBLISHED = [
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root", "expected"), PUBLISHED)
+@pytest.mark.parametrize(("name", "root", "expected"), PUBLISHED)
 def test_keys_of_published_schemas_are_cleared_by_name_or_left_undetermined_but_never_vetoed(
     name: str, root: str, expected: str
 ) -> None:
@@ -696,7 +701,7 @@ def test_a_key_without_a_brand_in_its_name_is_known_by_its_whole_name() -> None:
 
 
 @pytest.mark.req("F-048")
-@each(
+@pytest.mark.parametrize(
     ("name", "root", "expected"),
     [
         ("MY_OPENAI_KEY", "https://evil.example.org", VETO),
@@ -741,7 +746,7 @@ HOSTED = [
 
 
 @pytest.mark.req("F-048")
-@each(("name", "root"), HOSTED)
+@pytest.mark.parametrize(("name", "root"), HOSTED)
 def test_the_key_of_a_platform_for_its_own_domain_is_no_veto(name: str, root: str) -> None:
     assert outcome(name, root) != VETO
 

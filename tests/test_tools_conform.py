@@ -18,7 +18,7 @@ from assay.cli.conform import differs
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.errors import AssayError
 from conftest import SHARED
-from examples import each, repeats
+from examples import repeats
 
 GRADER = {"kind": "human", "name": "ada", "version": "1"}
 WHEN = "2026-05-30T10-15-00Z"
@@ -678,7 +678,7 @@ TABLE: list[tuple[str, Any, Any]] = [
 ]
 
 
-@each(("op", "given", "expected"), TABLE)
+@pytest.mark.parametrize(("op", "given", "expected"), TABLE)
 def test_an_operation_follows_its_row_to_the_letter(op: str, given: Any, expected: Any) -> None:
     before = copy.deepcopy(given)
     assert differs(expected, actual(op, given)) is None
@@ -710,7 +710,7 @@ ANNEX: list[tuple[dict[str, Any], tuple[bool, bool]]] = [
 
 
 @pytest.mark.req("F-036", "F-044", "F-059", "X-18")
-@each(("change", "expected"), ANNEX)
+@pytest.mark.parametrize(("change", "expected"), ANNEX)
 def test_an_entry_is_valid_by_its_form_and_then_by_the_rules_beyond_it(
     shared: Path, change: dict[str, Any], expected: tuple[bool, bool]
 ) -> None:
@@ -719,7 +719,7 @@ def test_an_entry_is_valid_by_its_form_and_then_by_the_rules_beyond_it(
 
 
 @pytest.mark.req("X-18")
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         {"score": True},
@@ -741,7 +741,7 @@ def test_an_answer_out_of_form_or_rule_spoils_its_entry(
     assert found["semanticallyValid"] is False
 
 
-@each("entry", [5, "x", [], True])
+@pytest.mark.parametrize("entry", [5, "x", [], True])
 def test_what_is_no_entry_is_not_valid(entry: Any) -> None:
     assert actual("annex.validate", {"entry": entry}) == {
         "schemaValid": False,
@@ -822,7 +822,7 @@ WRONG: list[tuple[str, str, Any, Any]] = [
 ]
 
 
-@each(("op", "given", "expected"), [row[1:] for row in WRONG])
+@pytest.mark.parametrize(("op", "given", "expected"), [row[1:] for row in WRONG])
 def test_an_operation_follows_its_row_also_here(op: str, given: Any, expected: Any) -> None:
     assert differs(expected, actual(op, given)) is None
 
@@ -850,7 +850,7 @@ FAULTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@each(("op", "given"), [row[1:] for row in FAULTS])
+@pytest.mark.parametrize(("op", "given"), [row[1:] for row in FAULTS])
 def test_no_input_makes_an_operation_fall_over(shared: Path, op: str, given: Any) -> None:
     actual(op, {**given, "$base": annex_base()} if op == "annex.validate" else given)
 
@@ -927,7 +927,7 @@ def _operations() -> list[str]:
     return sorted({case["op"] for case in vectors()} & set(REQUIRED))
 
 
-@each("op", _operations())
+@pytest.mark.parametrize("op", _operations())
 def test_whatever_stands_in_a_vector_an_operation_answers_or_refuses(op: str) -> None:
     given = [case["input"] for case in vectors() if case["op"] == op][: repeats(1, 4)]
     for case in given:

@@ -35,7 +35,6 @@ from assay.tools.node import Home, judge, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
 from assay.tools.versions import CURRENT
-from examples import each
 from tool_records import (
     aggregate_answers,
     blocked_entry,
@@ -131,7 +130,7 @@ def annex(shared: Path) -> jsonschema_rs.Draft202012Validator:
 
 
 @pytest.mark.req("F-059")
-@each("name", ["grading-entry", "index"])
+@pytest.mark.parametrize("name", ["grading-entry", "index"])
 def test_the_published_schemas_ship_as_they_were_published(shared: Path, name: str) -> None:
     assert published_schema(name) == json.loads(
         (shared / "spec" / f"{name}.schema.json").read_text()
@@ -222,7 +221,7 @@ def test_an_entry_of_an_unknown_area_is_invalid_wherever_it_is_made_or_read(
 
 
 @pytest.mark.req("F-008", "F-054")
-@each("key", published_schema("grading-entry")["required"])
+@pytest.mark.parametrize("key", published_schema("grading-entry")["required"])
 def test_an_entry_without_any_one_required_key_is_invalid(key: str) -> None:
     assert schema_valid(built())
     assert not schema_valid(without(built(), key))
@@ -230,7 +229,7 @@ def test_an_entry_without_any_one_required_key_is_invalid(key: str) -> None:
 
 
 @pytest.mark.req("F-008")
-@each("key", ["scoringSystem", "gradingSystem"])
+@pytest.mark.parametrize("key", ["scoringSystem", "gradingSystem"])
 def test_no_reading_makes_up_a_version_that_an_entry_lacks(key: str) -> None:
     read = upgrade(without(built(), key))
     assert key not in read
@@ -238,8 +237,8 @@ def test_no_reading_makes_up_a_version_that_an_entry_lacks(key: str) -> None:
 
 
 @pytest.mark.req("F-055")
-@each("area", AREAS)
-@each(
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize(
     ("key", "code"), [("selection_id", "GRD-004"), ("persona", "GRD-042"), ("skill_id", "GRD-015")]
 )
 def test_what_an_area_is_bound_to_must_be_named(area: str, key: str, code: str) -> None:
@@ -249,7 +248,7 @@ def test_what_an_area_is_bound_to_must_be_named(area: str, key: str, code: str) 
 
 
 @pytest.mark.req("F-056", "F-057")
-@each(
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("gradingId", "0A1B2C3D--x"),
@@ -281,7 +280,9 @@ def test_a_value_outside_its_pattern_or_list_breaks_the_form(key: str, value: An
 
 
 @pytest.mark.req("F-059")
-@each("when", ["2026-02-30T00:00:00Z", "2026-05-01", "yesterday", "2026-05-01T12:00:00", ""])
+@pytest.mark.parametrize(
+    "when", ["2026-02-30T00:00:00Z", "2026-05-01", "yesterday", "2026-05-01T12:00:00", ""]
+)
 def test_the_formats_of_times_are_checked(when: str) -> None:
     entry = built()
     entry["gradings"] = [{**entry["gradings"][0], "timestamp": when}, *entry["gradings"][1:]]
@@ -299,7 +300,7 @@ def test_the_id_is_the_hash_and_the_time() -> None:
 
 
 @pytest.mark.req("F-056", "F-081")
-@each("when", ["x", "2026-05-01", "2026-13-01T12-00-00Z", "2026-05-01T12-00-00"])
+@pytest.mark.parametrize("when", ["x", "2026-05-01", "2026-13-01T12-00-00Z", "2026-05-01T12-00-00"])
 def test_an_id_without_a_time_is_a_fault(when: str) -> None:
     timeless = {**built(), "gradingId": f"0a1b2c3d--{when}"}
     assert consistency_faults(timeless, RULES, recomputed(timeless, RULES)) == [
@@ -308,7 +309,7 @@ def test_an_id_without_a_time_is_a_fault(when: str) -> None:
 
 
 @pytest.mark.req("F-020")
-@each("status", [401, 403, 404, 500, 201, "403", 200.5])
+@pytest.mark.parametrize("status", [401, 403, 404, 500, 201, "403", 200.5])
 def test_a_score_that_its_own_http_status_denies_is_a_fault_also_when_it_is_read(
     status: Any,
 ) -> None:
@@ -328,7 +329,7 @@ def test_a_score_that_its_own_http_status_denies_is_a_fault_also_when_it_is_read
 
 
 @pytest.mark.req("F-057", "F-040")
-@each(("area", "best"), [("single-test", "B"), ("selection-aggregate", "A")])
+@pytest.mark.parametrize(("area", "best"), [("single-test", "B"), ("selection-aggregate", "A")])
 def test_the_best_attainable_grade_is_fixed_by_the_tier(area: str, best: str) -> None:
     assert built(area)["maxAttainableGrade"] == best
     assert not schema_valid({**built(area), "maxAttainableGrade": "B" if best == "A" else "A"})
@@ -394,14 +395,14 @@ def test_the_raw_grade_is_in_the_extended_form_alone() -> None:
 
 
 @pytest.mark.req("F-005")
-@each("version", ["unknown", "flowmcp/3.0.0", "4.0.0"])
+@pytest.mark.parametrize("version", ["unknown", "flowmcp/3.0.0", "4.0.0"])
 def test_a_version_off_the_axis_is_told_as_it_is(version: str) -> None:
     entry = built(subject=subject_of(version=version))
     assert (entry["version"], entry["form"]) == (version, EXTENDED_FORM)
 
 
 @pytest.mark.req("F-005")
-@each(
+@pytest.mark.parametrize(
     ("stated", "found"),
     [
         ("4.2.0", "flowmcp/4.2.0"),
@@ -419,13 +420,13 @@ def test_a_schema_that_states_no_version_of_four_is_unknown_and_not_guessed(
 
 
 @pytest.mark.req("F-056")
-@each("stated", ["4.².0", "4.٣.0"])
+@pytest.mark.parametrize("stated", ["4.².0", "4.٣.0"])
 def test_a_version_in_other_digits_is_no_version(stated: str) -> None:
     assert flowmcp_version({"version": stated}) == "unknown"
 
 
 @pytest.mark.req("F-159")
-@each("reason", BLOCKED_REASONS)
+@pytest.mark.parametrize("reason", BLOCKED_REASONS)
 def test_a_blocked_node_has_a_record_of_the_extended_form(reason: str) -> None:
     entry = blocked_entry(subject_of(), reason, now=NOW, harness="assay", note="line 3")
     assert schema_valid(entry)
@@ -445,7 +446,7 @@ def test_a_block_has_one_of_the_known_reasons() -> None:
 
 
 @pytest.mark.req("F-107", "F-159")
-@each(
+@pytest.mark.parametrize(
     "area",
     [
         name
@@ -513,7 +514,7 @@ def test_an_a_on_the_autonomous_tier_is_a_fault() -> None:
 
 
 @pytest.mark.req("F-044", "X-18")
-@each("area", AREAS)
+@pytest.mark.parametrize("area", AREAS)
 def test_an_area_on_the_other_tier_is_a_fault(area: str) -> None:
     entry = built(area)
     other = AUTONOMOUS if entry["gradingTier"] == GROUP_BOUND else GROUP_BOUND
@@ -523,7 +524,7 @@ def test_an_area_on_the_other_tier_is_a_fault(area: str) -> None:
 
 
 @pytest.mark.req("F-018", "X-18")
-@each("score", [4, "pass", "fail", "stale"])
+@pytest.mark.parametrize("score", [4, "pass", "fail", "stale"])
 def test_a_reason_for_n_a_beside_a_score_is_a_fault(score: Any) -> None:
     entry = {**built(), "gradings": [answer(score=score, naReason=NA_REASONS[0])]}
     assert schema_valid(entry)
@@ -540,7 +541,7 @@ def test_one_grader_answers_a_question_once_and_two_graders_may_answer_it_both()
 
 
 @pytest.mark.req("F-030", "F-092")
-@each("letter", ["A", "C", "D", "F"])
+@pytest.mark.parametrize("letter", ["A", "C", "D", "F"])
 def test_a_grade_that_its_own_answers_do_not_give_is_a_fault(letter: str) -> None:
     entry = {**built(), "aggregateGrade": letter}
     assert any(
@@ -605,7 +606,7 @@ def test_a_partial_entry_keeps_the_grade_of_the_last_full_one_whatever_its_answe
 
 
 @pytest.mark.req("F-079")
-@each("kind", TRIGGERS)
+@pytest.mark.parametrize("kind", TRIGGERS)
 def test_a_regrading_says_why_and_what_it_supersedes(kind: str) -> None:
     linked = regrading_trigger(
         kind,
@@ -660,7 +661,7 @@ def test_the_disclaimer_has_the_published_words() -> None:
 
 
 @pytest.mark.req("F-061", "X-20")
-@each("reasoning", [None, "The terms allow it.", "grader assessment"])
+@pytest.mark.parametrize("reasoning", [None, "The terms allow it.", "grader assessment"])
 def test_an_opinion_on_terms_without_the_disclaimer_is_malformed(reasoning: str | None) -> None:
     with pytest.raises(InputError):
         built(answers=[answer("Q-legalAssessment", 4, reasoning=reasoning)])
@@ -683,7 +684,7 @@ def test_no_opinion_on_terms_needs_no_disclaimer() -> None:
 
 
 @pytest.mark.req("F-061", "X-20")
-@each("key", ["reasoning", "evidence"])
+@pytest.mark.parametrize("key", ["reasoning", "evidence"])
 def test_an_opinion_on_terms_with_the_disclaimer_is_an_answer_like_any_other(key: str) -> None:
     entry = built(
         answers=[answer("Q-legalAssessment", 4, **{key: f"The terms allow it. {LEGAL_DISCLAIMER}"})]
@@ -736,7 +737,9 @@ def test_an_entry_of_the_reference_program_is_read_into_the_published_form() -> 
     assert not lost & read.keys()
 
 
-@each("spoiled", [lambda answers: [*answers, "fail"], lambda answers: {"0": answers[0]}])
+@pytest.mark.parametrize(
+    "spoiled", [lambda answers: [*answers, "fail"], lambda answers: {"0": answers[0]}]
+)
 def test_an_answer_that_is_no_object_is_not_dropped_from_a_legacy_entry(spoiled: Any) -> None:
     given = legacy()
     assert not schema_valid(upgrade({**given, "gradings": spoiled(given["gradings"])}))
@@ -763,7 +766,7 @@ def test_reading_never_turns_a_rejection_into_a_grade() -> None:
 
 
 @pytest.mark.req("F-038")
-@each("mark", [True, 1, "yes"])
+@pytest.mark.parametrize("mark", [True, 1, "yes"])
 def test_an_answer_that_is_marked_as_a_veto_is_not_read_as_a_plain_score(mark: Any) -> None:
     for entry in (built(), legacy()):
         assert read_form(entry) is not None
@@ -788,7 +791,7 @@ def test_the_evidence_of_an_older_veto_may_be_an_object() -> None:
     assert schema_valid(read)
 
 
-@each("entry", [built(), built(harness="mine")])
+@pytest.mark.parametrize("entry", [built(), built(harness="mine")])
 def test_an_entry_of_either_form_is_read_as_it_is(entry: dict[str, Any]) -> None:
     assert upgrade(entry) == entry
 

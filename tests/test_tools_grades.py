@@ -39,7 +39,6 @@ from assay.tools.policy import (
 from assay.tools.report import grade_scores
 from assay.tools.versions import CURRENT
 from assay.tools.veto import TRIGGERS, check_trigger
-from examples import each
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 
 POLICY = Shelf().policy_of("flowmcp", "flowmcp")
@@ -142,7 +141,7 @@ def test_a_version_is_three_numbers_in_ascii_under_the_name_of_its_system() -> N
 
 
 @pytest.mark.req("F-006", "F-008")
-@each(
+@pytest.mark.parametrize(
     "systems",
     [
         CURRENT._replace(scoring="scoringSystem/1.1.0"),
@@ -244,7 +243,7 @@ def test_changing_a_rule_of_scoring_shows_in_the_fingerprint_of_scoring_and_in_n
 
 
 @pytest.mark.req("F-030")
-@each(
+@pytest.mark.parametrize(
     ("mean", "letter"),
     [
         ("5", "A"),
@@ -265,7 +264,7 @@ def test_the_lower_edge_belongs_to_its_band(mean: str, letter: str) -> None:
 
 
 @pytest.mark.req("F-030", "X-12")
-@each(
+@pytest.mark.parametrize(
     ("edge", "at", "below"),
     [("4.5", "A", "B"), ("3.5", "B", "C"), ("2.5", "C", "D"), ("1.5", "D", "F")],
 )
@@ -289,9 +288,9 @@ WEIGHTS = [
 
 
 @pytest.mark.req("F-030", "X-12")
-@each("edge", ["4.5", "3.5", "2.5", "1.5"])
-@each("weights_", WEIGHTS)
-@each("kind", [Decimal, float])
+@pytest.mark.parametrize("edge", ["4.5", "3.5", "2.5", "1.5"])
+@pytest.mark.parametrize("weights_", WEIGHTS)
+@pytest.mark.parametrize("kind", [Decimal, float])
 def test_equal_scores_on_an_edge_reach_it_whatever_their_weights(
     edge: str, weights_: tuple[str, ...], kind: Any
 ) -> None:
@@ -342,8 +341,8 @@ def test_the_autonomous_tier_never_goes_beyond_b_and_keeps_what_it_would_have_be
 
 
 @pytest.mark.req("F-032")
-@each("letter", LETTERS)
-@each("cap", LETTERS)
+@pytest.mark.parametrize("letter", LETTERS)
+@pytest.mark.parametrize("cap", LETTERS)
 def test_a_cap_never_raises_a_letter(letter: str, cap: str) -> None:
     found = capped(letter, cap)
     assert not better(found, letter)
@@ -352,22 +351,22 @@ def test_a_cap_never_raises_a_letter(letter: str, cap: str) -> None:
 
 
 @pytest.mark.req("F-039", "F-040")
-@each("tier", [None, "", "Autonomous", "group", 1, [], {}, True])
+@pytest.mark.parametrize("tier", [None, "", "Autonomous", "group", 1, [], {}, True])
 def test_there_are_two_tiers_and_an_unknown_one_is_refused(tier: Any) -> None:
     assert refused(aggregate, [(4, 1)], tier, RULES) == "GRD-003"
     assert TIERS == ("autonomous", "group-bound")
 
 
 @pytest.mark.req("F-040")
-@each("given_pairs", [[(5, 1)], [("n/a", 1)], []])
-@each("trigger", [None, TRIGGERS[0]])
+@pytest.mark.parametrize("given_pairs", [[(5, 1)], [("n/a", 1)], []])
+@pytest.mark.parametrize("trigger", [None, TRIGGERS[0]])
 def test_the_best_attainable_letter_is_always_told(given_pairs: Any, trigger: str | None) -> None:
     for tier, best in (("autonomous", "B"), ("group-bound", "A")):
         assert aggregate(given_pairs, tier, RULES, veto=trigger).max_attainable == best
 
 
 @pytest.mark.req("F-035", "F-041")
-@each("dimension", DIMENSIONS)
+@pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_an_a_needs_an_answer_that_is_bound_to_the_group(dimension: str) -> None:
     found = aggregate_answers([answer(f"Q-{dimension}", 5)], GROUP_BOUND, RULES)
     bound = dimension in (
@@ -382,7 +381,7 @@ def test_an_a_needs_an_answer_that_is_bound_to_the_group(dimension: str) -> None
 
 
 @pytest.mark.req("F-035")
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         {"score": "n/a", "naReason": "requires-private-data"},
@@ -417,7 +416,7 @@ def test_areas_one_to_six_are_autonomous_and_seven_to_eleven_bound_to_a_group() 
 
 
 @pytest.mark.req("F-044", "F-035")
-@each("area", [area.name for area in AREAS.values() if area.tier == AUTONOMOUS])
+@pytest.mark.parametrize("area", [area.name for area in AREAS.values() if area.tier == AUTONOMOUS])
 def test_no_autonomous_area_is_ever_an_a(area: str) -> None:
     subject = SUBJECT._replace(
         area=area,
@@ -479,7 +478,7 @@ def test_a_veto_beats_everything_and_nothing_is_aggregated(
 
 
 @pytest.mark.req("F-028")
-@each("trigger", TRIGGERS)
+@pytest.mark.parametrize("trigger", TRIGGERS)
 def test_a_veto_comes_before_any_look_at_the_scores(trigger: str) -> None:
     assert aggregate([("nonsense", -1)], AUTONOMOUS, RULES, veto=trigger).grade == REJECTED
 
@@ -506,7 +505,7 @@ def test_a_veto_says_what_triggered_it_who_saw_what_and_when() -> None:
 
 
 @pytest.mark.req("F-047", "F-053")
-@each(
+@pytest.mark.parametrize(
     ("change", "code"),
     [
         ({"triggered_by": "x", "evidence": None, "reasoning": None, "grader": None}, "VET-001"),
@@ -557,7 +556,7 @@ def test_evidence_given_as_an_object_is_written_as_a_text() -> None:
 
 
 @pytest.mark.req("F-036", "F-045")
-@each("trigger", TRIGGERS)
+@pytest.mark.parametrize("trigger", TRIGGERS)
 def test_an_entry_with_a_veto_is_rejected_and_one_without_never_is(trigger: str) -> None:
     made = build_entry(
         SUBJECT, [answer(score=5)], RULES, now=NOW, harness="claude-code", veto=veto_of(trigger)
@@ -654,7 +653,7 @@ def test_two_policies_with_other_rules_never_have_one_digest() -> None:
 
 
 @pytest.mark.req("F-030")
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         {

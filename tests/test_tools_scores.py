@@ -32,7 +32,6 @@ from assay.tools.entry import EntrySubject
 from assay.tools.envelope import complete_answers, http_score
 from assay.tools.names import AREAS
 from assay.tools.policy import SchemaRules
-from examples import each
 from tool_records import aggregate_answers, build_entry, latest_answers
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
@@ -102,7 +101,7 @@ def refused(take: Any, *arguments: Any, **named: Any) -> str:
 
 
 @pytest.mark.req("F-002", "F-014", "X-01", "X-27")
-@each(
+@pytest.mark.parametrize(
     "score",
     [
         1,
@@ -122,7 +121,7 @@ def test_a_score_is_a_number_from_one_to_five_or_one_of_four_words(score: Any) -
 
 
 @pytest.mark.req("F-014", "X-27")
-@each(
+@pytest.mark.parametrize(
     ("score", "code"),
     [
         (0, "SCO-001"),
@@ -157,7 +156,9 @@ def test_anything_else_is_refused_and_never_clamped_or_read_as_a_number(
 
 
 @pytest.mark.req("F-022", "X-29")
-@each("weight", [-1, Decimal("-0.0001"), float("nan"), float("inf"), True, None, "1", [1]])
+@pytest.mark.parametrize(
+    "weight", [-1, Decimal("-0.0001"), float("nan"), float("inf"), True, None, "1", [1]]
+)
 def test_a_weight_is_a_number_of_at_least_zero(weight: Any) -> None:
     assert refused(check_weight, weight) == "SCO-004"
     assert refused(weighted_mean, [("n/a", weight)], RULES) == "SCO-004"
@@ -174,14 +175,14 @@ def test_pass_is_worth_five_and_fail_one_and_a_number_itself() -> None:
 
 
 @pytest.mark.req("F-018")
-@each("reason", NA_REASONS)
+@pytest.mark.parametrize("reason", NA_REASONS)
 def test_n_a_stands_with_each_of_the_six_reasons(reason: str) -> None:
     check_na("n/a", reason)
     assert len(NA_REASONS) == 6
 
 
 @pytest.mark.req("F-018")
-@each(
+@pytest.mark.parametrize(
     "reason",
     [
         None,
@@ -281,7 +282,9 @@ def test_an_answer_of_weight_zero_contributes_nothing(given_pairs: Any, score: A
 
 
 @pytest.mark.req("F-031", "X-29")
-@each("left", [[], [("n/a", 1)], [("stale", 1), ("n/a", 5)], [(5, 0)], [("pass", 0), (1, 0)]])
+@pytest.mark.parametrize(
+    "left", [[], [("n/a", 1)], [("stale", 1), ("n/a", 5)], [(5, 0)], [("pass", 0), (1, 0)]]
+)
 def test_without_an_answer_that_counts_there_is_no_mean_and_no_grade(left: Any) -> None:
     assert mean(left) is None
     found = aggregate(left, "autonomous", RULES)
@@ -356,7 +359,7 @@ def test_a_model_that_answers_is_named() -> None:
 
 
 @pytest.mark.req("F-025")
-@each("kind", ["llm", "human", "script"])
+@pytest.mark.parametrize("kind", ["llm", "human", "script"])
 def test_a_grader_is_a_model_a_person_or_a_script(kind: str) -> None:
     assert (
         built(answer(graderIdentity={**HUMAN, "kind": kind}))["gradings"][0]["graderIdentity"][
@@ -367,7 +370,7 @@ def test_a_grader_is_a_model_a_person_or_a_script(kind: str) -> None:
 
 
 @pytest.mark.req("F-026", "X-24")
-@each(
+@pytest.mark.parametrize(
     "context",
     [
         None,
@@ -384,7 +387,7 @@ def test_a_judged_answer_names_a_persona(context: Any) -> None:
 
 
 @pytest.mark.req("F-026", "X-24")
-@each("group", [None, "", 1])
+@pytest.mark.parametrize("group", [None, "", 1])
 def test_a_judged_answer_names_a_group(group: Any) -> None:
     assert (
         refused(
@@ -400,19 +403,19 @@ def test_a_deterministic_answer_needs_neither() -> None:
 
 
 @pytest.mark.req("F-039")
-@each("determinism", [None, "", "Deterministic", "mixed", True])
+@pytest.mark.parametrize("determinism", [None, "", "Deterministic", "mixed", True])
 def test_an_answer_says_whether_it_is_deterministic(determinism: Any) -> None:
     assert refused(check_answer, answer(determinism=determinism)) == "GRD-011"
 
 
 @pytest.mark.req("F-022")
-@each("question", ["whenToUse", "Q-", "q-whenToUse", ""])
+@pytest.mark.parametrize("question", ["whenToUse", "Q-", "q-whenToUse", ""])
 def test_a_question_has_an_id_that_begins_with_q(question: str) -> None:
     assert refused(built, answer(question)) == "GRD-020"
 
 
 @pytest.mark.req("F-024")
-@each("area", [area.name for area in AREAS.values() if not area.persona])
+@pytest.mark.parametrize("area", [area.name for area in AREAS.values() if not area.persona])
 def test_deterministic_answers_alone_are_no_grading_of_an_area(area: str) -> None:
     assert refused(built, probe(), area=area) == "GRD-014"
     assert len(built(probe(), answer(), area=area)["gradings"]) == 2
@@ -438,7 +441,7 @@ def test_a_neutral_area_answers_for_the_neutral_persona_of_its_own_name() -> Non
 
 
 @pytest.mark.req("F-019", "F-148")
-@each("key", ["weight", "determinism", "graderIdentity", "timestamp"])
+@pytest.mark.parametrize("key", ["weight", "determinism", "graderIdentity", "timestamp"])
 def test_what_an_answer_lacks_is_reported_and_never_filled_in(key: str) -> None:
     assert (
         refused(complete_answers, {"answers": [answer(**{key: None})]}, {}, area="single-test")
@@ -447,7 +450,7 @@ def test_what_an_answer_lacks_is_reported_and_never_filled_in(key: str) -> None:
 
 
 @pytest.mark.req("F-019")
-@each("listed", [None, [], {}, "pass", [4], [None]])
+@pytest.mark.parametrize("listed", [None, [], {}, "pass", [4], [None]])
 def test_an_envelope_without_answers_is_refused(listed: Any) -> None:
     assert refused(complete_answers, {"answers": listed}, {}, area="single-test") == "FMC-012"
 
@@ -518,7 +521,9 @@ def test_of_all_http_answers_only_200_passes() -> None:
 
 
 @pytest.mark.req("F-020")
-@each("status", [0, 99, 600, -200, 200.0, Decimal(200), "200", True, None, [200]])
+@pytest.mark.parametrize(
+    "status", [0, 99, 600, -200, 200.0, Decimal(200), "200", True, None, [200]]
+)
 def test_what_is_no_http_status_is_refused(status: Any) -> None:
     assert refused(http_score, status) == "SCO-021"
 
@@ -532,7 +537,7 @@ def http(score: Any, status: Any, question: str = "Q-api-availability") -> Any:
 
 
 @pytest.mark.req("F-020")
-@each("status", [201, 204, 301, 401, 403, 404, 429, 500])
+@pytest.mark.parametrize("status", [201, 204, 301, 401, 403, 404, 429, 500])
 def test_a_pass_that_its_own_http_status_denies_is_refused(status: int) -> None:
     assert refused(http, "pass", status) == "SCO-021"
     assert http(None, status) == "fail"
@@ -540,7 +545,9 @@ def test_a_pass_that_its_own_http_status_denies_is_refused(status: int) -> None:
 
 
 @pytest.mark.req("F-020")
-@each(("score", "status"), [(5, 403), (Decimal("4.5"), 401), (5, 500), ("n/a", 401), ("n/a", 500)])
+@pytest.mark.parametrize(
+    ("score", "status"), [(5, 403), (Decimal("4.5"), 401), (5, 500), ("n/a", 401), ("n/a", 500)]
+)
 def test_a_good_number_or_n_a_is_no_way_around_a_denied_http_status(
     score: Any, status: int
 ) -> None:
@@ -548,7 +555,7 @@ def test_a_good_number_or_n_a_is_no_way_around_a_denied_http_status(
 
 
 @pytest.mark.req("F-078")
-@each("status", [404, 410, 500])
+@pytest.mark.parametrize("status", [404, 410, 500])
 def test_a_link_to_the_terms_that_does_not_answer_is_stale(status: int) -> None:
     assert http(None, status, "Q-tosMatch") == "stale"
 
@@ -589,7 +596,7 @@ def test_the_dimensions_are_the_seventeen_published_ones_and_begin_with_the_two_
 
 
 @pytest.mark.req("X-03")
-@each("name", [*DIMENSIONS, *ans.LEGACY_DIMENSIONS])
+@pytest.mark.parametrize("name", [*DIMENSIONS, *ans.LEGACY_DIMENSIONS])
 def test_a_question_leads_to_its_dimension_however_its_id_is_spelled(name: str) -> None:
     dashed = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in name)
     assert (

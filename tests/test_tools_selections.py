@@ -49,7 +49,6 @@ from assay.tools.selection import (
 from assay.tools.source import ToolSchema
 from assay.tools.status import READINESS, meets
 from assay.tools.tree import Tree
-from examples import each
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -656,7 +655,7 @@ def test_a_selection_without_a_lock_is_not_graded(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F-117", "F-119")
-@each(
+@pytest.mark.parametrize(
     "listed",
     [
         None,
@@ -697,7 +696,7 @@ def test_the_gate_opens_exactly_when_every_member_is_stable(statuses: list[str])
 
 
 @pytest.mark.req("F-119")
-@each(
+@pytest.mark.parametrize(
     "lock",
     [
         None,
@@ -784,7 +783,7 @@ def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
 
 
 @pytest.mark.req("F-114", "F-115", "F-155", "X-19")
-@each(
+@pytest.mark.parametrize(
     ("change", "code"),
     [
         ({"selectionId": "DeFi"}, "SEL-001"),

@@ -56,7 +56,6 @@ from assay.tools.status import (
 from assay.tools.tree import Tree
 from assay.tools.versions import CURRENT
 from assay.tools.veto import TRIGGERS as VETOES
-from examples import each
 from tool_records import age_answers, namespace_gate, schema_gate
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
@@ -290,7 +289,7 @@ def test_a_node_that_was_never_graded_in_full_is_pending_and_cannot_begin_with_a
 
 
 @pytest.mark.req("F-072")
-@each(
+@pytest.mark.parametrize(
     ("entries", "code"),
     [
         ([], None),
@@ -316,7 +315,7 @@ def test_a_partial_grading_that_changed_the_grade_blocks_its_node(tree: Tree) ->
 
 
 @pytest.mark.req("F-073", "X-14")
-@each(
+@pytest.mark.parametrize(
     ("entries", "threshold", "expected"),
     [
         ([], "B", (False, "no-gradings", "pending")),
@@ -338,7 +337,7 @@ def test_a_node_may_be_called_stable_only_by_a_full_grading_that_is_good_enough(
 
 
 @pytest.mark.req("F-073", "X-14")
-@each("threshold", [None, "E", "", 1, "REJECTED", []])
+@pytest.mark.parametrize("threshold", [None, "E", "", 1, "REJECTED", []])
 def test_a_node_is_stable_from_a_letter_and_from_nothing_else(threshold: Any) -> None:
     with pytest.raises(AssayError):
         OPS["stable.eligibility"]({"entries": [], "threshold": threshold})
@@ -484,7 +483,7 @@ def test_only_an_object_counts_as_a_test_of_a_tool(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F-070", "F-141")
-@each("how", ["deleted", "edited"])
+@pytest.mark.parametrize("how", ["deleted", "edited"])
 def test_a_tool_without_tests_does_not_pass_by_the_loss_of_its_manifest(
     tmp_path: Path, how: str
 ) -> None:
@@ -662,7 +661,7 @@ def test_a_full_grading_answers_every_question_of_the_catalogue_with_its_weight_
     assert code_of(catalogued, tree, 5, *three(), catalogue=changed) == "SCO-020"
 
 
-@each("text", ["[]", "7", "null", '{"Q-1": 1}'])
+@pytest.mark.parametrize("text", ["[]", "7", "null", '{"Q-1": 1}'])
 def test_a_catalogue_that_is_not_one_is_refused_and_not_taken_for_none(
     tree: Tree, text: str
 ) -> None:
@@ -670,7 +669,7 @@ def test_a_catalogue_that_is_not_one_is_refused_and_not_taken_for_none(
     assert code_of(tree.catalogue) == "FMC-012"
 
 
-@each("kept", [None, {}, {"Q-single-test-02": CATALOGUE["Q-single-test-02"]}])
+@pytest.mark.parametrize("kept", [None, {}, {"Q-single-test-02": CATALOGUE["Q-single-test-02"]}])
 def test_a_catalogue_that_was_lost_or_lacks_a_question_stops_the_gate(
     tree: Tree, kept: dict[str, Any] | None
 ) -> None:
@@ -785,7 +784,7 @@ def test_a_veto_outlives_a_new_version_of_the_schema(tree: Tree) -> None:
     assert status(tree) == "rejected"
 
 
-@each("name", ["_manifest--*", "prices--*"])
+@pytest.mark.parametrize("name", ["_manifest--*", "prices--*"])
 def test_a_rejected_schema_stays_rejected_where_its_manifest_or_snapshot_is_spoiled(
     tmp_path: Path, name: str
 ) -> None:
@@ -1136,8 +1135,10 @@ def test_the_limits_of_age_have_names() -> None:
 
 
 @pytest.mark.req("F-074", "F-076", "X-30")
-@each(("dimension", "limit"), [("apiAvailability", 14), ("tosMatch", 30), ("legalAssessment", 30)])
-@each("score", ["pass", "fail", 4, Decimal("1.5")])
+@pytest.mark.parametrize(
+    ("dimension", "limit"), [("apiAvailability", 14), ("tosMatch", 30), ("legalAssessment", 30)]
+)
+@pytest.mark.parametrize("score", ["pass", "fail", 4, Decimal("1.5")])
 def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for_its_age(
     dimension: str, limit: int, score: Any
 ) -> None:
@@ -1147,7 +1148,7 @@ def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for
 
 
 @pytest.mark.req("F-075", "X-30")
-@each(
+@pytest.mark.parametrize(
     "dimension",
     [
         "descriptionNeutrality",
@@ -1689,7 +1690,9 @@ def test_the_order_of_keys_never_moves_a_hash(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("F-084")
-@each("value", [float("nan"), float("inf"), {1, 2}, b"x", {"a": object()}, {1: 2}, 10**400])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {1, 2}, b"x", {"a": object()}, {1: 2}, 10**400]
+)
 def test_what_json_cannot_say_has_no_hash(value: Any) -> None:
     assert code_of(hash8, value) == "HSH-003"
 
@@ -1712,7 +1715,7 @@ def test_the_hash_of_a_report_is_over_the_file_and_not_over_what_it_exports() ->
 
 
 @pytest.mark.req("F-088", "F-089")
-@each(
+@pytest.mark.parametrize(
     "when",
     [
         "2026-05-30T10:15:00Z",
@@ -1736,7 +1739,7 @@ def test_a_moment_is_written_in_ascii_digits() -> None:
 
 
 @pytest.mark.req("F-089")
-@each(
+@pytest.mark.parametrize(
     ("persona", "lens"),
     [
         ("a", None),
@@ -1845,7 +1848,7 @@ def test_the_newest_version_does_not_depend_on_the_order_of_the_folder(
 
 
 @pytest.mark.req("F-091")
-@each(
+@pytest.mark.parametrize(
     ("area", "folder"),
     [
         ("single-test", "providers/n/s/tools/t/_gradings"),
@@ -1871,7 +1874,7 @@ def test_gradings_lie_beside_what_they_grade(area: str, folder: str) -> None:
 
 
 @pytest.mark.req("F-091")
-@each(
+@pytest.mark.parametrize(
     "name",
     [
         "..",
@@ -2248,7 +2251,7 @@ def test_an_index_has_the_published_form_without_its_two_version_keys(tmp_path: 
 
 
 @pytest.mark.req("F-069", "F-096", "F-099", "F-108")
-@each(
+@pytest.mark.parametrize(
     ("change", "code"),
     [
         ({"indexVersion": 1, "status": "graded"}, "IDX-003"),
@@ -2290,7 +2293,7 @@ def test_the_first_thing_wrong_with_an_index_is_told(change: dict[str, Any], cod
 
 
 @pytest.mark.req("F-108")
-@each("value", [None, [], "x", 5])
+@pytest.mark.parametrize("value", [None, [], "x", 5])
 def test_what_is_no_object_is_no_index(value: Any) -> None:
     fault = idx.index_fault(value)
     assert fault is not None

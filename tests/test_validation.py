@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from assay.records.tool_finding import SchemaFinding
 from assay.tools import validation
 from assay.tools.source import Module, NotData, ToolSchema
-from examples import each
 
 META = {
     "isReadOnly": True,
@@ -377,7 +376,7 @@ def test_every_rule_has_a_case_that_breaks_it() -> None:
 
 
 @pytest.mark.req("F-140")
-@each(
+@pytest.mark.parametrize(
     ("rule", "number"),
     [(rule, number) for rule, cases in BREAKS.items() for number in range(len(cases))],
 )
@@ -423,7 +422,7 @@ def test_a_version_inside_an_answer_is_no_version_of_the_source() -> None:
 
 
 @pytest.mark.req("F-156")
-@each("rule", ["secret-in-source"])
+@pytest.mark.parametrize("rule", ["secret-in-source"])
 def test_a_secret_is_reported_and_never_repeated(rule: str) -> None:
     for change, more in BREAKS[rule]:
         findings = check(change, **more)
@@ -434,7 +433,7 @@ def test_a_secret_is_reported_and_never_repeated(rule: str) -> None:
 
 
 @pytest.mark.req("F-156")
-@each(
+@pytest.mark.parametrize(
     "value",
     [
         "demo-key-1234567890",
