@@ -847,6 +847,7 @@ FAULTS: list[tuple[str, str, Any]] = [
     ("a change that is a list", "annex.validate", {"change": [1]}),
     ("a key that is half a surrogate pair", "annex.validate", {"change": {"\ud800": 1}}),
     ("an override that is a number", "lock.build", {"override": 5}),
+    ("skills that are not object", "skills.crossref", {"L1": None, "L2": {}, "L3": []}),
 ]
 
 

@@ -871,6 +871,37 @@ def test_an_exported_selection_has_its_plain_name_and_its_lock(tmp_path: Path) -
 
 @pytest.mark.req("F-116")
 @pytest.mark.parametrize(
+    ("signposts", "topics", "cases", "found"),
+    [
+        (
+            {"l1-start": "see l2-trend, then l2-compare."},
+            {"l2-trend": "use l3-daily", "l2-compare": ""},
+            ["l3-daily"],
+            (True, True, []),
+        ),
+        ({"l1-start": "see l2-trend"}, {"l2-trend": "", "l2-x": ""}, [], (False, True, [])),
+        ({"a": "l2-x", "b": ""}, {"l2-x": ""}, [], (False, True, [])),
+        ({"l1": "l2-x"}, {"l2-x": ""}, ["l3-y"], (True, False, [])),
+        (
+            {"l1": "see l2-trends"},
+            {"l2-trend": "l3-gone and l3-here"},
+            ["l3-here"],
+            (False, True, ["l2-trends", "l3-gone"]),
+        ),
+    ],
+)
+def test_signposts_name_every_topic_and_topics_every_use_case(
+    signposts: dict[str, str],
+    topics: dict[str, str],
+    cases: list[str],
+    found: tuple[bool, bool, list[str]],
+) -> None:
+    outcome = OPS["skills.crossref"]({"L1": signposts, "L2": topics, "L3": cases})
+    assert (outcome["ruleA"], outcome["ruleB"], outcome["dangling"]) == found
+
+
+@pytest.mark.req("F-116")
+@pytest.mark.parametrize(
     ("area", "before"),
     [
         ("selection-skills-L2", "selection-skills-L1"),

@@ -7,6 +7,7 @@ made here, always sound.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -447,6 +448,31 @@ def _index_selection(given: Input) -> Output:
     return {"status": member.status, "blocker": blockers[0].node}
 
 
+def _crossref(given: Input) -> Output:
+    """Each signpost (L1) names every topic (L2) as a whole word, each use case (L3) is named by some
+    topic, and nothing named is missing. The one operation that no verb needs: a tree holds the
+    gradings of skills, not their texts.
+    """
+    signposts, topics = _need(given, "L1"), _need(given, "L2")
+    cases = [str(name) for name in _list(given, "L3")]
+    if not all(
+        isinstance(level, dict) and all(isinstance(body, str) for body in level.values())
+        for level in (signposts, topics)
+    ):
+        raise InputError("FMC-012", "L1 and L2 map names to texts.")
+
+    def names(body: str, word: str) -> bool:
+        return re.search(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_-])", body) is not None
+
+    bodies = [*signposts.values(), *topics.values()]
+    named = {word for body in bodies for word in re.findall(r"\bl[23]-[a-z0-9-]+", body)}
+    return {
+        "ruleA": all(names(body, topic) for body in signposts.values() for topic in topics),
+        "ruleB": all(any(names(body, case) for body in topics.values()) for case in cases),
+        "dangling": sorted(named - {*topics, *cases}),
+    }
+
+
 OPS: dict[str, Callable[[Input], Output]] = {
     "score.validate": lambda given: _verdict(lambda: check_score(given.get("score"))),
     "score.weighted_sum": _weighted_sum,
@@ -474,6 +500,7 @@ OPS: dict[str, Callable[[Input], Output]] = {
         "outcome": sel.size_outcome(given.get("distinctNamespaces"), _rules())
     },
     "selection.validate": _selection_validate,
+    "skills.crossref": _crossref,
     "level.meets": lambda given: {"ok": st.meets(given.get("level"), given.get("required"))},
     "lock.build": _lock_build,
     "aging": _aging,
