@@ -449,8 +449,8 @@ def _index_selection(given: Input) -> Output:
 
 
 def _crossref(given: Input) -> Output:
-    """Each signpost (L1) names every topic (L2) as a whole word, each use case (L3) is named by some
-    topic, and nothing named is missing. The one operation that no verb needs: a tree holds the
+    """Each signpost (L1) names every topic (L2) as a whole word, some topic names each
+    use case (L3), and nothing named is missing. No verb needs it: a tree holds the
     gradings of skills, not their texts.
     """
     signposts, topics = _need(given, "L1"), _need(given, "L2")

@@ -4,7 +4,7 @@ A check is a gate, a critical floor, or passing as a whole. An attempt is one ru
 the checks that it answers and those that it fails. What is missing has two readings. For a rule to
 hold, whatever the candidate lacks counts as failed and whatever the baseline lacks as passed; for a
 rule to be violated, the other way round: only what was seen counts. So forgetting never helps, and
-an outage of the infrastructure is no regression.
+an outage of the infrastructure is not a regression.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """HTTP as uvicorn and httptools speak it, with limits for all that is not a body.
 
 httptools keeps a header, an address or a trailer in memory until it is complete, however long it
-is. What brings a request no further is therefore counted as it arrives. uvicorn waits without end
+is. So bytes that bring a request no further are
+counted as they arrive. uvicorn waits without end
 for a head, and keeps all requests that a client sends without reading an answer.
 """
 

@@ -43,7 +43,7 @@ def lower_end(
     groups: Groups, *, level: float, lean: bool = False, beside: Sequence[float] = ()
 ) -> float | None:
     """The monotone one-sided lower end of the mean of all samples; None for fewer than two groups.
-    The values `beside` them count as samples that nothing can improve.
+    The values in `beside` count as samples that nothing can improve.
 
     >>> round(lower_end(single(Counter({1.0: 10, 2.0: 10})), level=0.975), 4)
     1.2599
