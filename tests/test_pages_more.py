@@ -991,6 +991,7 @@ KEPT = (
     "kind",
     "gradingId",
     "selectionId",
+    "axis_names",
 )
 
 
