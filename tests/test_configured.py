@@ -202,11 +202,11 @@ def test_the_file_does_not_turn_a_decision_into_a_plan(parse: Any) -> None:
     assert "--plan can only be given on the command line." in refused.value.faults[0].message
 
 
-def test_the_file_does_not_skip_the_check_of_a_signature(parse: Any) -> None:
+def test_a_verb_that_verifies_takes_nothing_from_the_file(parse: Any) -> None:
     text = "commands: {verify-attestation: {unsigned: true}}\n"
-    with pytest.raises(InputError) as refused:
-        parse(text, "verify-attestation -- a.json")
-    assert "--unsigned can only be given on the command line." in refused.value.faults[0].message
+    assert parse(text, "verify-attestation -- a.json").unsigned is False
+    with pytest.raises(InputError, match="takes its options only on the command line"):
+        parse(text, "gate -- c.jsonl --baseline b.jsonl")
 
 
 def test_help_never_reads_the_file(parse: Any, capsys: pytest.CaptureFixture[str]) -> None:

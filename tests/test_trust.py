@@ -7,16 +7,25 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import socket
 import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
 from assay.cli.configured import verb_names
+from assay.cli.demo import EXAMPLES
 from assay.cli.frame import Argument, arg, load_command
 from assay.errors import AssayError, InputError
 from assay.files import trust
+from serving import Started, free_port, until
 
 COMMANDS = {verb: load_command(verb) for verb in verb_names()}
 CONFIGURED = {verb: command for verb, command in COMMANDS.items() if command.configured}
@@ -487,3 +496,204 @@ def test_outputs_of_a_file_never_overwrite_anything_outside(
     done = assay("grade", "run.json")
     assert (done.code, "CFG-002" in done.err) == (3, True)
     assert not os.path.exists(tmp_path / path)
+
+
+# --- code of the folder runs only where a command runs code
+
+
+MODULES = ("json", "pickle", "multiprocessing", "uvicorn", "assay", "sqlalchemy", "bot", "checks")
+MARK = "import os\nopen(os.environ['MARK'], 'a').write(__name__ + ' ')\nraise ImportError\n"
+
+
+@pytest.fixture
+def marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with modules of well-known names, and the file where each says that it was run."""
+    monkeypatch.setenv("MARK", str(tmp_path / "mark"))
+    for name in MODULES:
+        (tmp_path / f"{name}.py").write_text(MARK)
+    return tmp_path / "mark"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_runs_no_module_of_the_folder_it_is_started_in(
+    workers: int, marked: Path, tmp_path: Path
+) -> None:
+    port = free_port()
+    command = [Path(sys.executable).with_name("assay"), "serve", "--port", port, "--quiet"]
+    started = Started(
+        [*map(str, command), "--workers", str(workers), "--db", f"sqlite:///{tmp_path}/l.db"],
+        cwd=tmp_path,
+        env=dict(os.environ),
+    )
+    try:
+
+        def is_ready() -> bool:
+            with (
+                suppress(OSError),
+                urlopen(f"http://127.0.0.1:{port}/api/v1/health", timeout=5) as answer,
+            ):
+                return bool(answer.status == 200)
+            return started.poll() is not None or marked.exists()
+
+        until(is_ready)
+        assert not marked.exists(), marked.read_text()
+        assert started.poll() is None
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+        started.close()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "grade run.json",
+        "gate run.json --baseline run.json",
+        "explain run.json",
+        "report summary run.json",
+        "import table.csv",
+        "evals",
+        "library list policies",
+        "config gate",
+        "trust",
+        "init",
+    ],
+)
+def test_no_command_but_those_that_run_code_runs_what_the_file_declares(
+    command: str, marked: Path, assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "table.csv").write_text(TABLE)
+    if command != "init":
+        text = f"{PLAIN}scorers: [{{target: 'checks:score', weight: 0.2}}]\n"
+        (tmp_path / "assay.yaml").write_text(f"{text}gates: [{{target: 'checks:polite'}}]\n")
+    assay(*command.split())
+    assert not marked.exists(), marked.read_text()
+
+
+# --- what belongs to the user never reaches an address that only the file chose
+
+
+class Listener:
+    """A server of somebody else: it keeps what it is sent, and asks a database client for its
+    password.
+    """
+
+    def __init__(self) -> None:
+        self.heard = b""
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                link, _ = self._socket.accept()
+            except OSError:
+                return
+            with link, suppress(OSError):
+                link.settimeout(5)
+                self._answer(link)
+
+    def _answer(self, link: socket.socket) -> None:
+        data = link.recv(65536)
+        self.heard += data
+        if b"HTTP/1" in data:
+            link.sendall(
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            )
+            return
+        if data[4:8] in (b"\x04\xd2\x16\x2f", b"\x04\xd2\x16\x30"):  # TLS, GSS: neither
+            link.sendall(b"N")
+            self._answer(link)
+            return
+        link.sendall(b"R\0\0\0\x08\0\0\0\x03")
+        self.heard += link.recv(65536)
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(10)
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener()
+    yield made
+    made.close()
+
+
+SECRET = "s3cret-of-the-user"
+STOLEN = {
+    "ledger": (
+        {"ledger": {"url": "postgresql://me@127.0.0.1:PORT/x?connect_timeout=5", "store": True}},
+        ("evals", "grade run.json", "explain run.json", "import table.csv", "token list"),
+        {"PGPASSWORD": SECRET},
+    ),
+    "events": (
+        {"commands": {"grade": {"otlp-endpoint": "http://127.0.0.1:PORT"}}},
+        ("grade run.json",),
+        {"OTEL_EXPORTER_OTLP_HEADERS": f"authorization={SECRET}"},
+    ),
+    "judge": (
+        {
+            "judges": {
+                "j": {
+                    "model": "m",
+                    "base_url": "http://127.0.0.1:PORT/v1",
+                    "key_env": "AWS_SECRET_ACCESS_KEY",
+                }
+            }
+        },
+        ("judge claims run.json -o judged.jsonl --no-journal",),
+        {"AWS_SECRET_ACCESS_KEY": SECRET},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STOLEN)
+def test_a_secret_of_the_environment_goes_nowhere_that_only_the_file_names(
+    name: str, listener: Listener, assay: Any, tmp_path: Path
+) -> None:
+    for package in {"ledger": ["psycopg"], "judge": ["aiohttp"]}.get(name, []):
+        pytest.importorskip(package)
+    tree, commands, env = STOLEN[name]
+    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "table.csv").write_text(TABLE)
+    text = json.dumps(tree).replace("PORT", str(listener.port))
+    (tmp_path / "assay.yaml").write_text(text)
+    for command in commands:
+        done = assay(*command.split(), env=env)
+        assert (done.code, "CFG-002" in done.err) == (3, True), done.err
+        assert "`assay trust assay.yaml`" in done.err
+    assert listener.heard == b""
+    for command in commands[:1]:
+        assay(*command.split(), "--trust", env=env)
+    assert SECRET.encode() in listener.heard, "the user may send it"
+
+
+def test_an_attestation_by_the_key_that_the_file_names_is_not_enough(
+    assay: Any, tmp_path: Path
+) -> None:
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives import serialization as forms  # an optional extra
+
+    key = ed25519.Ed25519PrivateKey.generate()
+    private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    public = key.public_key().public_bytes(
+        forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo
+    )
+    (tmp_path / "theirs.key").write_bytes(private)
+    (tmp_path / "theirs.key").chmod(0o600)
+    (tmp_path / "theirs.pub").write_bytes(public)
+    good = Path(EXAMPLES) / "release"
+    made = assay(
+        *("gate", good / "fixed.jsonl", "--baseline", good / "baseline.jsonl"),
+        *("--attest", "a.json", "--sign", "theirs.key"),
+    )
+    assert made.code == 0, made.err
+    for option in ("{key: theirs.pub}", "{unsigned: true}"):
+        (tmp_path / "assay.yaml").write_text(f"commands: {{verify-attestation: {option}}}\n")
+        assert assay("verify-attestation", "a.json").code == 4
+    assert assay("verify-attestation", "a.json", "--key", "theirs.pub").code == 0

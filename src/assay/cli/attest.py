@@ -124,5 +124,6 @@ COMMANDS = {
                 ),
             ),
         ),
+        configured=False,  # what is verified never says how
     ),
 }

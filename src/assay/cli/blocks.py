@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from assay.errors import AssayError
 from assay.files.inputs import StoredInput, open_input
 from assay.files.json_files import read_lines
+from assay.sandbox.safe_path import safe_path
 
 BLOCK = 512 * 1024
 R = TypeVar("R")
@@ -89,7 +90,8 @@ class BlockWorker(Generic[R]):
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._link, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(make, theirs), daemon=True)
-        self._process.start()
+        with safe_path():
+            self._process.start()
         theirs.close()  # now a worker that dies is the end of its pipe
 
     def send(self, block: LineBlock) -> None:

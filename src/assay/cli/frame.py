@@ -291,6 +291,7 @@ class Command(NamedTuple):
             from assay.cli.configured import parse  # only where there is a configuration
 
             options = parse(self.declared, parser, verb, argv, path)
+            _refuse_settings(options)
         self._check_numbers(options)
         for dest in ("baselines", "dir"):
             if getattr(options, dest, "") is None:
@@ -441,6 +442,19 @@ def _is_plain(text: str) -> bool:
 
 def _texts(value: str | list[str] | None) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _refuse_settings(options: Options) -> None:
+    """Refuse settings for a verb that takes none from `assay.yaml`: it would ignore them."""
+    config = options.config
+    for verb in () if config is None else config.spec.commands:
+        if not load_command(verb).configured:
+            raise InputError(
+                "CFG-001",
+                f"`assay {verb}` takes its options only on the command line.",
+                where=config.place("commands", verb),
+                fix="Remove them.",
+            )
 
 
 def load_command(name: str) -> Command:

@@ -11,6 +11,7 @@ from assay.cli.frame import Bounds, Command, Options, arg, flag
 from assay.cli.ledger import url_of
 from assay.errors import ExitCode, UsageError
 from assay.installing import install_hint
+from assay.sandbox.safe_path import safe_path
 
 if TYPE_CHECKING:
     from assay.server.settings import ServerSettings
@@ -126,7 +127,7 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
     signal.signal(
         signal.SIGTERM, signal.SIG_DFL
     )  # the web server has its own way to end, and finishes what it has accepted
-    with shared_folder(settings, workers=workers) as given:
+    with shared_folder(settings, workers=workers) as given, safe_path():
         to_environment(given)
         uvicorn.run(
             "assay.server.app:from_parent",

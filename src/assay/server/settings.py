@@ -14,6 +14,7 @@ import msgspec
 
 from assay.archive.release_settings import ReleaseSettings
 from assay.errors import UsageError
+from assay.sandbox.safe_path import end_safe_path
 
 VARIABLE = "ASSAY_SERVER_SETTINGS"
 """Where worker processes find their settings."""
@@ -92,6 +93,7 @@ def to_environment(settings: ServerSettings) -> None:
 
 def from_environment() -> ServerSettings:
     """The settings that the parent process put there."""
+    end_safe_path()
     text = os.environ.get(VARIABLE)
     if text is None:
         raise UsageError(
