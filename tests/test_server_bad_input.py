@@ -461,6 +461,11 @@ LINES = b"Content-Type: application/x-ndjson\r\n"
         pytest.param(b" " * 4_000_000, id="one blank line"),
         pytest.param(b"{}\n" * 300_000, id="invalid"),
         pytest.param(b"[" + b"0," * 4_000_000 + b"0]\n", id="one line of many values"),
+        pytest.param(
+            b'{"z":0,"o":0,"n":0,' + b",".join(b'"g%d":0' % n for n in range(200_000)) + b"}",
+            id="keys that are slow to sort",
+        ),
+        pytest.param(b",".join([b"[" * 190 + b"]" * 190] * 1200).join([b"[", b"]"]), id="deep"),
     ],
 )
 def test_while_lines_are_read_others_are_answered(flooded: Process, lines: bytes) -> None:
@@ -538,6 +543,19 @@ def test_a_document_of_too_many_values_is_refused_before_it_is_parsed(
         for path in ("/runs", "/scorecards", "/evaluations", "/runs/live"):
             found = refused(api.client.post(API + path, content=document, headers=JSON), 413)
             assert "more than 250,000 values" in found["detail"]
+
+
+def test_an_object_of_too_many_keys_is_refused_wherever_it_is(flooded: Process) -> None:
+    def posted(keys: int, kind: str = "json") -> tuple[int, Any]:
+        # in this order, a quick sort is slow
+        wide = dict.fromkeys(["z", "o", *(f"g{n}" for n in range(keys - 2))], 0)
+        document = run(metadata={"x": [{"y": wide}]}, run_id=f"wide-{keys}")
+        headers = {"Content-Type": f"application/{kind}"}
+        return flooded.call("POST", "/runs", document, headers=headers)
+
+    assert posted(10_000)[0] == 201
+    for status, found in (posted(10_001), posted(10_001, "x-ndjson")):
+        assert (status, "more than 10,000 keys" in json.dumps(found)) in ((413, True), (422, True))
 
 
 def test_a_text_full_of_commas_is_one_value(tmp_path: Path) -> None:

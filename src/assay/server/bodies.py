@@ -33,10 +33,12 @@ LINES = "application/x-ndjson"
 GZIP_FROM = 1024
 STEP = 16 * 1024
 """How many bytes of a body are unpacked or split at once."""
-LARGE = 1024 * 1024
-"""Larger documents are read and graded in a thread."""
+LARGE, LARGE_VALUES = 1024 * 1024, 10_000
+"""Documents with more bytes or values are read and graded in a thread."""
 MAX_VALUES = 250_000
 """How many values one document may have: its parser keeps every other thread waiting."""
+MAX_KEYS = 10_000
+"""How many keys one object may have: in some orders, sorting them takes the square of the time."""
 MAX_LINES = 1_000_000
 """How many lines one body may have, blank ones included."""
 BODY_READ = "assay.body_read"
@@ -184,9 +186,19 @@ async def lines(request: Request, settings: ServerSettings) -> AsyncIterator[tup
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[,\[{]', re.DOTALL)
 
 
-def check_values(data: bytes) -> None:
+def _most_values(data: bytes) -> int:
+    """How many values a document has at most: a text may have commas and brackets too."""
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+def is_large(data: bytes) -> bool:
+    """Whether others would have to wait for reading and grading a document."""
+    return len(data) > LARGE or _most_values(data) > LARGE_VALUES
+
+
+def _check_values(data: bytes) -> None:
     """Refuse a document with too many values before it is parsed."""
-    if data.count(b",") + data.count(b"[") + data.count(b"{") < MAX_VALUES:
+    if _most_values(data) < MAX_VALUES:
         return
     values = 0
     for token in _TOKEN.finditer(data):  # those outside of strings
@@ -199,20 +211,37 @@ def check_values(data: bytes) -> None:
             )
 
 
-def parsed(data: bytes) -> Any:
-    """A body as a tree, every number exact. Invalid JSON is a 400 with its position."""
+def _check_keys(tree: Any) -> None:
+    left = [tree]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            if len(value) > MAX_KEYS:
+                raise Problem(413, f"an object has more than {MAX_KEYS:,} keys.", fix="Use a list.")
+            left += value.values()
+
+
+def parsed(data: bytes, *, line: int | None = None) -> Any:
+    """A body, or a line of one, as a tree, every number exact. Invalid JSON is a 400 with its
+    position.
+    """
     if not data.strip():
         raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME, fix="Send JSON.")
-    check_values(data)
+    _check_values(data)
     try:
-        return json_files.parsed(data, file=_NAME)
+        tree = json_files.parsed(data, file=_NAME, line=line)
     except InputError as error:
         raise problem_of(error) from None
+    if _most_values(data) > MAX_KEYS:
+        _check_keys(tree)
+    return tree
 
 
 async def tree_of(data: bytes) -> Any:
     """A body as a tree; a large one is parsed in a thread."""
-    return await asyncio.to_thread(parsed, data) if len(data) > LARGE else parsed(data)
+    return await asyncio.to_thread(parsed, data) if is_large(data) else parsed(data)
 
 
 async def tree(request: Request, settings: ServerSettings) -> Any:

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, count
-from assay.files import json_files
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
 from assay.server import bodies
@@ -45,7 +44,7 @@ async def post_one(
 ) -> Response:
     """Grade and store one document."""
     graded = await services.graded(
-        principal.project, len(data), lambda: _made(bodies.parsed(data), grader, principal, kind)
+        principal.project, data, lambda: _made(bodies.parsed(data), grader, principal, kind)
     )
     result = (await services.store(principal.project, [graded]))[0].result(address=address)
     return bodies.answer(
@@ -150,7 +149,7 @@ async def post_lines(
     async for number, line in bodies.lines(request, services.settings):
         try:
             work = partial(_of_line, line, number, grader, principal)
-            block.append((number, await services.graded(principal.project, len(line), work)))
+            block.append((number, await services.graded(principal.project, line, work)))
         except (AssayError, Problem) as error:
             listed = _listed(problem_of(error), number)
             found, invalid = found + len(listed), invalid + 1
@@ -192,8 +191,7 @@ async def post_lines(
 
 
 def _of_line(line: bytes, number: int, grader: Grader, principal: Principal) -> DraftedGrade:
-    bodies.check_values(line)
-    tree = json_files.parsed(line, file="body", line=number)
+    tree = bodies.parsed(line, line=number)
     if isinstance(tree, dict) and tree.get("schema") == "assay.scorecard/1":
         raise Problem(422, "this is a scorecard, not a run.", code="FIL-006")
     return make(Document(tree, "body", number), grader, author=principal.author)

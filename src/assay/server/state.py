@@ -25,7 +25,7 @@ from assay.library.shelf import Shelf
 from assay.records.contract import ContractEnding, NotPlain, begin, cheap_only, end_processes
 from assay.server.auth import Gatekeeper
 from assay.server.background import Owner
-from assay.server.bodies import LARGE
+from assay.server.bodies import is_large
 from assay.server.grade_events import GradeExporter
 from assay.server.grading import BasedGrader, DraftedGrade, StoredGrade
 from assay.server.logs import Log
@@ -123,11 +123,11 @@ class Services:
         self._graders[key] = (grader, until)
         return grader
 
-    async def graded(self, project: str, size: int, work: Callable[[], R]) -> R:
-        """Grade a document of this size; a large one in a thread, so that other requests are
-        answered meanwhile.
+    async def graded(self, project: str, data: bytes, work: Callable[[], R]) -> R:
+        """Grade a document; a large one in a thread, so that other requests are answered
+        meanwhile.
         """
-        return await (self.in_turn if size > LARGE else self.at_once)(project, work)
+        return await (self.in_turn if is_large(data) else self.at_once)(project, work)
 
     async def at_once(self, project: str, work: Callable[[], R]) -> R:
         """Grade at once; or in turn, if the cost of a JSON Schema has no low bound and other
