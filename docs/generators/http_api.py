@@ -59,7 +59,7 @@ def routes(app: Any) -> Iterator[Route]:
     """Every route of the API; pages for people are not among them."""
     paths = app.openapi()["paths"]
     for one in app.routes:
-        if isinstance(one, APIRoute) and (one.path.startswith("/api/") or "/v1/traces" in one.path):
+        if isinstance(one, APIRoute) and (one.include_in_schema or "/v1/traces" in one.path):
             plain = re.sub(r":\w+}", "}", one.path)
             for method in sorted(one.methods):
                 about = paths.get(plain, {}).get(method.lower(), {})
@@ -130,7 +130,8 @@ def pages() -> dict[str, str]:
             parts = [part for route in routes(app) for part in _section(route, made, client)]
             index = [(f"[`{one.shown}`](#{_slug(one.shown)})", one.scope) for one in routes(app)]
     intro = (
-        "`assay serve` answers under `/api/v1`. Its OpenAPI document is at `/api/v1/openapi.json`."
+        "`assay serve` answers under `/api/v1`. Its OpenAPI document is at `/api/v1/openapi.json`,"
+        " for tokens with the scope `read`."
         " Send a token as `Authorization: Bearer TOKEN`; `assay token create` makes one, with the"
         " scopes it may use. An error is `application/problem+json` with a `code`, the place"
         " (`where`) and what to do (`fix`): see [Errors](errors.md). Answers below come from a real"
