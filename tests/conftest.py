@@ -47,6 +47,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """The name of a case is what it is given, shortened."""
+    if isinstance(val, bytes) and not val.isascii():
+        return argname  # what is packed differs from one process of a test run to the next
     if type(val) not in (str, bytes, int, list, tuple, dict) or not is_plain(val):
         return None
     try:
@@ -63,7 +65,9 @@ def is_plain(value: object) -> bool:
         return all(map(is_plain, value))
     if isinstance(value, dict):
         return all(map(is_plain, (*value, *value.values())))
-    return value is None or isinstance(value, str | bytes | int | float | Decimal)
+    if isinstance(value, bytes):
+        return value.isascii()
+    return value is None or isinstance(value, str | int | float | Decimal)
 
 
 class Examples:
