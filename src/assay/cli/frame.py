@@ -447,7 +447,9 @@ def _texts(value: str | list[str] | None) -> list[str]:
 def _refuse_settings(options: Options) -> None:
     """Refuse settings for a verb that takes none from `assay.yaml`: it would ignore them."""
     config = options.config
-    for verb in () if config is None else config.spec.commands:
+    if config is None:
+        return
+    for verb in config.spec.commands:
         if not load_command(verb).configured:
             raise InputError(
                 "CFG-001",

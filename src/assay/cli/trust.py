@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     done = (
         f"forgotten: {path}"
         if options.forget
-        else f"trusted: {path}, until it or a file that it names changes; kept in {settings}"
+        else f"trusted: {path}, until it or a file that it names changes"
     )
     return opt.give(options, document, map(printable, [*lines, done]))
 
