@@ -32,6 +32,7 @@ ENVIRONMENT = {
         "where `grade`, `run` and `serve` send evaluation events, with OpenTelemetry's own names"
         " and meanings"
     ),
+    "XDG_CONFIG_HOME": "the folder of your settings, in which `assay trust` remembers files",
     "TERM": "`dumb` turns off the rich terminal output",
     "JAVA_HOME": "the Java that Spark runs on",
     "SPARK_REMOTE": "the Spark Connect server, sc://HOST:PORT",
