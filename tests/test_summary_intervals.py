@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import scipy
 
 from assay.release.summary import Summary
+from assay.stats.clusters import sampled_share
 from assay.views.documents import encode, plain
 from cards import graded
 from sides import card, cards, drawn, write
@@ -109,3 +111,74 @@ def test_the_command_gives_no_interval_that_leaves_the_scale(assay: Any, tmp_pat
     )
     for criterion in found["criteria"].values():
         assert 0 <= criterion["mean"]["low"] <= criterion["mean"]["high"] <= 1
+
+
+# --- repeats
+
+
+def repeated(shares: list[float], times: int) -> list[dict[str, Any]]:
+    """Each sample run so often: in that share of its runs it scores 100, in the others 0."""
+    return [
+        {
+            **card(f"r{sample}-{number}", 100.0 if number < round(share * times) else 0.0),
+            "sample_id": f"s{sample}",
+        }
+        for sample, share in enumerate(shares)
+        for number in range(times)
+    ]
+
+
+def test_repeats_of_samples_that_agree_with_themselves_add_nothing() -> None:
+    once, often = (summed(repeated([1, 1, 1, 0, 0, 0], times)) for times in (1, 30))
+    assert (often["n"], once["n"]) == (180, 6)
+    assert (often["pass_rate"]["low"], often["pass_rate"]["high"]) == (
+        pytest.approx(once["pass_rate"]["low"]),
+        pytest.approx(once["pass_rate"]["high"]),
+    )
+    assert often["pass_rate"]["low"] == pytest.approx(0.188, abs=0.001)
+    assert often["weighted_score"]["mean"]["low"] == pytest.approx(
+        once["weighted_score"]["mean"]["low"]
+    )
+    for found in (often["pass_rate"], often["weighted_score"]["mean"]):
+        assert found["method"].endswith("over samples")
+    gate, before = (next(iter(side["gates"].values())) for side in (often, once))
+    assert (gate["rate"]["low"], gate["rate"]["high"]) == (
+        pytest.approx(before["rate"]["low"]),
+        pytest.approx(before["rate"]["high"]),
+    )
+
+
+def test_repeats_of_samples_that_disagree_with_themselves_narrow_the_interval() -> None:
+    widths = [
+        found["high"] - found["low"]
+        for found in (summed(repeated([0.5] * 20, times))["pass_rate"] for times in (2, 10))
+    ]
+    assert widths[1] < widths[0] < 0.4
+
+
+def test_a_sample_counts_once_however_often_it_ran() -> None:
+    documents = [*repeated([1.0], 9), {**card("other", 0.0), "sample_id": "other"}]
+    found = summed(documents)
+    assert (found["pass_rate"]["value"], found["weighted_score"]["mean"]["value"]) == (0.5, 50.0)
+
+
+def test_the_order_of_repeats_changes_nothing() -> None:
+    documents = repeated([0.2, 0.4, 1, 1, 0, 0.6], 5)
+    before = encode(summed(documents))
+    random.Random(5).shuffle(documents)
+    assert encode(summed(documents)) == before
+
+
+def test_the_interval_covers_the_rate_of_the_population_as_often_as_it_says() -> None:
+    covered, times = 0, 300
+    for seed in range(times):
+        source = random.Random(seed)
+        rates = [source.betavariate(0.5, 0.5) for _ in range(25)]
+        counts: Counter[tuple[int, int]] = Counter()
+        for rate in rates:
+            counts[sum(source.random() < rate for _ in range(4)), 4] += 1
+        found = sampled_share(counts)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0.5 <= found.high
+    assert covered / times >= 0.92

@@ -51,6 +51,8 @@ class _GradeTotals(TypedDict):
 
     passed: bool
     weighted_score: Decimal
+    dataset: dict[str, Any] | None
+    sample_id: str | None
     group: str | None
     hard_gates: dict[str, _GateStatus]
     criteria: list[_CriterionScore]

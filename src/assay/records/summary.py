@@ -42,7 +42,7 @@ class Distribution(Struct, frozen=True, kw_only=True):
     """A mean with its interval, the spread and the quantiles."""
 
     mean: ValueInterval
-    """The mean, with its interval."""
+    """The mean, with its interval. Repeats of a sample count as one value, their mean."""
     sd: float | None
     """The standard deviation."""
     quantiles: dict[str, float | None]
@@ -59,7 +59,7 @@ class GateSummary(Struct, frozen=True, kw_only=True):
     n: int
     """Runs that have the gate."""
     rate: ValueInterval
-    """`failed` as a share of `n`, with its interval."""
+    """`failed` as a share of `n`, with its interval; over samples where they are repeated."""
 
 
 class HistogramBin(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,9 @@ class SliceSummary(Struct, frozen=True, kw_only=True):
     coverage: dict[str, int]
     """Runs by outcome, as for all runs."""
     pass_rate: ValueInterval
-    """The share that passed, with its interval."""
+    """The share that passed, with its interval. Repeats of a sample count as one: the share of
+    them that passed.
+    """
     weighted_score: Distribution
     """The distribution of the weighted scores."""
 
@@ -130,7 +132,9 @@ class SummaryBlock(Struct, frozen=True, kw_only=True):
     `failed` (status failed), `inconclusive` (an undetermined gate or a missing score), `scored`.
     """
     pass_rate: ValueInterval
-    """The share that passed, with its interval."""
+    """The share that passed, with its interval. Repeats of a sample count as one: the share of
+    them that passed.
+    """
     weighted_score: Distribution
     """The distribution of the weighted scores, from 0 to 100."""
     gates: dict[str, GateSummary]

@@ -3,15 +3,15 @@ fail.
 
 Every run is counted once in the coverage, whatever became of it. A missing score counts as 0 in its
 criterion's distribution, as it did in the grade, and is counted apart. Scores are added up as whole
-numbers, so the bundle does not depend on the order of the runs. Where runs share a group, the
-interval of a mean is cluster-robust: they repeat each other, and counting them as independent would
-make it too narrow.
+numbers, so the bundle does not depend on the order of the runs. Rates and means are over samples:
+repeats of a sample are not independent, and count as one value, their mean. Where samples share a
+group, the interval of a mean is cluster-robust: they repeat each other, too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
@@ -29,10 +29,11 @@ from assay.records.summary import (
     SummaryBlock,
     value_interval,
 )
-from assay.stats.clusters import MINIMUM, estimate_clustered_mean
+from assay.stats.clusters import MINIMUM, estimate_clustered_mean, sampled_share
 from assay.stats.counts import Counts
 from assay.stats.estimate import SCORES, Range, on_scale
-from assay.stats.intervals import Interval, student, wilson
+from assay.stats.intervals import Interval, student
+from assay.stats.means import estimate_counted_mean
 
 TOP = 10
 COVERAGE = ("scored", "failed", "inconclusive", "errored", "not_applicable")
@@ -40,90 +41,121 @@ NORMS = Range(0.0, 1.0)
 UNGRADED = "no run was graded"
 
 
-class _Values:
-    """Whole numbers that were counted, and those of them that came with a group."""
+class _Samples:
+    """Numbers for the samples that were seen, and the group of each. A run without a sample is one
+    of its own.
+    """
 
-    def __init__(self, unit: float, range: Range) -> None:
+    def __init__(self) -> None:
+        self.groups: list[str | None] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, sample: str | None, group: str | None) -> int:
+        """The number of a sample; a new one where it was not seen yet."""
+        number = len(self.groups)
+        if sample is not None:
+            number = self._numbers.setdefault(sample, number)
+        if number == len(self.groups):
+            self.groups.append(group)
+        return number
+
+
+class _Values:
+    """Whole numbers that were counted, and their sums over each sample."""
+
+    def __init__(self, unit: float, range: Range, groups: Sequence[str | None]) -> None:
         self.counts = Counts(unit)
         self.range = range
-        self.grouped: dict[str, list[int]] = {}
+        self._groups = groups
+        """The group of each sample; empty where it says nothing."""
+        self._sums: dict[int, int] = {}
+        self._repeats: dict[int, int] = {}
+        """The runs of samples that have several."""
 
-    def add(self, value: int, group: str | None) -> None:
+    def add(self, value: int, sample: int) -> None:
+        """Count the value of one run of a sample."""
         self.counts.add(value)
-        if group is not None:
-            self.grouped.setdefault(group, []).append(value)
+        if sample in self._sums:
+            self._repeats[sample] = self._repeats.get(sample, 1) + 1
+            self._sums[sample] += value
+        else:
+            self._sums[sample] = value
 
     def distribution(self) -> Distribution:
-        """Mean with interval, standard deviation and quantiles."""
+        """Mean with interval, standard deviation and quantiles of the runs."""
         return Distribution(
             mean=value_interval(on_scale(self.interval(), self.range)),
             sd=self.counts.sd(),
             quantiles=self.counts.quantiles(),
         )
 
-    def interval(self) -> Interval:
-        """The mean with its interval: Student's t, cluster-robust where groups are shared."""
-        shared = any(len(values) > 1 for values in self.grouped.values())
-        clusters = len(self.grouped) + self.counts.n - sum(map(len, self.grouped.values()))
-        few = shared and clusters < MINIMUM  # then no interval over groups reaches its level
-        if few or not shared:
-            interval = student(self.counts.mean(), self.counts.sd() or 0.0, self.counts.n)
-            return (
-                interval._replace(method=f"{interval.method}, too few groups to count as clusters")
-                if few
-                else interval
-            )
-        values, groups = self._spread_out()
-        return estimate_clustered_mean(values, groups, range=self.range, believed=True).interval
+    def share(self) -> Interval:
+        """The share of ones, over samples."""
+        return sampled_share(
+            Counter((ones, self._repeats.get(sample, 1)) for sample, ones in self._sums.items())
+        )
 
-    def _spread_out(self) -> tuple[list[float], list[str | None]]:
-        """Each value with its group, in an order that does not depend on that of the runs."""
-        alone = self.counts.counts.copy()
-        values: list[float] = []
-        groups: list[str | None] = []
-        for group in sorted(self.grouped):
-            for value in sorted(self.grouped[group]):
-                alone[value] -= 1
-                values.append(value / self.counts.scale)
-                groups.append(group)
-        for value in sorted(alone):
-            values += [value / self.counts.scale] * alone[value]
-            groups += [None] * alone[value]
-        return values, groups
+    def interval(self) -> Interval:
+        """The mean over samples with its interval: Student's t, cluster-robust where they share
+        groups.
+        """
+        groups = [self._groups[sample] for sample in self._sums] if self._groups else []
+        named = [group for group in groups if group is not None]
+        shared = len(set(named)) < len(named)
+        clusters = len(set(named)) + len(groups) - len(named)
+        few = shared and clusters < MINIMUM  # then no interval over groups reaches its level
+        if not self._repeats and (few or not shared):
+            interval = student(self.counts.mean(), self.counts.sd() or 0.0, self.counts.n)
+        elif few or not shared:
+            means = Counter(self._means())
+            interval = estimate_counted_mean(means, believed=True).interval
+        else:
+            return estimate_clustered_mean(
+                list(self._means()), groups, range=self.range, believed=True
+            ).interval
+        if self._repeats:
+            interval = interval._replace(method=f"{interval.method}, over samples")
+        return (
+            interval._replace(method=f"{interval.method}, too few groups to count as clusters")
+            if few
+            else interval
+        )
+
+    def _means(self) -> Iterator[float]:
+        for sample, total in self._sums.items():
+            yield total / (self._repeats.get(sample, 1) * self.counts.scale)
 
 
 class _Slice:
     """Pass rate, coverage and score of some of the runs."""
 
-    def __init__(self) -> None:
-        self.n = 0
-        self.passed = 0
+    def __init__(self, groups: Sequence[str | None]) -> None:
         self.coverage: Counter[str] = Counter()
-        self.scores = _Values(0.01, SCORES)
+        self.passed = _Values(1, NORMS, groups)
+        self.scores = _Values(0.01, SCORES, groups)
 
-    def add(self, grade: Grade, group: str | None) -> None:
-        self.n += 1
-        self.passed += grade.passed
+    def add(self, grade: Grade, sample: int) -> None:
         self.coverage[_covered(grade)] += 1
-        self.scores.add(grade.score_units, group)
+        self.passed.add(int(grade.passed), sample)
+        self.scores.add(grade.score_units, sample)
 
     def summary(self) -> SliceSummary:
         return SliceSummary(
-            n=self.n,
+            n=self.passed.counts.n,
             coverage={name: self.coverage[name] for name in COVERAGE},
-            pass_rate=value_interval(wilson(self.passed, self.n)),
+            pass_rate=value_interval(self.passed.share()),
             weighted_score=self.scores.distribution(),
         )
 
 
 class _CriterionCounts:
-    def __init__(self) -> None:
-        self.norms = _Values(1 / exact.NORM_ONE, NORMS)
+    def __init__(self, groups: Sequence[str | None]) -> None:
+        self.norms = _Values(1 / exact.NORM_ONE, NORMS, groups)
         self.floor_failures = 0
         self.missing = 0
 
-    def add(self, item: GradedCriterion, group: str | None) -> None:
-        self.norms.add(item.norm_units, group)
+    def add(self, item: GradedCriterion, sample: int) -> None:
+        self.norms.add(item.norm_units, sample)
         self.floor_failures += item.floor_failed
         self.missing += item.criterion.raw_score is None
 
@@ -140,13 +172,32 @@ class _CriterionCounts:
         )
 
 
+class _GateCounts:
+    def __init__(self) -> None:
+        self.failed = _Values(1, NORMS, ())
+        self.undetermined = 0
+
+    def add(self, passed: bool | None, sample: int) -> None:
+        self.failed.add(int(passed is not True), sample)
+        self.undetermined += passed is None
+
+    def summary(self) -> GateSummary:
+        return GateSummary(
+            failed=self.failed.counts.total,
+            undetermined=self.undetermined,
+            n=self.failed.counts.n,
+            rate=value_interval(self.failed.share()),
+        )
+
+
 class Summary:
     """Adds up grades one by one, for a summary block at the end."""
 
     def __init__(self) -> None:
-        self.all = _Slice()
+        self.samples = _Samples()
+        self.all = _Slice(self.samples.groups)
         self.letters: Counter[str] = Counter()
-        self.gates: dict[str, Counter[str]] = {}
+        self.gates: dict[str, _GateCounts] = {}
         self.criteria: dict[str, _CriterionCounts] = {}
         self.slices: dict[str, dict[str, _Slice]] = {"family": {}, "tag": {}, "group": {}}
         self.reasons: Counter[str] = Counter()
@@ -160,22 +211,22 @@ class Summary:
         """Count one grade."""
         card = grade.scorecard
         group = card.group or None
-        self.all.add(grade, group)
+        is_named = card.dataset is not None or card.sample_id is not None
+        sample = self.samples.number(grade.sample if is_named else None, group)
+        groups = self.samples.groups
+        self.all.add(grade, sample)
         self.letters[grade.grade] += 1
         for name, passed in card.hard_gates.items():
-            counts = self.gates.setdefault(name, Counter())
-            counts["n"] += 1
-            counts["failed"] += passed is not True
-            counts["undetermined"] += passed is None
+            self.gates.setdefault(name, _GateCounts()).add(passed, sample)
         for item in grade.criteria:
-            self.criteria.setdefault(item.name, _CriterionCounts()).add(item, group)
-        if card.workflow is not None and card.workflow.family is not None:
-            self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade, group)
+            self.criteria.setdefault(item.name, _CriterionCounts(groups)).add(item, sample)
+        if card.workflow is not None and (family := card.workflow.family) is not None:
+            self.slices["family"].setdefault(family, _Slice(groups)).add(grade, sample)
         if group is not None:
-            # within one group the runs are independent draws
-            self.slices["group"].setdefault(group, _Slice()).add(grade, None)
+            # within one group the samples are independent draws
+            self.slices["group"].setdefault(group, _Slice(())).add(grade, sample)
         for tag in set(card.tags):
-            self.slices["tag"].setdefault(tag, _Slice()).add(grade, group)
+            self.slices["tag"].setdefault(tag, _Slice(groups)).add(grade, sample)
         for reason in _reasons(grade):
             self.reasons[reason] += 1
             # the example that comes first by name, so that it does not depend on the order of the
@@ -206,15 +257,7 @@ class Summary:
         )
         return SummaryBlock(
             **asdict(self.all.summary()),
-            gates={
-                name: GateSummary(
-                    failed=counts["failed"],
-                    undetermined=counts["undetermined"],
-                    n=counts["n"],
-                    rate=value_interval(wilson(counts["failed"], counts["n"])),
-                )
-                for name, counts in sorted(self.gates.items())
-            },
+            gates={name: counts.summary() for name, counts in sorted(self.gates.items())},
             criteria={name: counts.summary() for name, counts in sorted(self.criteria.items())},
             slices={
                 kind: {name: tally.summary() for name, tally in sorted(slices.items())}
@@ -254,15 +297,17 @@ class EvaluationTally:
     """The totals of an evaluation, run by run, from the documents of its grades."""
 
     def __init__(self) -> None:
-        self._n = self._passed = self._ungraded = 0
-        self._scores = _Values(0.01, SCORES)
+        self._ungraded = 0
+        self._samples = _Samples()
+        self._passed = _Values(1, NORMS, ())
+        self._scores = _Values(0.01, SCORES, self._samples.groups)
         self._gates: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
 
     def add(self, payload: Mapping[str, Any]) -> None:
         """Count a run by its grade as `assay.grades/1` has it."""
         units = exact.scaled(payload["weighted_score"], exact.SCORE_DIGITS)
-        self._count(payload["passed"] is True, units, payload["group"])
+        self._count(payload["passed"] is True, units, _sample_of(payload), payload["group"])
         for name, gate in payload["hard_gates"].items():
             self._gates[name] += gate["status"] != "pass"
         for item in payload["criteria"]:
@@ -271,30 +316,41 @@ class EvaluationTally:
     def add_ungraded(self) -> None:
         """Count a run that could not be graded: it has not passed, and its score is 0."""
         self._ungraded += 1
-        self._count(False, 0, None)
+        self._count(False, 0, None, None)
 
-    def _count(self, passed: bool, units: int, group: str | None) -> None:
-        self._n += 1
-        self._passed += passed
-        self._scores.add(units, group)
+    def _count(self, passed: bool, units: int, sample: str | None, group: str | None) -> None:
+        number = self._samples.number(sample, group or None)
+        self._passed.add(int(passed), number)
+        self._scores.add(units, number)
 
     def totals(self) -> EvaluationTotals:
         """The totals so far; without a rate and a score if no run was graded."""
-        if self._n == self._ungraded:
+        n = self._passed.counts.n
+        if n == self._ungraded:
             rate = Interval.unknown(None, 0.95, "wilson", UNGRADED)
             score = Interval.unknown(None, 0.95, "student-t", UNGRADED)
         else:
-            rate = wilson(self._passed, self._n)
+            rate = self._passed.share()
             score = on_scale(self._scores.interval(), SCORES)
         return EvaluationTotals(
-            n=self._n,
-            passed=self._passed,
+            n=n,
+            passed=self._passed.counts.total,
             pass_rate=value_interval(rate),
             score=value_interval(score),
             gate_failures=dict(sorted(self._gates.items())),
             missing=dict(sorted(self._missing.items())),
             ungraded=self._ungraded,
         )
+
+
+def _sample_of(payload: Mapping[str, Any]) -> str | None:
+    """The sample of a grade in `assay.grades/1`, which repeats share; None if it names none."""
+    dataset = payload["dataset"]
+    if dataset is None:
+        sample: str | None = payload["sample_id"]
+        return sample
+    of = dataset if isinstance(dataset, dict) else asdict(dataset)
+    return f"{of['id']}/{of['sample_id']}"
 
 
 def _covered(grade: Grade) -> str:

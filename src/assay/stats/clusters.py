@@ -34,6 +34,7 @@ from assay.stats.estimate import (
     hides_spread,
     none_of,
 )
+from assay.stats.intervals import Interval, normal_quantile, t_quantile, wilson
 
 MINIMUM = 5
 """The minimum number of groups for an estimate of the spread between groups."""
@@ -237,6 +238,39 @@ def _freedom(
             + 4 * flat * tilt * linear * zero
         )
     )
+
+
+def sampled_share(samples: Mapping[tuple[int, int], int], *, level: float = 0.95) -> Interval:
+    """The mean over samples of the share of their runs that pass, with Wilson's interval for
+    samples drawn at random: repeats of a sample are not independent. `samples` counts them by
+    passing runs and runs.
+
+    The interval is that of the number of independent runs which would have the same variance: at
+    least the number of samples, which is right if every sample agrees with itself, and at most that
+    of the runs. With one run of each sample it is `wilson`.
+
+    >>> six = sampled_share({(30, 30): 3, (0, 30): 3})
+    >>> round(six.low, 3), round(six.high, 3)
+    (0.188, 0.812)
+
+    Source: Korn and Graubard, Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data, 1998; with Wilson's interval in place of the exact
+    one.
+    """
+    n = sum(samples.values())
+    runs = sum(size * times for (_, size), times in samples.items())
+    if runs == n:
+        return wilson(sum(passed * times for (passed, _), times in samples.items()), n, level=level)
+    shares = [(passed / size, times) for (passed, size), times in sorted(samples.items())]
+    mean = counted_sum(shares) / n
+    size = float(n)
+    if n >= MINIMUM and 0 < mean < 1:
+        spread = counted_sum(((share - mean) ** 2, times) for share, times in shares) / (n - 1)
+        narrowed = (normal_quantile(0.5 + level / 2) / t_quantile(0.5 + level / 2, n - 1)) ** 2
+        free = mean * (1 - mean) * n * narrowed / spread if spread else runs
+        size = min(float(runs), max(size, free))
+    found = wilson(mean * size, size, level=level)
+    return found._replace(value=mean, method="wilson, over samples")
 
 
 def freedom_of_sizes(sizes: Sequence[int], n: int, *, times: Sequence[int]) -> float:

@@ -38,7 +38,7 @@ class Interval(NamedTuple):
         return shown
 
 
-def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
+def wilson(successes: float, n: float, *, level: float = 0.95) -> Interval:
     """Wilson's score interval for a share.
 
     >>> round(wilson(8, 10).low, 9)
