@@ -307,12 +307,12 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "criteria": [one for one in result["criteria"] if one["name"] != "efficiency"]}
 
 
-def test_the_adapters_are_made_from_a_workflow_file_by_their_kind() -> None:
-    for kind, target in TARGETS.items():
-        adapter = make_adapter(
-            {"kind": kind, "target": target, "output": "answer", **MORE[kind]}, FOLDER, where="test"
-        )
-        record = Recorder(clock=None)
-        outputs = asyncio.run(adapter.call(WorkflowTask("r-1", 1, {"question": "When?"}), record))
-        asyncio.run(adapter.close())
-        assert dict(outputs) == {"answer": load("script:ANSWER", FOLDER, "test")}
+@pytest.mark.parametrize(("kind", "target"), list(TARGETS.items()))
+def test_the_adapters_are_made_from_a_workflow_file_by_their_kind(kind: Any, target: Any) -> None:
+    adapter = make_adapter(
+        {"kind": kind, "target": target, "output": "answer", **MORE[kind]}, FOLDER, where="test"
+    )
+    record = Recorder(clock=None)
+    outputs = asyncio.run(adapter.call(WorkflowTask("r-1", 1, {"question": "When?"}), record))
+    asyncio.run(adapter.close())
+    assert dict(outputs) == {"answer": load("script:ANSWER", FOLDER, "test")}

@@ -269,10 +269,10 @@ def test_the_order_of_items_and_the_names_of_categories_change_nothing(
     assert one[:3] == pytest.approx(other[:3], abs=1e-12)
 
 
-def test_raters_of_different_lengths_are_refused() -> None:
-    for measure in (count_pairs, pearson):
-        with pytest.raises(ValueError, match=r"shorter|longer"):
-            measure([1], [1, 2])
+@pytest.mark.parametrize("measure", [count_pairs, pearson])
+def test_raters_of_different_lengths_are_refused(measure: Any) -> None:
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        measure([1], [1, 2])
 
 
 def test_stretching_keeps_the_ratios_of_distances() -> None:

@@ -455,10 +455,10 @@ def test_a_reference_that_nothing_has_is_an_error_with_what_to_do(
         assay.load("./none.jsonl")
 
 
-def test_samples_that_are_no_list_of_mappings_are_refused() -> None:
-    for wrong in ("samples.jsonl", ["a"], {"id": "a"}):
-        with pytest.raises(InputError, match="must be a list of mappings"):
-            assay.evaluate(upper, wrong)
+@pytest.mark.parametrize("wrong", ["samples.jsonl", ["a"], {"id": "a"}])
+def test_samples_that_are_no_list_of_mappings_are_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="must be a list of mappings"):
+        assay.evaluate(upper, wrong)
 
 
 def test_functions_of_any_shape_are_called_with_the_inputs() -> None:

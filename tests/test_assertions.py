@@ -201,10 +201,10 @@ def test_an_output_refused_counts_only_where_it_is_declared() -> None:
         {"json_path": "$"},
     ],
 )
-def test_an_assertion_that_always_holds_is_refused(tree: Any) -> None:
-    for negated in (False, True):
-        with pytest.raises(EvidenceError):
-            checked({**tree, "not": negated}, {}, "answer")
+@pytest.mark.parametrize("negated", [False, True])
+def test_an_assertion_that_always_holds_is_refused(tree: Any, negated: bool) -> None:
+    with pytest.raises(EvidenceError):
+        checked({**tree, "not": negated}, {}, "answer")
 
 
 @pytest.mark.parametrize(
@@ -350,36 +350,44 @@ def test_assertions_may_be_a_criterion_the_share_that_hold(tmp_path: Path) -> No
         ran(flow, [*rows, {"id": 2, "q": "x"}])
 
 
+@pytest.mark.parametrize(
+    ("value", "passed", "held"), [("['a']", False, 0), ("5", None, 1), ("'b'", None, 1)]
+)
 def test_an_added_output_opens_no_gate_and_the_undetermined_counts_as_not_held(
-    tmp_path: Path,
+    tmp_path: Path, value: str, passed: bool | None, held: int
 ) -> None:
     rows = [{"id": 1, "q": "x", "assert": [{"contains": "a", "not": True}, {"number": 5}]}]
     code = "def answer(inputs): return {'answer': VALUE, 'note': 'x', 'refused': True}\n"
-    for value, passed, held in (("['a']", False, 0), ("5", None, 1), ("'b'", None, 1)):
-        flow = flow_of(tmp_path, code.replace("VALUE", value))
-        (run,) = ran(flow, rows)
-        assert run["gates"]["assertions_hold"]["passed"] is passed
-        flow = flow_of(tmp_path, code.replace("VALUE", value), assertions={"weight": 0.3})
-        (run,) = ran(flow, rows)
-        assert run["scores"]["assertions"]["raw"] == {"passed": held, "total": 2}
-        assert "undetermined" in run["metadata"]["scorer_errors"]["assertions"]
+    flow = flow_of(tmp_path, code.replace("VALUE", value))
+    (run,) = ran(flow, rows)
+    assert run["gates"]["assertions_hold"]["passed"] is passed
+    flow = flow_of(tmp_path, code.replace("VALUE", value), assertions={"weight": 0.3})
+    (run,) = ran(flow, rows)
+    assert run["scores"]["assertions"]["raw"] == {"passed": held, "total": 2}
+    assert "undetermined" in run["metadata"]["scorer_errors"]["assertions"]
 
 
-def test_a_run_without_outputs_leaves_assertions_undetermined(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spec", "where"), [({}, "gates"), ({"assertions": "criterion"}, "metadata")]
+)
+def test_a_run_without_outputs_leaves_assertions_undetermined(
+    tmp_path: Path, spec: Any, where: str
+) -> None:
     rows = [{"id": 1, "q": "x", "assert": {"contains": "nine"}}]
-    for spec, where in (({}, "gates"), ({"assertions": "criterion"}, "metadata")):
-        flow = flow_of(tmp_path, "", limits={"max_output_bytes": 1}, **spec)
-        (run,) = ran(flow, rows)
-        assert "no outputs" in str(run[where])
-        assert "scores" not in run
+    flow = flow_of(tmp_path, "", limits={"max_output_bytes": 1}, **spec)
+    (run,) = ran(flow, rows)
+    assert "no outputs" in str(run[where])
+    assert "scores" not in run
 
 
-def test_assertions_never_reach_the_workflow(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "inputs", [{"q": {"from": "assert"}}, {"q": {"from": "assert.contains"}}, ["assert"]]
+)
+def test_assertions_never_reach_the_workflow(tmp_path: Path, inputs: Any) -> None:
     row = {"id": 1, "q": "x", "assert": {"contains": "nine"}}
     data = from_rows([row], id="d", version="1", where="d")
-    for inputs in ({"q": {"from": "assert"}}, {"q": {"from": "assert.contains"}}, ["assert"]):
-        with pytest.raises(Misfit, match="expected value as input"):
-            prepare(flow_of(tmp_path, "", inputs=inputs), data)
+    with pytest.raises(Misfit, match="expected value as input"):
+        prepare(flow_of(tmp_path, "", inputs=inputs), data)
 
 
 def test_no_assertions_in_the_dataset_add_nothing(tmp_path: Path) -> None:

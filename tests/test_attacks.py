@@ -591,22 +591,22 @@ def test_an_override_without_a_reason_is_refused(override: Any) -> None:
         ("zero_one", {"x": 1}),
     ],
 )
+@pytest.mark.parametrize("floor", [None, {"raw": 1}, {"norm": 0.5}, 0.5])
 def test_a_formula_that_is_none_is_refused_also_where_the_score_is_missing(
-    formula: str, params: dict[str, Any], raw: Any
+    formula: str, params: dict[str, Any], raw: Any, floor: Any
 ) -> None:
-    for floor in (None, {"raw": 1}, {"norm": 0.5}, 0.5):
-        for role in (None, "safety"):
-            bad = {
-                "raw_score": raw,
-                "formula_id": formula,
-                "params": params,
-                "critical_floor": floor,
-                "role": role,
-                "missing": None if raw else "nobody looked",
-            }
-            with pytest.raises(AssayError) as caught:
-                assay.grade(scorecard({"norm": 1, "weight": 100}, bad))
-            assert caught.value.code in ("SCO-002", "SCO-005", "GRD-104"), (floor, role)
+    for role in (None, "safety"):
+        bad = {
+            "raw_score": raw,
+            "formula_id": formula,
+            "params": params,
+            "critical_floor": floor,
+            "role": role,
+            "missing": None if raw else "nobody looked",
+        }
+        with pytest.raises(AssayError) as caught:
+            assay.grade(scorecard({"norm": 1, "weight": 100}, bad))
+        assert caught.value.code in ("SCO-002", "SCO-005", "GRD-104"), (floor, role)
 
 
 def test_a_missing_score_in_a_scorecard_is_an_error_unless_it_says_why_and_then_it_counts_as_zero() -> (

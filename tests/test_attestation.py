@@ -222,14 +222,17 @@ def test_a_document_that_contradicts_itself_or_names_no_policy_is_refused(
     assert caught.value.code == "REL-008"
 
 
-def test_an_attestation_of_nothing_or_at_no_time_is_refused() -> None:
-    for subjects, now in (
+@pytest.mark.parametrize(
+    ("subjects", "now"),
+    [
         ([], NOW),
         ([Subject("x", HEX)], NOW.replace(tzinfo=None)),
         ([Subject("x", HEX), Subject("x", "0" * 64)], NOW),
-    ):
-        with pytest.raises(InputError):
-            statement(decision(), subjects=subjects, now=now)
+    ],
+)
+def test_an_attestation_of_nothing_or_at_no_time_is_refused(subjects: Any, now: Any) -> None:
+    with pytest.raises(InputError):
+        statement(decision(), subjects=subjects, now=now)
 
 
 def test_the_same_inputs_give_the_same_bytes() -> None:
@@ -332,20 +335,25 @@ def test_the_exit_code_opens_a_gate_only_when_everything_asked_for_holds(
             assert "signature not checked" in done.out
 
 
-def test_every_changed_byte_of_the_payload_breaks_the_signature(tmp_path: Path, keys: Path) -> None:
-    made_envelope = envelope(made(), key=str(keys / "ours.pem"))
-    body = b64decode(made_envelope["payload"])
-    for old, new in (
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         (b"PASSED", b"FAILED"),
         (HEX.encode(), b"ba" * 32),
         (b"release@1", b"release@2"),
         (b"runs.jsonl", b"runs.jsonk"),
-    ):
-        changed = {**made_envelope, "payload": b64encode(body.replace(old, new)).decode()}
-        found = verify(written(tmp_path / "x.json", changed), key=str(keys / "ours.pub"))
-        assert found.checks[0].id == "signature"
-        assert found.checks[0].holds is False
-        assert not found.holds
+    ],
+)
+def test_every_changed_byte_of_the_payload_breaks_the_signature(
+    tmp_path: Path, keys: Path, old: Any, new: Any
+) -> None:
+    made_envelope = envelope(made(), key=str(keys / "ours.pem"))
+    body = b64decode(made_envelope["payload"])
+    changed = {**made_envelope, "payload": b64encode(body.replace(old, new)).decode()}
+    found = verify(written(tmp_path / "x.json", changed), key=str(keys / "ours.pub"))
+    assert found.checks[0].id == "signature"
+    assert found.checks[0].holds is False
+    assert not found.holds
 
 
 def test_a_signature_over_another_type_or_over_the_bare_payload_does_not_count(

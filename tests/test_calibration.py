@@ -141,15 +141,15 @@ def test_for_passes_and_fails_the_estimate_is_nearly_the_labels_stratified_by_ve
     assert found.value == pytest.approx(strata, abs=0.01)
 
 
-def test_ppi_is_narrower_than_the_labels_alone_with_a_good_judge_and_hardly_wider_with_a_useless_one() -> (
-    None
-):
-    for hit, correct, most in ((0.95, 0.95, 0.7), (0.5, 0.5, 1.1)):
-        human, judge = population(100, 2000, hit=hit, correct=correct)
-        found = ppi(human, judge, kind="rate")
-        alone = wilson(sum(label == 1 for label in human), 100)
-        assert None not in (found.low, found.high, alone.low, alone.high)
-        assert (found.high - found.low) / (alone.high - alone.low) < most
+@pytest.mark.parametrize(("hit", "correct", "most"), [(0.95, 0.95, 0.7), (0.5, 0.5, 1.1)])
+def test_ppi_is_narrower_than_the_labels_alone_with_a_good_judge_and_hardly_wider_with_a_useless_one(
+    hit: float, correct: float, most: float
+) -> None:
+    human, judge = population(100, 2000, hit=hit, correct=correct)
+    found = ppi(human, judge, kind="rate")
+    alone = wilson(sum(label == 1 for label in human), 100)
+    assert None not in (found.low, found.high, alone.low, alone.high)
+    assert (found.high - found.low) / (alone.high - alone.low) < most
 
 
 def test_a_constant_judge_leaves_the_labels_alone() -> None:

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -305,12 +306,12 @@ def test_no_value_runs_as_a_command_or_opens_the_gate(work: Path, name: str) -> 
         check_refused(work)
 
 
-def test_asking_for_help_opens_no_gate(work: Path) -> None:
+@pytest.mark.parametrize("asked", ["-h", "--help"])
+def test_asking_for_help_opens_no_gate(work: Path, asked: str) -> None:
     cards(work / "runs.jsonl", 0.9)
-    for asked in ("-h", "--help"):
-        done = grade(work, file="runs.jsonl", args=asked)
-        assert (done.code, done.outputs["outcome"]) == (5, "fault")
-        assert gitlab(work, ASSAY_CI_FILE="runs.jsonl", ASSAY_CI_ARGS=asked).code == 5
+    done = grade(work, file="runs.jsonl", args=asked)
+    assert (done.code, done.outputs["outcome"]) == (5, "fault")
+    assert gitlab(work, ASSAY_CI_FILE="runs.jsonl", ASSAY_CI_ARGS=asked).code == 5
 
 
 def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:
@@ -495,13 +496,13 @@ VARIABLES = [
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_no_variable_runs_as_a_command_or_opens_the_gate(work: Path, name: str) -> None:
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_variable_runs_as_a_command_or_opens_the_gate(work: Path, name: str, value: Any) -> None:
     """Each value in each variable: what the job runs is seen, and what the command makes of it."""
     cards(work / "runs.jsonl", 0.2)
-    for value in HOSTILE:
-        given = {"ASSAY_CI_FILE": "runs.jsonl", "COMMAND_EXIT": "1", name: value}
-        assert gitlab(work, **given).code != 0, value
-        check_refused(work)
+    given = {"ASSAY_CI_FILE": "runs.jsonl", "COMMAND_EXIT": "1", name: value}
+    assert gitlab(work, **given).code != 0, value
+    check_refused(work)
 
 
 @pytest.mark.parametrize("file", ["", "missing.jsonl"])

@@ -188,19 +188,19 @@ def test_an_empty_file_beside_a_good_one_does_not_hide_it_and_never_passes(
     assert len(json.loads((tmp_path / "o.sarif").read_text())["runs"][0]["results"]) == 1
 
 
-def test_output_that_cannot_be_printed_never_opens_the_gate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [["card.json"], ["card.json", "--json"]])
+def test_output_that_cannot_be_printed_never_opens_the_gate(tmp_path: Path, arguments: Any) -> None:
     (tmp_path / "card.json").write_text(text(GOOD))
-    for arguments in (["card.json"], ["card.json", "--json"]):
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run(
-                [*COMMAND, "grade", *arguments],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                cwd=tmp_path,
-                check=False,
-            )
-        assert done.returncode != 0
-        assert b"Traceback" not in done.stderr
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "grade", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=False,
+        )
+    assert done.returncode != 0
+    assert b"Traceback" not in done.stderr
 
 
 def test_a_reader_that_goes_away_never_opens_the_gate(tmp_path: Path) -> None:
@@ -1274,13 +1274,15 @@ def test_the_help_of_every_verb_has_an_example_and_the_exit_codes(assay: Any, ve
     assert EXIT_CODES_TEXT in " ".join(done.out.split())
 
 
-def test_the_help_lists_every_verb_with_an_example_and_the_exit_codes(assay: Any) -> None:
-    for arguments in (["--help"], ["-h"], ["help"]):
-        done = assay(*arguments)
-        assert (done.code, done.err) == (0, "")
-        assert all(re.search(rf"^  {verb} ", done.out, re.M) for verb in VERBS)
-        assert "example: assay " in done.out
-        assert EXIT_CODES_TEXT in done.out
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
+def test_the_help_lists_every_verb_with_an_example_and_the_exit_codes(
+    assay: Any, arguments: Any
+) -> None:
+    done = assay(*arguments)
+    assert (done.code, done.err) == (0, "")
+    assert all(re.search(rf"^  {verb} ", done.out, re.M) for verb in VERBS)
+    assert "example: assay " in done.out
+    assert EXIT_CODES_TEXT in done.out
 
 
 def test_no_verb_at_all_is_a_misuse_that_shows_the_help(assay: Any) -> None:

@@ -37,18 +37,21 @@ def test_each_value_has_its_source(tmp_path: Path, assay: Any) -> None:
     assert re.search(r"--plan +false +default", bare)
 
 
-def test_an_export_and_a_judge_of_passages_use_the_file_as_their_siblings_do(
-    tmp_path: Path, assay: Any
-) -> None:
-    (tmp_path / "assay.yaml").write_text(f"{TEXT}profile: rag-measured\n")
-    for verb, option, line in (
+@pytest.mark.parametrize(
+    ("verb", "option", "line"),
+    [
         ("report export --to inspect -o x.json", "profile", 6),
         ("judge passages", "judge", 3),
-    ):
-        done = assay("config", *verb.split(), "--json")
-        assert done.code == 0, done.err
-        found = {one["option"]: one["source"] for one in done.json()["options"]}
-        assert found[f"--{option}"] == f"assay.yaml:{line}"
+    ],
+)
+def test_an_export_and_a_judge_of_passages_use_the_file_as_their_siblings_do(
+    tmp_path: Path, assay: Any, verb: str, option: str, line: int
+) -> None:
+    (tmp_path / "assay.yaml").write_text(f"{TEXT}profile: rag-measured\n")
+    done = assay("config", *verb.split(), "--json")
+    assert done.code == 0, done.err
+    found = {one["option"]: one["source"] for one in done.json()["options"]}
+    assert found[f"--{option}"] == f"assay.yaml:{line}"
 
 
 def test_a_batch_is_graded_by_the_rules_of_the_file(tmp_path: Path, assay: Any) -> None:

@@ -62,9 +62,9 @@ def test_a_list_on_the_command_line_replaces_that_of_the_file(parse: Any) -> Non
     assert (options.baseline, options.output) == (["other"], ["c.json"])
 
 
-def test_no_names_are_an_empty_list_with_and_without_a_file(parse: Any) -> None:
-    for file in ("", " --no-config"):
-        assert parse("project: desk\n", f"tools status -- {file}").names == []
+@pytest.mark.parametrize("file", ["", " --no-config"])
+def test_no_names_are_an_empty_list_with_and_without_a_file(parse: Any, file: str) -> None:
+    assert parse("project: desk\n", f"tools status -- {file}").names == []
 
 
 def test_a_flag_of_the_file_can_be_taken_back(parse: Any) -> None:

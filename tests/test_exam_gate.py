@@ -240,18 +240,23 @@ def test_a_baseline_is_replaced_only_after_a_comparison_with_it(assay: Any, tmp_
     assert (done.code, (tmp_path / "production.json").read_bytes() != before) == (0, True)
 
 
-def test_how_the_regression_score_moved_is_said_in_words(assay: Any, tmp_path: Path) -> None:
-    put(tmp_path, "c.json", result(at("0.95")))
-    for new, old, code, reason in (
+@pytest.mark.parametrize(
+    ("new", "old", "code", "reason"),
+    [
         ("0.95", "0.96", 0, "fell by 0.01 from 0.96 to 0.95: at most the 0.02 it may fall"),
         ("0.95", "0.98", 1, "fell by 0.03 from 0.98 to 0.95: more than the 0.02 it may fall"),
         ("0.98", "0.96", 0, "the regression score rose by 0.02 from 0.96 to 0.98\n"),
         ("0.95", "0.95", 0, "the regression score is 0.95, as before\n"),
-    ):
-        put(tmp_path, "r.json", result(at(new), set_="regression"))
-        put(tmp_path, "b.json", result(at(old), set_="regression"))
-        done = assay("exam", "gate", "c.json", "--regression", "r.json", "--baseline", "b.json")
-        assert (done.code, reason in done.out + done.err) == (code, True), done
+    ],
+)
+def test_how_the_regression_score_moved_is_said_in_words(
+    assay: Any, tmp_path: Path, new: str, old: str, code: int, reason: str
+) -> None:
+    put(tmp_path, "c.json", result(at("0.95")))
+    put(tmp_path, "r.json", result(at(new), set_="regression"))
+    put(tmp_path, "b.json", result(at(old), set_="regression"))
+    done = assay("exam", "gate", "c.json", "--regression", "r.json", "--baseline", "b.json")
+    assert (done.code, reason in done.out + done.err) == (code, True), done
 
 
 @pytest.mark.req("C-029")
@@ -811,8 +816,9 @@ def wrong_throughout(tree: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize(("forged", "name"), [("wrong.json", "e-001"), ("asked.json", "e-000")])
 def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_refused(
-    assay: Any, tmp_path: Path
+    assay: Any, tmp_path: Path, forged: str, name: str
 ) -> None:
     put(tmp_path, "capstone.json", result([FULL] * 10))
     good = result([FULL] * 10, set_="regression")
@@ -823,22 +829,21 @@ def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_
         "asked.json",
         {**good, "items": [{**good["items"][0], "prompt": "another"}, *good["items"][1:]]},
     )
-    for forged, name in (("wrong.json", "e-001"), ("asked.json", "e-000")):
-        done = assay(
-            "exam",
-            "gate",
-            "capstone.json",
-            "--regression",
-            forged,
-            "--baseline",
-            "baseline.json",
-            "--json",
-        )
-        assert (done.code, json.loads(done.err)["error"]["code"], name in done.err) == (
-            3,
-            "EXM-012",
-            True,
-        ), done.err
+    done = assay(
+        "exam",
+        "gate",
+        "capstone.json",
+        "--regression",
+        forged,
+        "--baseline",
+        "baseline.json",
+        "--json",
+    )
+    assert (done.code, json.loads(done.err)["error"]["code"], name in done.err) == (
+        3,
+        "EXM-012",
+        True,
+    ), done.err
 
 
 @pytest.mark.parametrize("expected", [[], [""], ["ate", "  "]])

@@ -312,22 +312,25 @@ def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(("x.", ".x"))]
 
 
-def test_what_was_exported_is_imported_again_with_the_same_totals(
-    assay: Any, tmp_path: Path, runs: Path
-) -> None:
-    for name, verdict, values in (
+@pytest.mark.parametrize(
+    ("name", "verdict", "values"),
+    [
         ("inspect", "assay", [1, 0]),
         ("mlflow", "assay/v1", [1, 0.45]),
-    ):
-        assay("report", "export", "runs.jsonl", "--to", name, "-o", "out.json")
-        done = assay("import", "out.json", "--no-store", "-o", "again.jsonl")
-        assert done.code == 0, done.err
-        again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
-        assert [one["scores"][verdict]["raw"] for one in again] == values
-        lacking = [one for key, one in again[1]["scores"].items() if "faithfulness" in key]
-        assert all(one["raw"] is None for one in lacking)
-        gates = [gate["passed"] for one in again for gate in one["gates"].values()]
-        assert gates == [True, False], "no score can open a failed gate"
+    ],
+)
+def test_what_was_exported_is_imported_again_with_the_same_totals(
+    assay: Any, tmp_path: Path, runs: Path, name: str, verdict: str, values: Any
+) -> None:
+    assay("report", "export", "runs.jsonl", "--to", name, "-o", "out.json")
+    done = assay("import", "out.json", "--no-store", "-o", "again.jsonl")
+    assert done.code == 0, done.err
+    again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
+    assert [one["scores"][verdict]["raw"] for one in again] == values
+    lacking = [one for key, one in again[1]["scores"].items() if "faithfulness" in key]
+    assert all(one["raw"] is None for one in lacking)
+    gates = [gate["passed"] for one in again for gate in one["gates"].values()]
+    assert gates == [True, False], "no score can open a failed gate"
 
 
 def test_an_exported_table_can_be_a_side_of_a_gate(assay: Any, tmp_path: Path) -> None:

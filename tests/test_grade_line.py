@@ -82,11 +82,11 @@ def test_markdown_junit_and_the_list_of_causes_say_the_same(name: str) -> None:
     assert case.lines[1:-1] == wanted
 
 
-def test_a_report_counts_the_causes_in_the_words_of_the_line() -> None:
+@pytest.mark.parametrize("words", ["gate a does not pass (1)", "c0 misses its floor (1)"])
+def test_a_report_counts_the_causes_in_the_words_of_the_line(words: str) -> None:
     results = [plain(graded({**CARDS[name], "run_id": name}).payload()) for name in CARDS]
     page = render(results, title="All", pictures=0)
-    for words in ("gate a does not pass (1)", "c0 misses its floor (1)"):
-        assert words in page
+    assert words in page
 
 
 def test_the_repr_of_a_grade_names_the_reason_and_can_not_move_the_cursor() -> None:

@@ -558,10 +558,12 @@ def test_where_the_policy_lets_cards_override_a_floor_the_result_shows_the_reaso
 
 
 @pytest.mark.req("X-53")
-def test_an_override_without_a_reason_is_refused() -> None:
-    for override in ({"value": {"norm": 0.2}}, {"value": {"norm": 0.2}, "reason": ""}):
-        with pytest.raises(EvidenceError):
-            grade({"norm": 1, "role": "correctness", "floor_override": override})
+@pytest.mark.parametrize(
+    "override", [{"value": {"norm": 0.2}}, {"value": {"norm": 0.2}, "reason": ""}]
+)
+def test_an_override_without_a_reason_is_refused(override: Any) -> None:
+    with pytest.raises(EvidenceError):
+        grade({"norm": 1, "role": "correctness", "floor_override": override})
 
 
 @pytest.mark.req("X-52")

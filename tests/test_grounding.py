@@ -195,9 +195,9 @@ def test_one_id_with_two_texts_supports_nothing() -> None:
         "severity_weighted_support",
     ],
 )
-def test_without_claims_nothing_is_grounded_and_nothing_is_zero(name: str) -> None:
-    for claims in (None, []):
-        assert isinstance(taken(name, claims=claims), Undetermined)
+@pytest.mark.parametrize("claims", [None, []])
+def test_without_claims_nothing_is_grounded_and_nothing_is_zero(name: str, claims: Any) -> None:
+    assert isinstance(taken(name, claims=claims), Undetermined)
 
 
 def test_without_passages_or_their_text_support_is_undetermined() -> None:

@@ -331,13 +331,17 @@ def test_a_wrong_answer_of_an_agent_misses_the_floor_of_correctness(tmp_path: Pa
 
 
 @pytest.mark.req("W-059")
-def test_an_honest_review_earns_an_a_and_a_wrong_one_misses_its_floors(tmp_path: Path) -> None:
-    for answer, floors in (('"Add an index."', []), ('"WRONG"', ["correctness", "safety"])):
-        run = one_run(tmp_path, filled(REVIEW, ANSWER=answer), {}, family="dag-review")
-        result = graded(judged(run, "dag-review"), "dag-review")
-        assert result["floor_failures"] == floors
-        if not floors:
-            assert_an_a(result)
+@pytest.mark.parametrize(
+    ("answer", "floors"), [('"Add an index."', []), ('"WRONG"', ["correctness", "safety"])]
+)
+def test_an_honest_review_earns_an_a_and_a_wrong_one_misses_its_floors(
+    tmp_path: Path, answer: str, floors: Any
+) -> None:
+    run = one_run(tmp_path, filled(REVIEW, ANSWER=answer), {}, family="dag-review")
+    result = graded(judged(run, "dag-review"), "dag-review")
+    assert result["floor_failures"] == floors
+    if not floors:
+        assert_an_a(result)
 
 
 # --- code repair
@@ -349,8 +353,15 @@ def test_an_honest_review_earns_an_a_and_a_wrong_one_misses_its_floors(tmp_path:
     and os.environ.get("CI") != "true",
     reason="git and bubblewrap are needed",
 )
+@pytest.mark.parametrize(
+    ("patch", "failures"),
+    [
+        (FIX, []),
+        (FIX.replace("a + b", "b - a"), ["tests_fail_to_pass_all_green"]),
+    ],
+)
 def test_an_honest_patch_earns_an_a_and_one_that_fixes_nothing_fails_its_tests(
-    tmp_path: Path,
+    tmp_path: Path, patch: Any, failures: Any
 ) -> None:
     tree = tmp_path / "project"
     (tree / "tests").mkdir(parents=True)
@@ -361,24 +372,20 @@ def test_an_honest_patch_earns_an_a_and_one_that_fixes_nothing_fails_its_tests(
         "fail_to_pass": ["tests.test_calc.Calc.test_add"],
         "pass_to_pass": ["tests.test_calc.Calc.test_zero"],
     }
-    for patch, failures in (
-        (FIX, []),
-        (FIX.replace("a + b", "b - a"), ["tests_fail_to_pass_all_green"]),
-    ):
-        run = one_run(
-            tmp_path,
-            filled(REPAIR, PATCH=repr(patch)),
-            {"patch": FIX},
-            family="code-repair",
-            outputs=["patch"],
-            repository={"path": "project", **tests},
-        )
-        for profile in ("code-repair", "code-repair-measured"):
-            made = judged(run, profile) if profile == "code-repair" else run
-            result = graded(made, profile)
-            assert set(failures) <= set(result["hard_gate_failures"])
-            if not failures:
-                assert_an_a(result)
+    run = one_run(
+        tmp_path,
+        filled(REPAIR, PATCH=repr(patch)),
+        {"patch": FIX},
+        family="code-repair",
+        outputs=["patch"],
+        repository={"path": "project", **tests},
+    )
+    for profile in ("code-repair", "code-repair-measured"):
+        made = judged(run, profile) if profile == "code-repair" else run
+        result = graded(made, profile)
+        assert set(failures) <= set(result["hard_gate_failures"])
+        if not failures:
+            assert_an_a(result)
 
 
 # --- cost and latency

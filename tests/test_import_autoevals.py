@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -13,15 +14,15 @@ from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survive
 FOLDER = RECORDED / "autoevals"
 
 
-def test_the_means_are_those_of_the_scorers() -> None:
-    for made in json.loads((FOLDER / "made.json").read_text()):
-        paths = [FOLDER / name for name in made["files"]]
-        assert [takers(path) for path in paths] == [["autoevals"]] * len(paths)
-        runs, tally = imported("autoevals", *paths)
-        totals = dict(made["totals"])
-        assert totals.pop("samples") == len(runs) == tally.samples
-        for label, mean in totals.items():
-            assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
+@pytest.mark.parametrize("made", json.loads((FOLDER / "made.json").read_text()))
+def test_the_means_are_those_of_the_scorers(made: Any) -> None:
+    paths = [FOLDER / name for name in made["files"]]
+    assert [takers(path) for path in paths] == [["autoevals"]] * len(paths)
+    runs, tally = imported("autoevals", *paths)
+    totals = dict(made["totals"])
+    assert totals.pop("samples") == len(runs) == tally.samples
+    for label, mean in totals.items():
+        assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
 
 
 def test_one_answer_by_several_scorers_is_one_sample() -> None:

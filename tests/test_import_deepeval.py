@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -41,18 +42,18 @@ def raw(run: dict) -> dict:
     return {name: one["raw"] for name, one in run.get("scores", {}).items()}
 
 
-def test_totals_are_those_of_the_tool() -> None:
-    for made in json.loads((FOLDER / "made.json").read_text()):
-        (path,) = (FOLDER / name for name in made["files"])
-        assert takers(path) == ["deepeval"]
-        runs, tally = imported("deepeval", path)
-        totals = dict(made["totals"])
-        assert totals.pop("samples") == len(runs) == tally.stated["samples"]
-        assert totals.pop("passed") == tally.passed == tally.stated["passed"]
-        for label, mean in totals.items():
-            name = tally.metric(label)
-            assert float(tally.metrics[name].mean) == pytest.approx(mean, abs=1e-12)
-            assert float(tally.stated[name]) == pytest.approx(mean, abs=1e-12)
+@pytest.mark.parametrize("made", json.loads((FOLDER / "made.json").read_text()))
+def test_totals_are_those_of_the_tool(made: Any) -> None:
+    (path,) = (FOLDER / name for name in made["files"])
+    assert takers(path) == ["deepeval"]
+    runs, tally = imported("deepeval", path)
+    totals = dict(made["totals"])
+    assert totals.pop("samples") == len(runs) == tally.stated["samples"]
+    assert totals.pop("passed") == tally.passed == tally.stated["passed"]
+    for label, mean in totals.items():
+        name = tally.metric(label)
+        assert float(tally.metrics[name].mean) == pytest.approx(mean, abs=1e-12)
+        assert float(tally.stated[name]) == pytest.approx(mean, abs=1e-12)
 
 
 @needs_shared
@@ -141,10 +142,12 @@ def test_a_metric_that_passes_whatever_its_score_is_not_taken_for_better_when_lo
     assert tally.higher_is_better == {"1 - Rude"}
 
 
-def test_a_case_that_passed_with_a_failed_metric_is_refused(tmp_path) -> None:
-    for bad in (scored(0.4, False), scored(0.5, False), scored(None, None, error="broke")):
-        with pytest.raises(InputError, match=r"`success` true, and its 'B' failed"):
-            read(tmp_path, case("x", A=scored(0.9, True), B=bad))
+@pytest.mark.parametrize(
+    "bad", [scored(0.4, False), scored(0.5, False), scored(None, None, error="broke")]
+)
+def test_a_case_that_passed_with_a_failed_metric_is_refused(tmp_path, bad: Any) -> None:
+    with pytest.raises(InputError, match=r"`success` true, and its 'B' failed"):
+        read(tmp_path, case("x", A=scored(0.9, True), B=bad))
 
 
 def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> None:
@@ -195,15 +198,18 @@ def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> 
     assert "lost the check A" in decided(loose, strict)
 
 
-def test_a_flaky_metric_fails_no_case_and_keeps_its_score(tmp_path) -> None:
-    for bad, score in (
+@pytest.mark.parametrize(
+    ("bad", "score"),
+    [
         (scored(0.2, False), Decimal("0.2")),
         (scored(None, False, error="!"), None),
-    ):
-        runs, tally = read(tmp_path, case("x", A=scored(1, True), B={**bad, "flaky": True}))
-        assert raw(runs[0]) == {"A": 1, "B": score}
-        assert runs[0]["gates"][GATE]["passed"] is True
-        assert any("marked as flaky: B on 1" in note for note in tally.notes)
+    ],
+)
+def test_a_flaky_metric_fails_no_case_and_keeps_its_score(tmp_path, bad: Any, score: Any) -> None:
+    runs, tally = read(tmp_path, case("x", A=scored(1, True), B={**bad, "flaky": True}))
+    assert raw(runs[0]) == {"A": 1, "B": score}
+    assert runs[0]["gates"][GATE]["passed"] is True
+    assert any("marked as flaky: B on 1" in note for note in tally.notes)
 
 
 def test_metrics_of_spans_and_expectations_belong_to_their_case(tmp_path) -> None:

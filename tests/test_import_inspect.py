@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -65,18 +66,18 @@ def archive(path, entries: dict[str, object]) -> None:
     path.write_bytes(made.getvalue())
 
 
-def test_totals_are_those_of_the_tool() -> None:
-    for made in json.loads((FOLDER / "made.json").read_text()):
-        (path,) = (FOLDER / name for name in made["files"])
-        assert takers(path) == ["inspect_ai"]
-        runs, tally = imported("inspect_ai", path)
-        totals = dict(made["totals"])
-        assert totals.pop("samples") == len(runs) == tally.samples
-        assert tally.stated.get("samples", len(runs)) == len(runs)
-        for label, mean in totals.items():
-            name = tally.metric(label)
-            assert float(tally.metrics[name].mean) == pytest.approx(mean, abs=1e-12)
-            assert float(tally.stated[name]) == pytest.approx(mean, abs=1e-12)
+@pytest.mark.parametrize("made", json.loads((FOLDER / "made.json").read_text()))
+def test_totals_are_those_of_the_tool(made: Any) -> None:
+    (path,) = (FOLDER / name for name in made["files"])
+    assert takers(path) == ["inspect_ai"]
+    runs, tally = imported("inspect_ai", path)
+    totals = dict(made["totals"])
+    assert totals.pop("samples") == len(runs) == tally.samples
+    assert tally.stated.get("samples", len(runs)) == len(runs)
+    for label, mean in totals.items():
+        name = tally.metric(label)
+        assert float(tally.metrics[name].mean) == pytest.approx(mean, abs=1e-12)
+        assert float(tally.stated[name]) == pytest.approx(mean, abs=1e-12)
 
 
 @needs_shared
@@ -331,15 +332,16 @@ def test_a_newer_version_of_an_entry_replaces_the_older(tmp_path) -> None:
     assert tally.dropped == {"superseded_entries": 1}
 
 
-def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("small", [2**21, 1])
+def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path, monkeypatch, small: Any) -> None:
     apart = sample(1, input="attachment://abc", attachments={"abc": "a long question", "d": "x"})
     path = tmp_path / "log.eval"
     archive(path, {"header.json": log(apart), "samples/1_epoch_1.json": apart})
-    for small in (2**21, 1):  # read whole, and piece by piece
-        monkeypatch.setattr("assay.importers.inspect_ai._SMALL", small)
-        runs, _ = imported("inspect_ai", path)
-        assert runs[0]["inputs"] == {"input": "a long question"}
-        assert runs[0]["outputs"] == {"answer": "Paris"}
+    # read whole, and piece by piece
+    monkeypatch.setattr("assay.importers.inspect_ai._SMALL", small)
+    runs, _ = imported("inspect_ai", path)
+    assert runs[0]["inputs"] == {"input": "a long question"}
+    assert runs[0]["outputs"] == {"answer": "Paris"}
 
 
 def test_a_sample_in_several_entries_has_its_texts_by_number(tmp_path) -> None:
@@ -410,9 +412,9 @@ def test_two_commits_of_one_model_are_two_versions_with_their_own_times(
     assert "`--workflow bot@VERSION`" in merged.err
 
 
-def test_times_and_revisions_of_wrong_types_are_left_out(tmp_path) -> None:
-    for bad in (7, None, "yesterday", {"commit": 7}, {"commit": "a b"}, ["x"]):
-        tree = log(sample(started_at=bad), eval={"revision": bad, "created": bad})
-        (run,), _ = read(tmp_path, tree)
-        assert run["workflow"]["version"] == "m"
-        assert "started_at" not in run
+@pytest.mark.parametrize("bad", [7, None, "yesterday", {"commit": 7}, {"commit": "a b"}, ["x"]])
+def test_times_and_revisions_of_wrong_types_are_left_out(tmp_path, bad: Any) -> None:
+    tree = log(sample(started_at=bad), eval={"revision": bad, "created": bad})
+    (run,), _ = read(tmp_path, tree)
+    assert run["workflow"]["version"] == "m"
+    assert "started_at" not in run

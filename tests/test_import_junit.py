@@ -78,21 +78,26 @@ def test_a_report_of_pytest_has_the_totals_that_pytest_printed() -> None:
     assert any("skipped test is missing evidence" in note for note in tally.notes)
 
 
-def test_other_writers_give_the_counts_of_their_attributes(tmp_path: Path) -> None:
-    for text, verdicts, workflow in (
+@pytest.mark.parametrize(
+    ("text", "verdicts", "workflow"),
+    [
         (SUREFIRE, [True, True, None, None], "org.acme.CartTest"),
         (JEST, [True, False], "jest tests"),
         (GO, [True, None], "acme/cart"),
         (GTEST, [True, False, None], "AllTests"),
-    ):
-        runs, tally = _imported(tmp_path, text)
-        assert _passed(runs) == verdicts
-        assert {run["workflow"]["id"] for run in runs} == {workflow}
-        assert tally.stated["passed"] == tally.passed == verdicts.count(True)
-        assert [run["scores"]["passed"]["raw"] is None for run in runs] == [
-            one is None for one in verdicts
-        ]
-        assert "s3cret" not in json.dumps(runs, default=str)
+    ],
+)
+def test_other_writers_give_the_counts_of_their_attributes(
+    tmp_path: Path, text: Any, verdicts: Any, workflow: str
+) -> None:
+    runs, tally = _imported(tmp_path, text)
+    assert _passed(runs) == verdicts
+    assert {run["workflow"]["id"] for run in runs} == {workflow}
+    assert tally.stated["passed"] == tally.passed == verdicts.count(True)
+    assert [run["scores"]["passed"]["raw"] is None for run in runs] == [
+        one is None for one in verdicts
+    ]
+    assert "s3cret" not in json.dumps(runs, default=str)
 
 
 def test_a_flaky_test_has_the_share_of_its_attempts_as_score(tmp_path: Path) -> None:
@@ -156,14 +161,14 @@ def test_what_a_test_has_besides_is_never_a_pass(tmp_path: Path) -> None:
     ]
 
 
-def test_a_status_that_nobody_knows_is_not_a_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["status", "result"])
+def test_a_status_that_nobody_knows_is_not_a_pass(tmp_path: Path, key: str) -> None:
     words = {"run": True, "Passed": True, "fail": False, "timeout": None, "inconclusive": None}
-    for key in ("status", "result"):
-        cases = "".join(f"<testcase name='{word}' {key}='{word}'/>" for word in words)
-        runs, _ = _imported(tmp_path, f"<testsuite name='s' tests='5'>{cases}</testsuite>")
-        assert _passed(runs) == list(words.values())
-        assert runs[3]["status"] == "error"
-        assert "its status is 'timeout'" in runs[3]["gates"]["junit_passed"]["reason"]
+    cases = "".join(f"<testcase name='{word}' {key}='{word}'/>" for word in words)
+    runs, _ = _imported(tmp_path, f"<testsuite name='s' tests='5'>{cases}</testsuite>")
+    assert _passed(runs) == list(words.values())
+    assert runs[3]["status"] == "error"
+    assert "its status is 'timeout'" in runs[3]["gates"]["junit_passed"]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +201,14 @@ def test_one_suite_that_counts_differently_leaves_the_others_importable(tmp_path
     assert any("counts 5 tests and lists 4" in note for note in tally.notes)
 
 
-def test_a_document_type_is_named_as_the_reason(tmp_path: Path) -> None:
-    for entity in ('"aaaa"', 'SYSTEM "file:///etc/hostname"'):
-        with pytest.raises(AssayError, match="DOCTYPE"):
-            _imported(
-                tmp_path,
-                f'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a {entity}>]>'
-                '<testsuite tests="1"><testcase name="&a;"/></testsuite>',
-            )
+@pytest.mark.parametrize("entity", ['"aaaa"', 'SYSTEM "file:///etc/hostname"'])
+def test_a_document_type_is_named_as_the_reason(tmp_path: Path, entity: str) -> None:
+    with pytest.raises(AssayError, match="DOCTYPE"):
+        _imported(
+            tmp_path,
+            f'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a {entity}>]>'
+            '<testsuite tests="1"><testcase name="&a;"/></testsuite>',
+        )
 
 
 def test_a_case_that_stands_twice_is_two_attempts(tmp_path: Path) -> None:

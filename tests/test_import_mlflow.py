@@ -255,18 +255,18 @@ def test_a_damaged_table_is_refused_in_words_or_read(tmp_path: Path) -> None:
         imported("mlflow", _file(tmp_path, wrong))
 
 
-def test_the_means_are_those_that_mlflow_reports_and_expectations_are_no_metrics() -> None:
-    for made in json.loads((RECORDED / "mlflow" / "made.json").read_text()):
-        (path,) = [RECORDED / "mlflow" / name for name in made["files"]]
-        runs, tally = imported("mlflow", path)
-        totals = dict(made["totals"])
-        assert totals.pop("samples") == len(runs)
-        assert tally.metrics.keys() == totals.keys()
-        for label, mean in totals.items():
-            assert float(tally.metrics[label].mean) == pytest.approx(mean, abs=1e-12)
-        assert not any(metric.judged for metric in tally.metrics.values())
-        assert tally.read == {"rows": 4, "failed scorers": 1}
-        assert all(run["expected"].keys() == {"expected_response", "length"} for run in runs)
+@pytest.mark.parametrize("made", json.loads((RECORDED / "mlflow" / "made.json").read_text()))
+def test_the_means_are_those_that_mlflow_reports_and_expectations_are_no_metrics(made: Any) -> None:
+    (path,) = [RECORDED / "mlflow" / name for name in made["files"]]
+    runs, tally = imported("mlflow", path)
+    totals = dict(made["totals"])
+    assert totals.pop("samples") == len(runs)
+    assert tally.metrics.keys() == totals.keys()
+    for label, mean in totals.items():
+        assert float(tally.metrics[label].mean) == pytest.approx(mean, abs=1e-12)
+    assert not any(metric.judged for metric in tally.metrics.values())
+    assert tally.read == {"rows": 4, "failed scorers": 1}
+    assert all(run["expected"].keys() == {"expected_response", "length"} for run in runs)
 
 
 def test_a_column_of_ones_own_that_reports_a_failure_is_missing_evidence(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -110,15 +111,18 @@ def test_a_candidate_brings_no_eval_of_another_class_or_with_other_arguments(
         assert "lost the check eval basic.match:Match without options" in capsys.readouterr().out
 
 
-def test_two_logs_in_one_file_are_refused(tmp_path) -> None:
-    for rows, words in (
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
         ([*LINES, LINES[0]], "a log has only one spec and one report"),
         ([*LINES, {**LINES[3], "run_id": "other"}], "belongs to the run 'other'"),
         (LINES[1:], "neither a log of `oaieval`"),
         ([*LINES[:2], {**LINES[3], "data": {"correct": 1}}], "`correct` must be true or false"),
-    ):
-        with pytest.raises(InputError, match=words):
-            imported("openai_evals", written(tmp_path / "x.jsonl", rows))
+    ],
+)
+def test_two_logs_in_one_file_are_refused(tmp_path, rows: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        imported("openai_evals", written(tmp_path / "x.jsonl", rows))
 
 
 def test_items_of_the_api_pass_where_all_graders_pass() -> None:

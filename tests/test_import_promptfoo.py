@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -48,22 +49,22 @@ def raw(run: dict) -> dict:
     return {name: one["raw"] for name, one in run.get("scores", {}).items()}
 
 
-def test_totals_of_every_format_are_those_of_the_tool() -> None:
-    for made in json.loads((FOLDER / "made.json").read_text()):
-        (path,) = (FOLDER / name for name in made["files"])
-        assert takers(path) == ["promptfoo"]
-        runs, tally = imported("promptfoo", path)
-        totals = dict(made["totals"])
-        assert totals.pop("samples") == len(runs) == tally.samples
-        assert totals.pop("passed") == tally.passed
-        if path.suffix in (".json", ".yaml"):
-            counts = (tally.stated.pop("samples"), tally.stated.pop("passed"))
-            assert counts == (tally.samples, tally.passed)
-            for name, mean in tally.stated.items():
-                assert float(mean) == pytest.approx(float(tally.metrics[name].mean), abs=1e-12)
-            assert "score" in tally.stated
-        for label, mean in totals.items():
-            assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
+@pytest.mark.parametrize("made", json.loads((FOLDER / "made.json").read_text()))
+def test_totals_of_every_format_are_those_of_the_tool(made: Any) -> None:
+    (path,) = (FOLDER / name for name in made["files"])
+    assert takers(path) == ["promptfoo"]
+    runs, tally = imported("promptfoo", path)
+    totals = dict(made["totals"])
+    assert totals.pop("samples") == len(runs) == tally.samples
+    assert totals.pop("passed") == tally.passed
+    if path.suffix in (".json", ".yaml"):
+        counts = (tally.stated.pop("samples"), tally.stated.pop("passed"))
+        assert counts == (tally.samples, tally.passed)
+        for name, mean in tally.stated.items():
+            assert float(mean) == pytest.approx(float(tally.metrics[name].mean), abs=1e-12)
+        assert "score" in tally.stated
+    for label, mean in totals.items():
+        assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
 
 
 def test_a_mean_that_the_tool_states_otherwise_is_noted_in_few_digits(tmp_path, capsys) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -57,10 +58,10 @@ def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs
         assert name in grade(score(run, profile="dag-review")).hard_gate_failures
 
 
-def test_what_is_no_number_is_no_score() -> None:
-    for value in ("high", float("nan"), float("inf"), Decimal("NaN")):
-        with pytest.raises(InputError, match="a score is a number"):
-            made(ImportTally(), scores={"f1": value})
+@pytest.mark.parametrize("value", ["high", float("nan"), float("inf"), Decimal("NaN")])
+def test_what_is_no_number_is_no_score(value: Any) -> None:
+    with pytest.raises(InputError, match="a score is a number"):
+        made(ImportTally(), scores={"f1": value})
 
 
 def test_a_float_is_the_decimal_that_python_prints() -> None:
@@ -69,7 +70,7 @@ def test_a_float_is_the_decimal_that_python_prints() -> None:
     assert run["scores"]["f1"]["raw"] == Decimal("0.1")
 
 
-def test_a_score_beyond_all_measure_is_refused() -> None:
-    for value in (Decimal("1e999999999"), Decimal("1e-999999999"), 10**400):
-        with pytest.raises(InputError, match="too large or too small"):
-            made(ImportTally(), scores={"f1": value})
+@pytest.mark.parametrize("value", [Decimal("1e999999999"), Decimal("1e-999999999"), 10**400])
+def test_a_score_beyond_all_measure_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="too large or too small"):
+        made(ImportTally(), scores={"f1": value})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,14 +28,14 @@ def instance(name: str, tmp_path: Path, **changes) -> Path:
     return path
 
 
-def test_totals_are_those_of_the_harness() -> None:
-    for made in MADE:
-        paths = [FOLDER / name for name in made["files"]]
-        assert [takers(path) for path in paths] == [["swe_bench"]] * len(paths)
-        runs, tally = imported("swe_bench", *paths)
-        assert made["totals"] == {"samples": len(runs), "passed": tally.passed}
-        assert tally.stated in ({}, made["totals"])
-        assert {run["workflow"]["version"] for run in runs} == {"acme/fixer-1"}
+@pytest.mark.parametrize("made", MADE)
+def test_totals_are_those_of_the_harness(made: Any) -> None:
+    paths = [FOLDER / name for name in made["files"]]
+    assert [takers(path) for path in paths] == [["swe_bench"]] * len(paths)
+    runs, tally = imported("swe_bench", *paths)
+    assert made["totals"] == {"samples": len(runs), "passed": tally.passed}
+    assert tally.stated in ({}, made["totals"])
+    assert {run["workflow"]["version"] for run in runs} == {"acme/fixer-1"}
 
 
 def test_what_was_not_submitted_or_errored_is_missing() -> None:
@@ -86,15 +87,17 @@ def test_an_ambiguous_failure_is_missing_whatever_list_has_it_too(tmp_path) -> N
 
 
 @needs_shared
-def test_older_reports_are_read() -> None:
+@pytest.mark.parametrize(
+    ("name", "count"), [("20240402_sweagent_gpt4", 299), ("auto-code-rover-run-1", 249)]
+)
+def test_older_reports_are_read(name: str, count: int) -> None:
     reports = SHARED.parent / "swe_bench_docker" / "reports"
-    for name, count in (("20240402_sweagent_gpt4", 299), ("auto-code-rover-run-1", 249)):
-        path = reports / f"{name}.report.json"
-        assert takers(path) == ["swe_bench"]
-        assert is_report(json.loads(path.read_text()))
-        runs, tally = imported("swe_bench", path)
-        assert (len(runs), tally.passed) == (count, 54)
-        assert report_lists(json.loads(path.read_text())).named == count
+    path = reports / f"{name}.report.json"
+    assert takers(path) == ["swe_bench"]
+    assert is_report(json.loads(path.read_text()))
+    runs, tally = imported("swe_bench", path)
+    assert (len(runs), tally.passed) == (count, 54)
+    assert report_lists(json.loads(path.read_text())).named == count
 
 
 def test_a_report_that_its_tests_or_its_own_words_deny_is_refused(tmp_path) -> None:

@@ -273,10 +273,12 @@ def test_columns_of_the_sample_are_not_about_its_run(tmp_path: Path) -> None:
     )
 
 
-def test_a_table_without_ids_or_inputs_is_said_to_be_paired_by_its_rows(tmp_path: Path) -> None:
-    for head, n in (("answer", 1), ("id", 0), ("input", 0)):
-        _, tally = imported("table", table(tmp_path / "results.csv", f"{head},score\na,1\n"))
-        assert sum("pairs rows by position" in note for note in tally.notes) == n
+@pytest.mark.parametrize(("head", "n"), [("answer", 1), ("id", 0), ("input", 0)])
+def test_a_table_without_ids_or_inputs_is_said_to_be_paired_by_its_rows(
+    tmp_path: Path, head: str, n: int
+) -> None:
+    _, tally = imported("table", table(tmp_path / "results.csv", f"{head},score\na,1\n"))
+    assert sum("pairs rows by position" in note for note in tally.notes) == n
 
 
 def test_repeats_in_a_column_of_another_name_are_hinted_at(
@@ -303,15 +305,20 @@ def test_what_nobody_maps_is_guessed(tmp_path: Path) -> None:
     assert two["status"] == "success"
 
 
-def test_rows_that_errored_are_not_counted_as_rows_without_a_value(tmp_path: Path) -> None:
-    path = tmp_path / "results.csv"
-    for text, counted in (
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
         ("id,score,error\na,1,\nb,,timed out\n", None),
         ("id,score,error\na,1,\nb,,timed out\nc,,\n", "1 of 2 rows without an error, where"),
-    ):
-        _, tally = imported("table", table(path, text))
-        notes = [note for note in tally.notes if "has no value in" in note]
-        assert [counted in note for note in notes] == ([] if counted is None else [True])
+    ],
+)
+def test_rows_that_errored_are_not_counted_as_rows_without_a_value(
+    tmp_path: Path, text: str, counted: str | None
+) -> None:
+    path = tmp_path / "results.csv"
+    _, tally = imported("table", table(path, text))
+    notes = [note for note in tally.notes if "has no value in" in note]
+    assert [counted in note for note in notes] == ([] if counted is None else [True])
 
 
 def test_a_column_that_only_later_rows_have_counts(tmp_path: Path) -> None:
@@ -349,17 +356,20 @@ def test_a_cell_that_says_no_error_is_none(
     assert assay(["grade", "results.csv", "--map", "error:timeout="]) == ExitCode.PASSED
 
 
-def test_broken_tables_are_refused_with_their_place(tmp_path: Path) -> None:
-    for text, words in (
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
         ("id,score\n1\n", "1 instead of 2 columns"),
         (b"id,score\n\xe9,1\n", "not UTF-8"),
         ("id,score,score\n1,2,3\n", "same name"),
         ('id,score\n"1,2\n', "CSV"),
         ("id,score\n", "no rows"),
         ("id,score\n1,nothing\n", "line 2"),
-    ):
-        with pytest.raises(AssayError, match=words):
-            imported("table", table(tmp_path / "results.csv", text))
+    ],
+)
+def test_broken_tables_are_refused_with_their_place(tmp_path: Path, text: Any, words: str) -> None:
+    with pytest.raises(AssayError, match=words):
+        imported("table", table(tmp_path / "results.csv", text))
 
 
 def test_a_saved_mapping_serves_the_next_command(
@@ -384,17 +394,17 @@ def test_a_saved_mapping_serves_the_next_command(
     assert "text with the columns a, b" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["grade", "import"])
 def test_a_column_that_was_renamed_is_named_with_the_line_of_the_mapping(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("assay.yaml").write_text("map:\n  id: ticket\n  answer: Bot Said\n  score:a: a\n")
     table(tmp_path / "new.csv", "ticket,Bot said,a\n1,x,1\n")
-    for verb in ("grade", "import"):
-        assert assay([verb, "new.csv"]) == ExitCode.MALFORMED
-        said = capsys.readouterr().err
-        assert "assay.yaml:3: maps answer to 'Bot Said', which new.csv lacks." in said
-        assert "Did you mean 'Bot said'?" in said
+    assert assay([verb, "new.csv"]) == ExitCode.MALFORMED
+    said = capsys.readouterr().err
+    assert "assay.yaml:3: maps answer to 'Bot Said', which new.csv lacks." in said
+    assert "Did you mean 'Bot said'?" in said
 
 
 def test_saving_a_mapping_does_not_begin_another_ledger(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,12 +68,14 @@ def refusal(path: Path, folder: Path, kind: str | None) -> str:
 
 
 @pytest.mark.parametrize("tool", sorted(FIRST))
-def test_a_named_kind_reads_no_file_that_another_tool_wrote(tool: str, tmp_path: Path) -> None:
-    for kind in sorted(KNOWN):
-        if kind not in (tool, "table"):
-            refusal_text = refusal(FIRST[tool], tmp_path, kind)
-            assert f"looks like {KNOWN[tool].title}, not {KNOWN[kind].title}" in refusal_text
-            assert f"--from {tool}" in refusal_text
+@pytest.mark.parametrize("kind", sorted(KNOWN))
+def test_a_named_kind_reads_no_file_that_another_tool_wrote(
+    tool: str, tmp_path: Path, kind: Any
+) -> None:
+    if kind not in (tool, "table"):
+        refusal_text = refusal(FIRST[tool], tmp_path, kind)
+        assert f"looks like {KNOWN[tool].title}, not {KNOWN[kind].title}" in refusal_text
+        assert f"--from {tool}" in refusal_text
 
 
 @pytest.mark.parametrize("kind", [None, *sorted(KNOWN)])
@@ -93,15 +96,20 @@ def test_packed_empty_and_utf_16_files_are_named_as_such(kind: str | None, tmp_p
             import_runs([str(path)], str(tmp_path))
 
 
-def test_other_commands_name_packed_and_utf_16_files_too(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "scores.csv"
-    for data, message in (
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
         (gzip.compress(b"id,score"), "gzip"),
         ("id,a\n".encode("utf-16"), "UTF-16"),
-    ):
-        path.write_bytes(data)
-        assert assay(["grade", str(path)]) == 3
-        assert message in capsys.readouterr().err
+    ],
+)
+def test_other_commands_name_packed_and_utf_16_files_too(
+    tmp_path: Path, capsys, data: Any, message: str
+) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_bytes(data)
+    assert assay(["grade", str(path)]) == 3
+    assert message in capsys.readouterr().err
 
 
 def test_xml_may_be_utf_16(tmp_path: Path) -> None:

@@ -202,15 +202,17 @@ def test_the_field_that_says_how_a_sample_ended_is_not_left_out(
     assert f"lost the check field {field}" in str(decided["rules"])
 
 
+@pytest.mark.parametrize(
+    ("value", "code"), [("0.9", ExitCode.PASSED), ("", ExitCode.FAILED), ("NaN", ExitCode.FAILED)]
+)
 def test_a_metric_that_failed_on_every_sample_is_missing_and_not_forgotten(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], value: str, code: Any
 ) -> None:
     rows = "user_input,response,faithfulness,exact_match\nq1,a,{0},1\nq2,b,{0},1\n"
-    for value, code in (("0.9", ExitCode.PASSED), ("", ExitCode.FAILED), ("NaN", ExitCode.FAILED)):
-        (here / "table.csv").write_text(rows.format(value))
-        assert assay(["grade", "table.csv"]) == code
-        missing = "faithfulness has no value on any sample: none is given, or none is a number"
-        assert (missing in capsys.readouterr().err) == (code == ExitCode.FAILED)
+    (here / "table.csv").write_text(rows.format(value))
+    assert assay(["grade", "table.csv"]) == code
+    missing = "faithfulness has no value on any sample: none is given, or none is a number"
+    assert (missing in capsys.readouterr().err) == (code == ExitCode.FAILED)
 
 
 def test_a_stored_baseline_keeps_the_profile_that_candidates_are_graded_by(
@@ -579,15 +581,15 @@ def test_runs_are_printed_only_where_they_would_be_lost(
     assert capsys.readouterr().out.count("assay.run/1") == N
 
 
+@pytest.mark.parametrize("verb", ["grade", "import"])
 def test_results_that_all_errored_say_so_and_why(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     (here / "down.csv").write_text("id,score,error\n1,,connection refused\n2,,connection refused\n")
-    for verb in ("grade", "import"):
-        assert assay([verb, "down.csv"]) == ExitCode.NOT_ENOUGH
-        said = capsys.readouterr()
-        assert "2 of 2 samples errored: connection refused." in said.err
-        assert "assay.run/1" not in said.out
+    assert assay([verb, "down.csv"]) == ExitCode.NOT_ENOUGH
+    said = capsys.readouterr()
+    assert "2 of 2 samples errored: connection refused." in said.err
+    assert "assay.run/1" not in said.out
 
 
 def test_a_file_of_nobody_is_described_wherever_runs_are_taken(assay, tmp_path) -> None:

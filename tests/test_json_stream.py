@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -48,11 +49,11 @@ def test_a_document_in_small_pieces_is_the_same_document(tree) -> None:
         assert {place[0]: value for place, value in streamed(data, ("*",))} == tree
 
 
-def test_a_number_that_two_reads_share_is_one_number() -> None:
-    for text in (b"0.25", b"1E+2", b"-1e-05", b"10.0", b"12345678"):
-        for blanks in range(4):
-            data = b"[" + b" " * blanks + text + b"]"
-            assert streamed(data, ()) == [((0,), json.loads(text, parse_float=Decimal))]
+@pytest.mark.parametrize("text", [b"0.25", b"1E+2", b"-1e-05", b"10.0", b"12345678"])
+def test_a_number_that_two_reads_share_is_one_number(text: bytes) -> None:
+    for blanks in range(4):
+        data = b"[" + b" " * blanks + text + b"]"
+        assert streamed(data, ()) == [((0,), json.loads(text, parse_float=Decimal))]
 
 
 def test_lists_at_their_places_come_one_by_one() -> None:
@@ -79,12 +80,12 @@ BAD = {
 }
 
 
-def test_what_is_wrong_is_refused_with_its_place() -> None:
-    for data, words in BAD.items():
-        with pytest.raises(InputError) as caught:
-            streamed(data, ("results",))
-        assert words in str(caught.value), data
-        assert "x.json" in caught.value.where, data
+@pytest.mark.parametrize(("data", "words"), list(BAD.items()))
+def test_what_is_wrong_is_refused_with_its_place(data: Any, words: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        streamed(data, ("results",))
+    assert words in str(caught.value), data
+    assert "x.json" in caught.value.where, data
 
 
 def test_a_fault_is_named_where_it_is_and_not_taken_for_a_cut_off_file() -> None:

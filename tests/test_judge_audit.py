@@ -706,12 +706,12 @@ def test_an_uncalibrated_judge_cannot_pass_a_critical_floor() -> None:
 
 
 @pytest.mark.req("W-008")
-def test_no_name_of_a_source_makes_a_card_count_for_another_criterion() -> None:
+@pytest.mark.parametrize("name", [LLM.judge, f"{LLM.judge} on tone", f"{LLM.judge} on quality"])
+def test_no_name_of_a_source_makes_a_card_count_for_another_criterion(name: Any) -> None:
     rules = make_rules(Shelf().policy("workflow-judged"))
     cards: dict[JudgeOn, str | None] = {(LLM.judge, "tone"): None}
-    for name in (LLM.judge, f"{LLM.judge} on tone", f"{LLM.judge} on quality"):
-        source = Source(kind="llm", name=name)
-        assert not grade(scorecard(source=source), rules, judges=cards).passed
+    source = Source(kind="llm", name=name)
+    assert not grade(scorecard(source=source), rules, judges=cards).passed
 
 
 @pytest.mark.req("W-008")

@@ -570,11 +570,11 @@ def test_a_run_without_outputs_has_no_score_and_is_not_judged_as_an_empty_answer
     assert written[1]["scores"]["judge_quality"]["raw"] is None
 
 
-def test_grades_are_refused_as_what_they_are_and_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read", [read_items, read_pairs])
+def test_grades_are_refused_as_what_they_are_and_once(tmp_path: Path, read: Any) -> None:
     path = tmp_path / "grades.jsonl"
     put_lines(path, [{"run_id": f"r{place}", "hard_gates": {}, "grade": "A"} for place in range(9)])
-    for read in (read_items, read_pairs):
-        with pytest.raises(InputError, match="contains grades") as refused:
-            read([str(path)])
-        assert (refused.value.where, tuple(refused.value.faults)) == (str(path), ())
-        assert "Pass the runs" in refused.value.fix
+    with pytest.raises(InputError, match="contains grades") as refused:
+        read([str(path)])
+    assert (refused.value.where, tuple(refused.value.faults)) == (str(path), ())
+    assert "Pass the runs" in refused.value.fix

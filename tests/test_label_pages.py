@@ -55,23 +55,23 @@ def kept(api: Api, made: StoredSet) -> list[Any]:
     return [one.label for one in labels]
 
 
-def test_an_item_shows_no_score_grade_version_or_other_label(api: Api) -> None:
-    for pairs in (False, True):
-        made = drawn(api, pairs=pairs)
-        anna, ben = cookie(api, "anna"), cookie(api, "ben")
-        fields = {"choice": "first"} if pairs else {"c0": "0", "c1": "1"}
-        post(api, made, anna, item=1, comment="anna's own words", **fields)
-        page = api.client.get(f"/label/{made.set.id}?item=1", headers=ben).text
-        assert "ferry" in page
-        assert "number 1" in page
-        for hidden in ("hush", "anna", "grade-", "sha256:", "checked>", "m-1", "passed"):
-            assert hidden not in page, hidden
-        results = api.client.get(f"/label/{made.set.id}/results", headers=ben).text
-        assert "anna" in results, "who has labelled how many is not a secret"
-        assert "own words" not in results
-        post(api, made, ben, item=1, **({"choice": "tie"} if pairs else {"c0": "1", "c1": "1"}))
-        results = html.unescape(api.client.get(f"/label/{made.set.id}/results", headers=ben).text)
-        assert "anna's own words" in results
+@pytest.mark.parametrize("pairs", [False, True])
+def test_an_item_shows_no_score_grade_version_or_other_label(api: Api, pairs: bool) -> None:
+    made = drawn(api, pairs=pairs)
+    anna, ben = cookie(api, "anna"), cookie(api, "ben")
+    fields = {"choice": "first"} if pairs else {"c0": "0", "c1": "1"}
+    post(api, made, anna, item=1, comment="anna's own words", **fields)
+    page = api.client.get(f"/label/{made.set.id}?item=1", headers=ben).text
+    assert "ferry" in page
+    assert "number 1" in page
+    for hidden in ("hush", "anna", "grade-", "sha256:", "checked>", "m-1", "passed"):
+        assert hidden not in page, hidden
+    results = api.client.get(f"/label/{made.set.id}/results", headers=ben).text
+    assert "anna" in results, "who has labelled how many is not a secret"
+    assert "own words" not in results
+    post(api, made, ben, item=1, **({"choice": "tie"} if pairs else {"c0": "1", "c1": "1"}))
+    results = html.unescape(api.client.get(f"/label/{made.set.id}/results", headers=ben).text)
+    assert "anna's own words" in results
 
 
 def test_a_form_sent_twice_is_one_label_and_a_changed_one_is_two(api: Api) -> None:

@@ -553,13 +553,17 @@ def test_each_result_carries_the_versions_of_both_systems(made: dict[str, Any]) 
     )
 
 
-def test_each_document_with_results_carries_the_versions_of_both_systems(assay: Any) -> None:
-    for command in ("grade", "explain", "report rank", "report summary", "versions"):
-        files = [] if command == "versions" else [EXAMPLES[0]]
-        found = assay(*command.split(), "--json", *files).json()
-        for holder in found["results"] if command in ("grade", "explain") else [found]:
-            assert holder["scoringSystem"] == "scoringSystem/1.0.0"
-            assert holder["gradingSystem"] == "gradingSystem/1.0.0"
+@pytest.mark.parametrize(
+    "command", ["grade", "explain", "report rank", "report summary", "versions"]
+)
+def test_each_document_with_results_carries_the_versions_of_both_systems(
+    assay: Any, command: str
+) -> None:
+    files = [] if command == "versions" else [EXAMPLES[0]]
+    found = assay(*command.split(), "--json", *files).json()
+    for holder in found["results"] if command in ("grade", "explain") else [found]:
+        assert holder["scoringSystem"] == "scoringSystem/1.0.0"
+        assert holder["gradingSystem"] == "gradingSystem/1.0.0"
 
 
 def test_a_scorecard_made_by_another_scoring_version_keeps_that_version_in_its_result() -> None:

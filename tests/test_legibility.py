@@ -270,8 +270,9 @@ def test_tools_that_are_easy_to_read_have_no_finding() -> None:
     assert legibility.findings(mcp(SEARCH)) == []
 
 
-def test_schemas_that_some_value_meets_have_no_contradiction() -> None:
-    for field in (
+@pytest.mark.parametrize(
+    "field",
+    [
         {"type": "string", "minLength": 2, "maxLength": 2},
         {"type": "number", "minLength": 5, "maxLength": 2},  # no bounds of a number
         {"type": "number", "minimum": 1, "maximum": 1},
@@ -290,9 +291,11 @@ def test_schemas_that_some_value_meets_have_no_contradiction() -> None:
         {"type": "string", "not": {"type": "string", "minLength": 2, "maxLength": 1}},
         {"type": "string", "minLength": "5", "maxLength": True, "enum": "ab"},
         {"type": 7, "required": 7, "properties": [], "anyOf": {}, "minimum": None},
-    ):
-        found = rules(mcp(with_field({"description": "A value", **field})))
-        assert not found & {"schema-contradicts", "enum-value-refused"}, field
+    ],
+)
+def test_schemas_that_some_value_meets_have_no_contradiction(field: Any) -> None:
+    found = rules(mcp(with_field({"description": "A value", **field})))
+    assert not found & {"schema-contradicts", "enum-value-refused"}, field
 
 
 def test_annotations_that_agree_with_the_tool_have_no_finding() -> None:
@@ -384,22 +387,27 @@ def test_names_and_texts_of_any_length_are_checked_in_one_pass() -> None:
     assert "secret-shown" not in rules(mcp({**SEARCH, "description": "eyJa-" * 100_000}))
 
 
-def test_a_schema_in_an_older_dialect_is_read_without_fetching_anything() -> None:
-    for dialect in ("http://json-schema.org/draft-07/schema#", "https://example.invalid/dialect"):
-        tool = {**SEARCH, "inputSchema": {**SEARCH["inputSchema"], "$schema": dialect}}
-        assert "input-schema-invalid" not in rules(mcp(tool))
+@pytest.mark.parametrize(
+    "dialect", ["http://json-schema.org/draft-07/schema#", "https://example.invalid/dialect"]
+)
+def test_a_schema_in_an_older_dialect_is_read_without_fetching_anything(dialect: str) -> None:
+    tool = {**SEARCH, "inputSchema": {**SEARCH["inputSchema"], "$schema": dialect}}
+    assert "input-schema-invalid" not in rules(mcp(tool))
 
 
-def test_combined_and_referring_parameters_count_as_typed() -> None:
-    for field in (
+@pytest.mark.parametrize(
+    "field",
+    [
         {"anyOf": [{"type": "string"}, {"type": "null"}]},
         {"$ref": "#/$defs/name"},
         {"const": "x"},
         {"enum": ["a"]},
-    ):
-        tool = with_field({**field, "description": "What is meant"})
-        tool["inputSchema"]["$defs"] = {"name": {"type": "string"}}
-        assert "parameter-untyped" not in rules(mcp(tool))
+    ],
+)
+def test_combined_and_referring_parameters_count_as_typed(field: Any) -> None:
+    tool = with_field({**field, "description": "What is meant"})
+    tool["inputSchema"]["$defs"] = {"name": {"type": "string"}}
+    assert "parameter-untyped" not in rules(mcp(tool))
 
 
 def asked(key: str, value: str, primitive: str, **more: Any) -> dict[str, Any]:

@@ -1214,18 +1214,17 @@ def test_a_sheet_shows_its_example(assay: Any) -> None:
     assert set(shown) == {"evidence", "value"}
 
 
-def test_every_measure_is_taken_and_is_undetermined_somewhere_in_the_golden_runs() -> None:
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_is_taken_and_is_undetermined_somewhere_in_the_golden_runs(name: Any) -> None:
     runs = [
         read_run(document) for file in ("runs.jsonl", "measures.jsonl") for document in golden(file)
     ]
-    for name in MEASURES:
-        taken = [
-            isinstance(MEASURES[name].take(run, MEASURES[name].params), Undetermined)
-            for run in runs
-        ]
-        assert any(taken), name
-        if name != "word_budget":  # it needs a budget, which only a profile gives
-            assert not all(taken), name
+    taken = [
+        isinstance(MEASURES[name].take(run, MEASURES[name].params), Undetermined) for run in runs
+    ]
+    assert any(taken), name
+    if name != "word_budget":  # it needs a budget, which only a profile gives
+        assert not all(taken), name
 
 
 def test_a_measure_that_behaves_otherwise_under_its_version_fails_the_check(
@@ -1460,8 +1459,8 @@ def test_a_schema_that_is_not_there_is_misuse_with_the_near_miss(assay: Any) -> 
     assert "Did you mean 'scorecard'?" in done.err
 
 
-def test_every_item_on_the_shelf_loads_by_its_id() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_item_on_the_shelf_loads_by_its_id(kind: Any) -> None:
     shelf = Shelf()
-    for kind in KINDS:
-        for entry in shelf.entries(kind):
-            assert shelf.load(kind, entry.id).id == entry.id
+    for entry in shelf.entries(kind):
+        assert shelf.load(kind, entry.id).id == entry.id

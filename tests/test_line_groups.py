@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import pytest
 
@@ -25,11 +26,11 @@ def grouped(text: bytes, kind=io.BytesIO) -> tuple[list[list[int]], list[int]]:
         return numbers, [line.number for line in groups.loose]
 
 
-def test_lines_come_in_groups_in_the_order_of_their_first_lines() -> None:
+@pytest.mark.parametrize("kind", [io.BytesIO, Pipe])
+def test_lines_come_in_groups_in_the_order_of_their_first_lines(kind: Any) -> None:
     rows = [{"spec": 1}, {"id": "a"}, {"id": 7}, {"id": "a", "x": {"id": "b"}}, {"id": 7}]
     text = "\n".join(json.dumps(row) for row in rows).encode()
-    for kind in (io.BytesIO, Pipe):
-        assert grouped(text, kind) == ([[2, 4], [3, 5]], [1])
+    assert grouped(text, kind) == ([[2, 4], [3, 5]], [1])
 
 
 def test_the_key_of_an_inner_object_is_not_the_key_of_its_line() -> None:

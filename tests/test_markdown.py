@@ -250,13 +250,13 @@ def test_a_decision_shows_the_worst_samples_of_its_candidate(assay: Any, tmp_pat
     assert "answered @new &lt;i&gt;" in whole
 
 
-def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
-    for total in (1, 3, 7, 1000):
-        for count in range(0, total + 1, max(1, total // 50)):
-            drawn = pieces.bar(count, total)
-            assert len(drawn) == 20
-            assert ("█" in drawn) == (count > 0)
-            assert ("░" in drawn) == (count < total)
+@pytest.mark.parametrize("total", [1, 3, 7, 1000])
+def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all(total: int) -> None:
+    for count in range(0, total + 1, max(1, total // 50)):
+        drawn = pieces.bar(count, total)
+        assert len(drawn) == 20
+        assert ("█" in drawn) == (count > 0)
+        assert ("░" in drawn) == (count < total)
 
 
 def test_the_command_writes_the_page_of_its_document(assay: Any, tmp_path: Path) -> None:
@@ -340,12 +340,12 @@ def test_any_text_stays_inside_its_cell(text: str) -> None:
     assert row == [shown if shown.strip() else "(empty)", "x"]
 
 
-def test_a_code_span_holds_any_text_outside_of_a_table_too() -> None:
-    for text in HOSTILE:
-        page = f"- {code(text, most=400)}: words\n"
-        check_safe(page)
-        (shown,) = (token.content for token in tokens(page) if token.type == "code_inline")
-        assert shown == printable(text), "without a backslash before a pipe"
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_code_span_holds_any_text_outside_of_a_table_too(text: Any) -> None:
+    page = f"- {code(text, most=400)}: words\n"
+    check_safe(page)
+    (shown,) = (token.content for token in tokens(page) if token.type == "code_inline")
+    assert shown == printable(text), "without a backslash before a pipe"
 
 
 # --- decisions
@@ -393,21 +393,21 @@ def test_missing_numbers_are_stated_and_never_shown_as_zero() -> None:
     assert "detects" not in page
 
 
-def test_hostile_text_in_a_decision_is_shown_as_text() -> None:
-    for text in HOSTILE:
-        rule = replace(decided()[0].rules[0], id=text, reason=text)
-        made = decision(
-            "hold",
-            policy=text,
-            would_change=[text],
-            scoring_system=text,
-            rules=[rule],
-            notes=[text],
-        )
-        page = page_of(made)
-        check_safe(page)
-        ((_, row),) = tables(page)
-        assert len(row) == 3
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_in_a_decision_is_shown_as_text(text: Any) -> None:
+    rule = replace(decided()[0].rules[0], id=text, reason=text)
+    made = decision(
+        "hold",
+        policy=text,
+        would_change=[text],
+        scoring_system=text,
+        rules=[rule],
+        notes=[text],
+    )
+    page = page_of(made)
+    check_safe(page)
+    ((_, row),) = tables(page)
+    assert len(row) == 3
 
 
 # --- the summary of a job

@@ -400,16 +400,21 @@ def test_what_is_no_address_is_refused(url: str) -> None:
     assert error.value.code == "FMC-010"
 
 
-def test_a_newcomer_without_sdk_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)
-    for read in (
+@pytest.mark.parametrize(
+    "read",
+    [
         lambda: server.read_stdio(["x"], timeout_s=1),
         lambda: server.read_http("https://example.com", timeout_s=1),
-    ):
-        with pytest.raises(InputError) as error:
-            read()
-        assert error.value.code == "FMC-006"
-        assert install_hint("mcp") in str(error.value)
+    ],
+)
+def test_a_newcomer_without_sdk_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, read: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(InputError) as error:
+        read()
+    assert error.value.code == "FMC-006"
+    assert install_hint("mcp") in str(error.value)
 
 
 @pytest.mark.req("F-156")

@@ -176,20 +176,20 @@ def test_a_sample_is_shown_with_its_evidence_gates_and_scores(stocked: Path) -> 
     assert by_run["data"] == found["data"], "a stored run has its own name"
 
 
-def test_every_run_of_a_repeated_sample_can_be_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", ["twice", "twice.jsonl"])
+def test_every_run_of_a_repeated_sample_can_be_shown(tmp_path: Path, named: str) -> None:
     twice = [
         {**tree, "run_id": f"{tree['run_id']}-{attempt}", "attempt": attempt}
         for tree in runs(2, 3)
         for attempt in (1, 2)
     ]
     stock(tmp_path, "twice", twice)
-    for named in ("twice", "twice.jsonl"):
-        for tool in ("explain_grade", "show_sample"):
-            found, _ = good(tmp_path, tool, evaluation=named, sample="tickets/s-1")
-            assert found["run_id"] == "faq-2-1-1"
-            assert found["other_runs_of_the_sample"] == ["faq-2-1-2"]
-            again, _ = good(tmp_path, tool, evaluation=named, sample="faq-2-1-2")
-            assert (again["run_id"], again["other_runs_of_the_sample"]) == ("faq-2-1-2", [])
+    for tool in ("explain_grade", "show_sample"):
+        found, _ = good(tmp_path, tool, evaluation=named, sample="tickets/s-1")
+        assert found["run_id"] == "faq-2-1-1"
+        assert found["other_runs_of_the_sample"] == ["faq-2-1-2"]
+        again, _ = good(tmp_path, tool, evaluation=named, sample="faq-2-1-2")
+        assert (again["run_id"], again["other_runs_of_the_sample"]) == ("faq-2-1-2", [])
 
 
 def test_a_decision_is_that_of_the_gate_and_is_not_stored(stocked: Path) -> None:

@@ -191,74 +191,68 @@ def _sign(number: float) -> int:
 
 
 @pytest.mark.req("W-008")
-def test_every_number_of_ragchecker_is_reproduced(measure: Any, shared: Path) -> None:
+@pytest.mark.parametrize("label", ["correctness_label", "completeness_label", "overall_label"])
+def test_every_number_of_ragchecker_is_reproduced(measure: Any, shared: Path, label: str) -> None:
     expected = _data(shared, "ragchecker_meta", "expected.json")
     labels = _data(shared, "ragchecker_meta", "labels.json")
-    for label in ("correctness_label", "completeness_label", "overall_label"):
-        wanted = expected[label]
-        judge = [
-            row["ragchecker_model2"][label] - row["ragchecker_model1"][label] for row in labels
-        ]
-        humans = [[row[f"human_annotator{at}"][label] for row in labels] for at in (1, 2)]
-        low, high = min(judge), max(judge)
-        rows = [
-            # a person who sees no difference takes no side; a judge who sees none does not take the
-            # person's
-            {
-                "one": one,
-                "two": two,
-                "human_side": _sign(one + two) or None,
-                "judge_side": _sign(score),
-            }
-            for one, two, score in zip(*humans, judge, strict=True)
-        ]
-        each = [
-            {"human": rating, "judge": score, "scaled": (score - low) / (high - low)}
-            for ratings in humans
-            for rating, score in zip(ratings, judge, strict=True)
-        ]
-        people = {
-            level: measure("agreement", rows, "--raters", "one,two", "--level", level)
-            for level in ("nominal", "ordinal", "interval")
+    wanted = expected[label]
+    judge = [row["ragchecker_model2"][label] - row["ragchecker_model1"][label] for row in labels]
+    humans = [[row[f"human_annotator{at}"][label] for row in labels] for at in (1, 2)]
+    low, high = min(judge), max(judge)
+    rows = [
+        # a person who sees no difference takes no side; a judge who sees none does not take the
+        # person's
+        {
+            "one": one,
+            "two": two,
+            "human_side": _sign(one + two) or None,
+            "judge_side": _sign(score),
         }
-        assert people["nominal"]["n"] == expected["n"]
-        for level, found in people.items():
-            assert found["krippendorff_alpha"]["value"] == pytest.approx(
-                wanted[f"alpha_{level}"], abs=1e-6
-            )
-            assert found["cohen_kappa"]["value"] == pytest.approx(
-                wanted["kappa_annotators"], abs=1e-6
-            )
-            assert found["weighted_kappa"]["linear"]["value"] == pytest.approx(
-                wanted["kappa_annotators_linear"], abs=1e-6
-            )
-            assert found["weighted_kappa"]["quadratic"]["value"] == pytest.approx(
-                wanted["kappa_annotators_quadratic"], abs=1e-6
-            )
-            assert found["pearson"]["value"] == pytest.approx(
-                wanted["human_sanity_pearson"], abs=1e-6
-            )
-            assert found["spearman"]["value"] == pytest.approx(
-                wanted["human_sanity_spearman"], abs=1e-6
-            )
-        found = measure("agreement", each, "--raters", "human,judge", "--level", "interval")
-        assert found["pearson"]["value"] == pytest.approx(wanted["ragchecker_pearson"], abs=1e-6)
-        assert found["spearman"]["value"] == pytest.approx(wanted["ragchecker_spearman"], abs=1e-6)
-        assert found["kendall_tau_b"]["value"] == pytest.approx(
-            wanted["ragchecker_kendall_tau_b"], abs=1e-6
+        for one, two, score in zip(*humans, judge, strict=True)
+    ]
+    each = [
+        {"human": rating, "judge": score, "scaled": (score - low) / (high - low)}
+        for ratings in humans
+        for rating, score in zip(ratings, judge, strict=True)
+    ]
+    people = {
+        level: measure("agreement", rows, "--raters", "one,two", "--level", level)
+        for level in ("nominal", "ordinal", "interval")
+    }
+    assert people["nominal"]["n"] == expected["n"]
+    for level, found in people.items():
+        assert found["krippendorff_alpha"]["value"] == pytest.approx(
+            wanted[f"alpha_{level}"], abs=1e-6
         )
-        scaled = measure("agreement", each, "--raters", "human,scaled", "--level", "interval")
-        assert scaled["pearson"]["value"] == pytest.approx(
-            wanted["ragchecker_pearson_peer_minmax"], abs=1e-6
+        assert found["cohen_kappa"]["value"] == pytest.approx(wanted["kappa_annotators"], abs=1e-6)
+        assert found["weighted_kappa"]["linear"]["value"] == pytest.approx(
+            wanted["kappa_annotators_linear"], abs=1e-6
         )
-        # rounding makes and breaks ties on the way to another scale, and moves the fourth decimal
-        assert scaled["spearman"]["value"] == pytest.approx(
-            wanted["ragchecker_spearman_peer_minmax"], abs=1e-6
+        assert found["weighted_kappa"]["quadratic"]["value"] == pytest.approx(
+            wanted["kappa_annotators_quadratic"], abs=1e-6
         )
-        signs = measure("agreement", rows, "--raters", "human_side,judge_side")
-        assert signs["agreement"]["value"] == pytest.approx(
-            wanted["sign_agreement_with_mean_human_excl_ties"], abs=1e-9
+        assert found["pearson"]["value"] == pytest.approx(wanted["human_sanity_pearson"], abs=1e-6)
+        assert found["spearman"]["value"] == pytest.approx(
+            wanted["human_sanity_spearman"], abs=1e-6
         )
+    found = measure("agreement", each, "--raters", "human,judge", "--level", "interval")
+    assert found["pearson"]["value"] == pytest.approx(wanted["ragchecker_pearson"], abs=1e-6)
+    assert found["spearman"]["value"] == pytest.approx(wanted["ragchecker_spearman"], abs=1e-6)
+    assert found["kendall_tau_b"]["value"] == pytest.approx(
+        wanted["ragchecker_kendall_tau_b"], abs=1e-6
+    )
+    scaled = measure("agreement", each, "--raters", "human,scaled", "--level", "interval")
+    assert scaled["pearson"]["value"] == pytest.approx(
+        wanted["ragchecker_pearson_peer_minmax"], abs=1e-6
+    )
+    # rounding makes and breaks ties on the way to another scale, and moves the fourth decimal
+    assert scaled["spearman"]["value"] == pytest.approx(
+        wanted["ragchecker_spearman_peer_minmax"], abs=1e-6
+    )
+    signs = measure("agreement", rows, "--raters", "human_side,judge_side")
+    assert signs["agreement"]["value"] == pytest.approx(
+        wanted["sign_agreement_with_mean_human_excl_ties"], abs=1e-9
+    )
 
 
 @pytest.mark.req("W-009")
@@ -377,21 +371,21 @@ def test_ten_thousand_categories_build_no_table_of_all_of_them(measure: Any) -> 
 # --- CSV
 
 
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
 def test_numbers_in_csv_are_numbers_and_an_empty_cell_is_not_rated(
-    assay: Any, tmp_path: Path
+    assay: Any, tmp_path: Path, level: str
 ) -> None:
     (tmp_path / "r.csv").write_bytes(
         b"\xef\xbb\xbfid,human,judge\r\n1,1,1.0\r\n2,2, 2.0\r\n3,,3\r\n4,10,9\r\n\r\n5,9,10\r\n"
     )
-    for level in ("nominal", "ordinal"):
-        found = assay(
-            "measure", "agreement", "r.csv", "--raters", "human,judge", "--level", level, "--json"
-        ).json()
-        assert (found["n"], found["n_complete"]) == (5, 4)
-        assert found["agreement"]["value"] == 0.5
-        assert found["spearman"]["value"] == pytest.approx(
-            0.8
-        )  # 10 is more than 9, which it is not as a text
+    found = assay(
+        "measure", "agreement", "r.csv", "--raters", "human,judge", "--level", level, "--json"
+    ).json()
+    assert (found["n"], found["n_complete"]) == (5, 4)
+    assert found["agreement"]["value"] == 0.5
+    assert found["spearman"]["value"] == pytest.approx(
+        0.8
+    )  # 10 is more than 9, which it is not as a text
 
 
 def test_texts_in_csv_stay_as_they_are_written(assay: Any, tmp_path: Path) -> None:

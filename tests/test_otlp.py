@@ -353,21 +353,25 @@ def test_a_clock_that_ran_backwards_leaves_the_duration_unknown_and_is_counted()
     assert found["metadata"]["otel"]["dropped"]["clock_skew"] == 1
 
 
-def test_a_numeric_text_nan_or_a_monster_is_not_a_number() -> None:
-    for bad in ("11", "NaN", -1, 1.5, True, 10**40, [1], Decimal("NaN")):
-        found = evidence([agent(1), chat(2, 1, tokens=(bad, 4))])
-        assert "tokens" not in found
-        assert found["metadata"]["otel"]["unreadable"] == ["gen_ai.usage.input_tokens"]
+@pytest.mark.parametrize("bad", ["11", "NaN", -1, 1.5, True, 10**40, [1], Decimal("NaN")])
+def test_a_numeric_text_nan_or_a_monster_is_not_a_number(bad: Any) -> None:
+    found = evidence([agent(1), chat(2, 1, tokens=(bad, 4))])
+    assert "tokens" not in found
+    assert found["metadata"]["otel"]["unreadable"] == ["gen_ai.usage.input_tokens"]
 
 
 def test_an_error_that_only_the_error_type_tells_is_an_error() -> None:
     assert meaning(tool(1, error__type="ToolException")).error == "ToolException"
 
 
-def test_a_tool_span_without_the_name_of_its_tool_is_not_of_another_tool() -> None:
-    for named, found in (("execute_tool rm", "rm"), ("execute_tool", ""), ("", ""), ("rm", "rm")):
-        bare = span(1, None, named, gen_ai__operation__name="execute_tool")
-        assert evidence([bare])["tool_calls"][0]["name"] == found
+@pytest.mark.parametrize(
+    ("named", "found"), [("execute_tool rm", "rm"), ("execute_tool", ""), ("", ""), ("rm", "rm")]
+)
+def test_a_tool_span_without_the_name_of_its_tool_is_not_of_another_tool(
+    named: str, found: str
+) -> None:
+    bare = span(1, None, named, gen_ai__operation__name="execute_tool")
+    assert evidence([bare])["tool_calls"][0]["name"] == found
 
 
 @pytest.mark.parametrize(
@@ -623,21 +627,26 @@ def test_a_call_is_held_to_the_schema_that_its_model_was_shown(shown: str) -> No
     )
 
 
-def test_what_a_call_says_of_itself_never_makes_a_broken_one_valid() -> None:
-    definitions = json.dumps([ADD])
-    for said, kept, verdict in (
+@pytest.mark.parametrize(
+    ("said", "kept", "verdict"),
+    [
         (True, {"a": "x"}, False),
         (False, {"a": 1}, False),
         (True, {"a": 1}, True),
-    ):
-        spans = [
-            agent(1, gen_ai__tool__definitions=definitions),
-            asking(2, 1, [{"id": "c1", "name": "add", "arguments": kept}], begin=1),
-        ]
-        (found,) = evidence(
-            [*spans, tool(3, 1, begin=2, gen_ai__tool__call__id="c1", assay__tool__valid=said)]
-        )["tool_calls"]
-        assert found["valid"] is verdict
+    ],
+)
+def test_what_a_call_says_of_itself_never_makes_a_broken_one_valid(
+    said: bool, kept: Any, verdict: bool
+) -> None:
+    definitions = json.dumps([ADD])
+    spans = [
+        agent(1, gen_ai__tool__definitions=definitions),
+        asking(2, 1, [{"id": "c1", "name": "add", "arguments": kept}], begin=1),
+    ]
+    (found,) = evidence(
+        [*spans, tool(3, 1, begin=2, gen_ai__tool__call__id="c1", assay__tool__valid=said)]
+    )["tool_calls"]
+    assert found["valid"] is verdict
 
 
 @pytest.mark.parametrize(
@@ -983,13 +992,15 @@ def test_a_parent_that_is_known_to_be_elsewhere_is_not_missing() -> None:
     assert (found["status"], found["metadata"]["otel"]["span_id"]) == ("success", f"{2:016x}")
 
 
-def test_of_two_spans_with_one_id_the_one_that_failed_holds() -> None:
-    for spans in ([agent(1), agent(1, error="boom")], [agent(1, error="boom"), agent(1)]):
-        found = evidence(spans)
-        assert (found["status"], found["metadata"]["otel"]["dropped"]) == (
-            "error",
-            {"duplicate_span_ids": 1},
-        )
+@pytest.mark.parametrize(
+    "spans", [[agent(1), agent(1, error="boom")], [agent(1, error="boom"), agent(1)]]
+)
+def test_of_two_spans_with_one_id_the_one_that_failed_holds(spans: Any) -> None:
+    found = evidence(spans)
+    assert (found["status"], found["metadata"]["otel"]["dropped"]) == (
+        "error",
+        {"duplicate_span_ids": 1},
+    )
 
 
 def test_a_span_that_came_with_two_contents_fails_the_run_and_one_that_came_twice_does_not() -> (
@@ -1184,13 +1195,13 @@ def test_dropping_spans_never_makes_a_grade_better(shared: Path, name: str) -> N
                 assert whole.passed or not part.passed
 
 
+@pytest.mark.parametrize("name", REAL)
 def test_a_dropped_model_of_an_agent_that_counts_its_usage_makes_nothing_cheaper(
-    shared: Path,
+    shared: Path, name: Any
 ) -> None:
-    for name in REAL:
-        for trace in by_trace(real(shared, name)):
-            for lost in [one for one in trace if meaning(one).kind == "model"]:
-                assert evidence([one for one in trace if one is not lost]).get("tokens", 40) >= 40
+    for trace in by_trace(real(shared, name)):
+        for lost in [one for one in trace if meaning(one).kind == "model"]:
+            assert evidence([one for one in trace if one is not lost]).get("tokens", 40) >= 40
 
 
 # --- runs
@@ -1272,17 +1283,17 @@ def test_a_chain_of_thousands_of_spans_is_read() -> None:
 # --- files
 
 
+@pytest.mark.parametrize("name", ["a.json", "b.jsonl", "c.pb"])
 def test_a_file_of_lines_a_document_protobuf_and_console_output_are_all_read(
-    tmp_path: Path,
+    tmp_path: Path, name: str
 ) -> None:
     spans = [agent(1), chat(2, 1)]
     (tmp_path / "a.json").write_text(json.dumps(otlp(spans), indent=2))
     (tmp_path / "b.jsonl").write_text("\n".join(json.dumps(otlp([one])) for one in spans) + "\n")
     (tmp_path / "c.pb").write_bytes(protobuf(spans))
-    for name in ("a.json", "b.jsonl", "c.pb"):
-        path = tmp_path / name
-        assert fits(Head(name, path.read_bytes()))
-        assert encode(evidence(list(read_spans(str(path))))) == encode(evidence(spans))
+    path = tmp_path / name
+    assert fits(Head(name, path.read_bytes()))
+    assert encode(evidence(list(read_spans(str(path))))) == encode(evidence(spans))
 
 
 def test_only_spans_are_taken_for_spans() -> None:
@@ -1502,20 +1513,25 @@ def test_json_output_is_one_document_with_the_counts(shared: Path, assay: Any) -
     assert len(found["runs"]) == 2
 
 
-def test_the_command_refuses_what_it_cannot_import(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"hello": 1}')
-    (tmp_path / "build.jsonl").write_text(json.dumps(otlp([span(1, name="workflow.build")])))
-    (tmp_path / "good.jsonl").write_text(json.dumps(otlp([agent(1)])))
-    for arguments, code, words in (
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
         (("x.json",), ExitCode.MALFORMED, "JSON with the keys hello"),
         (("good.jsonl", "--from", "otpl"), ExitCode.MISUSE, "Supported: assay, "),
         (("good.jsonl", "--workflow", "calc"), ExitCode.MISUSE, "an id and a version"),
         (("build.jsonl", *OPTIONS), ExitCode.NOT_ENOUGH, "no run"),
         (("good.jsonl",), ExitCode.MALFORMED, "nothing states assay.workflow.id, "),
         (("-",), ExitCode.MISUSE, "standard input"),
-    ):
-        done = assay("import", *arguments)
-        assert (done.code, words in done.err) == (code, True), done.err
+    ],
+)
+def test_the_command_refuses_what_it_cannot_import(
+    assay: Any, tmp_path: Path, arguments: Any, code: Any, words: str
+) -> None:
+    (tmp_path / "x.json").write_text('{"hello": 1}')
+    (tmp_path / "build.jsonl").write_text(json.dumps(otlp([span(1, name="workflow.build")])))
+    (tmp_path / "good.jsonl").write_text(json.dumps(otlp([agent(1)])))
+    done = assay("import", *arguments)
+    assert (done.code, words in done.err) == (code, True), done.err
 
 
 # --- grades sent by the command

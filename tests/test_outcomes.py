@@ -442,25 +442,25 @@ def test_a_percentile_is_a_duration_that_was_seen(durations: list[int], name: st
     assert sum(value <= found for value in durations) * 100 >= len(durations) * int(name[-2:])
 
 
-def test_every_raw_score_is_one_its_formula_reads_and_every_sheet_is_full() -> None:
+@pytest.mark.parametrize("measure", list(MEASURES.values()))
+def test_every_raw_score_is_one_its_formula_reads_and_every_sheet_is_full(measure: Any) -> None:
     steps = [step(duration_ms=5, retries=1, tokens=10)]
-    for measure in MEASURES.values():
-        raw = take(measure.id, steps=steps, cost_usd=0.1)
-        assert (
-            0
-            <= normalise(
-                raw,
-                measure.formula,
-                {"slo_good": 1, "slo_bad": 9} if measure.formula == "lower_is_better" else {},
-            )
-            <= 10**9
+    raw = take(measure.id, steps=steps, cost_usd=0.1)
+    assert (
+        0
+        <= normalise(
+            raw,
+            measure.formula,
+            {"slo_good": 1, "slo_bad": 9} if measure.formula == "lower_is_better" else {},
         )
-        if measure.id not in ("latency", "cost"):
-            sheet = measure.sheet()
-            assert all(
-                sheet[key]
-                for key in ("title", "unit", "direction", "evidence", "absence", "range", "limits")
-            )
+        <= 10**9
+    )
+    if measure.id not in ("latency", "cost"):
+        sheet = measure.sheet()
+        assert all(
+            sheet[key]
+            for key in ("title", "unit", "direction", "evidence", "absence", "range", "limits")
+        )
 
 
 def test_an_instance_is_a_plain_record() -> None:

@@ -307,29 +307,30 @@ def test_stored_markup_is_shown_as_text_in_every_field_of_every_page(api: Api) -
         assert_harmless(Markup(api.client.get(path, headers=HTML).text))
 
 
-def test_a_chart_of_hostile_names_is_a_picture_and_nothing_else(api: Api) -> None:
+@pytest.mark.parametrize("name", ["contributions", "floors", "timeline"])
+def test_a_chart_of_hostile_names_is_a_picture_and_nothing_else(api: Api, name: str) -> None:
     digest = graded(api, hostile())["grade_digest"]
-    for name in ("contributions", "floors", "timeline"):
-        answer = api.client.get(f"/charts/grades/{digest}/{name}.svg")
-        assert answer.headers["content-type"] == "image/svg+xml"
-        assert b"<script" not in answer.content
-        assert b"onerror=" not in re.sub(rb'="[^"]*"|>[^<]*<', b"", answer.content)
-        assert (
-            answer.headers["content-security-policy"]
-            == "default-src 'none'; style-src 'unsafe-inline'"
-        )
+    answer = api.client.get(f"/charts/grades/{digest}/{name}.svg")
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert b"<script" not in answer.content
+    assert b"onerror=" not in re.sub(rb'="[^"]*"|>[^<]*<', b"", answer.content)
+    assert (
+        answer.headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+    )
 
 
-def test_a_run_is_found_by_whatever_id_it_has(api: Api) -> None:
+@pytest.mark.parametrize(
+    "name", ["a/b", "ä?#& 'x\"`", "..a", "live/live", "x/replay", "𝔘\u202enwod"]
+)
+def test_a_run_is_found_by_whatever_id_it_has(api: Api, name: str) -> None:
     seen: set[str] = set()
-    for name in ("a/b", "ä?#& 'x\"`", "..a", "live/live", "x/replay", "𝔘\u202enwod"):
-        graded(api, run("rag", run_id=name))
-        links = show(api, "/runs").links()
-        (way,) = {href for href in links if href.startswith("/runs/sha256:")} - seen
-        seen.add(way)
-        assert "passed" in show(api, way).text
-        if not name.endswith(("/live", "/replay")):
-            assert "passed" in show(api, f"/runs/{quote(name, safe='')}").text
+    graded(api, run("rag", run_id=name))
+    links = show(api, "/runs").links()
+    (way,) = {href for href in links if href.startswith("/runs/sha256:")} - seen
+    seen.add(way)
+    assert "passed" in show(api, way).text
+    if not name.endswith(("/live", "/replay")):
+        assert "passed" in show(api, f"/runs/{quote(name, safe='')}").text
 
 
 # --- access
@@ -579,24 +580,24 @@ FILTERS: list[tuple[str, set[str]]] = [
 ]
 
 
-def test_the_list_is_filtered_by_its_address(api: Api) -> None:
+@pytest.mark.parametrize(("query", "expected"), FILTERS)
+def test_the_list_is_filtered_by_its_address(api: Api, query: Any, expected: Any) -> None:
     where = seeded(api)
-    for query, expected in FILTERS:
-        found = show(api, f"/runs?{query}")
-        assert {name for name, href in where.items() if href in listed(found)} == expected, query
-        if not expected:
-            assert "No run matches this filter." in found.text
-        values = {
-            attributes.get("name"): attributes.get("value")
-            for tag, attributes in found.tags
-            if tag == "input"
-        }
-        for pair in query.split("&"):
-            name, _, value = pair.partition("=")
-            assert (
-                values.get(name) == value
-                or ("option", {"value": value, "selected": "selected"}) in found.tags
-            ), pair
+    found = show(api, f"/runs?{query}")
+    assert {name for name, href in where.items() if href in listed(found)} == expected, query
+    if not expected:
+        assert "No run matches this filter." in found.text
+    values = {
+        attributes.get("name"): attributes.get("value")
+        for tag, attributes in found.tags
+        if tag == "input"
+    }
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        assert (
+            values.get(name) == value
+            or ("option", {"value": value, "selected": "selected"}) in found.tags
+        ), pair
 
 
 def test_paging_shows_every_run_once_forth_and_back(api: Api) -> None:

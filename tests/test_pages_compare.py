@@ -257,32 +257,35 @@ def stored_pair(api: Api) -> None:
 STRICT = "release: {policy: release-strict, min_pass_rate: 0.99}\n"
 
 
-def test_the_page_decides_by_the_release_rules_of_assay_yaml_as_the_command_does(
-    tmp_path: Path,
-) -> None:
-    run, words = in_folder(tmp_path, run_here), {"promote": "Promote", "reject": "Reject"}
-    url = f"sqlite:///{tmp_path}/l.db"
-    for config, expected, named in (
+@pytest.mark.parametrize(
+    ("config", "expected", "named"),
+    [
         (STRICT, "Reject", "under release-strict@1, minimum pass rate 99%, from assay.yaml"),
         ("release: {min_pass_rate: 0.5, margin: 9}\n", "Promote", "margin 9 points, minimum"),
         ("policy: workflow-judged\n", "", ""),
-    ):
-        settings = settings_in(tmp_path, config)
-        with serving(url, release=settings) as api:
-            if api.services.ledger.count("evaluation").n == 0:
-                stored_pair(api)
-            found = get(api, "?of=old&of=new")
-            done = run("gate", "new", "--baseline", "old", "--db", url, "--json")
-            theirs = words.get(json.loads(done.out)["outcome"], "") if done.out else ""
-            assert named in found.text
-            assert outcome(found) in (theirs, "Not enough evidence")
-            assert outcome(found) == expected or not expected, (done.err, found.text[:4000])
-            assert "Store this decision" in found.text
-            command = found.text[found.text.index("assay gate new") :].split(" Samples")[0]
-            (tmp_path / "assay.yaml").write_text("release: {min_pass_rate: 0.01}\n")
-            again = run(*shlex.split(command)[1:], "--json")
-            assert again.code == done.code, (command, again.err, done.err)
-            assert "This decision is stored" in get(api, "?of=old&of=new").text, command
+    ],
+)
+def test_the_page_decides_by_the_release_rules_of_assay_yaml_as_the_command_does(
+    tmp_path: Path, config: Any, expected: str, named: str
+) -> None:
+    run, words = in_folder(tmp_path, run_here), {"promote": "Promote", "reject": "Reject"}
+    url = f"sqlite:///{tmp_path}/l.db"
+    settings = settings_in(tmp_path, config)
+    with serving(url, release=settings) as api:
+        if api.services.ledger.count("evaluation").n == 0:
+            stored_pair(api)
+        found = get(api, "?of=old&of=new")
+        done = run("gate", "new", "--baseline", "old", "--db", url, "--json")
+        theirs = words.get(json.loads(done.out)["outcome"], "") if done.out else ""
+        assert named in found.text
+        assert outcome(found) in (theirs, "Not enough evidence")
+        assert outcome(found) == expected or not expected, (done.err, found.text[:4000])
+        assert "Store this decision" in found.text
+        command = found.text[found.text.index("assay gate new") :].split(" Samples")[0]
+        (tmp_path / "assay.yaml").write_text("release: {min_pass_rate: 0.01}\n")
+        again = run(*shlex.split(command)[1:], "--json")
+        assert again.code == done.code, (command, again.err, done.err)
+        assert "This decision is stored" in get(api, "?of=old&of=new").text, command
 
 
 def test_a_policy_that_is_not_the_projects_is_said_to_be_so_and_not_stored(tmp_path: Path) -> None:
@@ -471,10 +474,12 @@ def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(
                     with_additions(api.services, choice)
 
 
-def test_the_rubric_of_the_project_is_not_replaced_by_that_of_evaluations() -> None:
+@pytest.mark.parametrize(("configured", "rubric"), [({"rubric": "rag@1"}, "rag@1"), ({}, "rag@1")])
+def test_the_rubric_of_the_project_is_not_replaced_by_that_of_evaluations(
+    configured: Any, rubric: str
+) -> None:
     own = {"own_profile": {"profile": LAX, "rubric": "rag@1"}}
-    for configured, rubric in (({"rubric": "rag@1"}, "rag@1"), ({}, "rag@1")):
-        assert choose({"new": own}, {"old": own}, configured=configured).rubric == rubric
+    assert choose({"new": own}, {"old": own}, configured=configured).rubric == rubric
 
 
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:

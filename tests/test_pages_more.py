@@ -548,9 +548,9 @@ def test_decisions_and_comparisons_read_the_same_on_postgresql(ledger_url: str) 
 # --- exams
 
 
-def test_the_list_of_exams_says_score_n_and_whether_the_gate_passed(shop: Shop) -> None:
-    found = get(shop, "/exams")
-    for words in (
+@pytest.mark.parametrize(
+    "words",
+    [
         "0.5250 n 12",
         "0.9875 n 12",
         "✓ passed",
@@ -560,8 +560,11 @@ def test_the_list_of_exams_says_score_n_and_whether_the_gate_passed(shop: Shop) 
         "exam@1",
         "capstone 1",
         "regression 1",
-    ):
-        assert words in found.text
+    ],
+)
+def test_the_list_of_exams_says_score_n_and_whether_the_gate_passed(shop: Shop, words: str) -> None:
+    found = get(shop, "/exams")
+    assert words in found.text
 
 
 @pytest.mark.parametrize("least", [0.9, 0.999])
@@ -1122,7 +1125,15 @@ def test_a_card_from_the_future_is_refused_on_every_way_into_the_server(tmp_path
         pass
 
 
-def test_a_card_without_a_calibration_says_what_was_not_measured(empty: Api) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "not measured",
+        "This judge was never compared with human labels.",
+        "No bias of this judge was measured.",
+    ],
+)
+def test_a_card_without_a_calibration_says_what_was_not_measured(empty: Api, words: str) -> None:
     bare = json.loads(
         json.dumps(
             make_card(
@@ -1136,9 +1147,4 @@ def test_a_card_without_a_calibration_says_what_was_not_measured(empty: Api) -> 
     )
     digest = empty.post("/cards", bare).json()["digest"]
     found = get(empty, f"/judges/{digest}")
-    for words in (
-        "not measured",
-        "This judge was never compared with human labels.",
-        "No bias of this judge was measured.",
-    ):
-        assert words in found.text
+    assert words in found.text

@@ -48,12 +48,12 @@ def test_a_verdict_that_changes_with_the_order_is_inconsistent_and_counts_as_a_t
 
 
 @pytest.mark.req("W-068")
-def test_every_pair_has_one_merged_verdict() -> None:
-    for ab in (*WINNERS, None):
-        for ba in (*WINNERS, None):
-            assert merge(_pair(1, ab, ba)) == (ab if ab == ba else "tie")
-        assert merge(_pair(1, ab)) == ab
-        assert merge(_pair(1, ba=ab)) == ab
+@pytest.mark.parametrize("ab", [*WINNERS, None])
+def test_every_pair_has_one_merged_verdict(ab: Any) -> None:
+    for ba in (*WINNERS, None):
+        assert merge(_pair(1, ab, ba)) == (ab if ab == ba else "tie")
+    assert merge(_pair(1, ab)) == ab
+    assert merge(_pair(1, ba=ab)) == ab
 
 
 def test_a_pair_judged_in_one_order_counts_for_the_win_rate_and_is_not_consistent() -> None:

@@ -250,8 +250,11 @@ def test_a_formula_of_a_plugin_gives_a_norm_or_an_error(install: Callable[..., P
         FORMULAS["acme.odd"].invert(1, None, {})
 
 
+@pytest.mark.parametrize(
+    ("raw", "code_of_exit", "words"), [("85", 3, "above 1"), ("1.0000001", 0, "100.00")]
+)
 def test_a_score_off_the_scale_of_its_formula_is_not_a_perfect_one(
-    here: Any, tmp_path: Path, install: Callable[..., Path]
+    here: Any, tmp_path: Path, install: Callable[..., Path], raw: str, code_of_exit: int, words: str
 ) -> None:
     """85 may mean 85 %; a scorer that returns it is refused too."""
     code = """\
@@ -262,11 +265,10 @@ def test_a_score_off_the_scale_of_its_formula_is_not_a_perfect_one(
     measured = PROFILE.replace("ratio, measure: exact_match", "zero_one, measure: acme.share")
     (tmp_path / "clean.yaml").write_text(measured.replace("{id: acme.clean}", ""))
     (tmp_path / "run.jsonl").write_text(json.dumps(GOOD) + "\n")
-    for raw, code_of_exit, words in (("85", 3, "above 1"), ("1.0000001", 0, "100.00")):
-        shutil.rmtree(tmp_path / "site")
-        install(code.format(raw=raw), {"assay.measures": {"acme.share": "acme:SHARE"}})
-        done = here("grade", "run.jsonl", "--profile", "clean.yaml")
-        assert (done.code, words in done.out + done.err) == (code_of_exit, True), done.err
+    shutil.rmtree(tmp_path / "site")
+    install(code.format(raw=raw), {"assay.measures": {"acme.share": "acme:SHARE"}})
+    done = here("grade", "run.jsonl", "--profile", "clean.yaml")
+    assert (done.code, words in done.out + done.err) == (code_of_exit, True), done.err
 
 
 def test_a_batch_names_the_formula_that_no_engine_has(

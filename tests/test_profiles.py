@@ -1067,8 +1067,8 @@ def test_a_broken_profile_is_never_published(tmp_path: Path) -> None:
     assert not (tmp_path / "published.lock").exists()
 
 
-def test_a_gate_demand_is_never_met_by_a_scorecard_value_that_is_no_verdict() -> None:
+@pytest.mark.parametrize("wrong", [1, "true", 0.5])
+def test_a_gate_demand_is_never_met_by_a_scorecard_value_that_is_no_verdict(wrong: Any) -> None:
     demanded = {*REQUIRED, *GATES["rag"]}
-    for wrong in (1, "true", 0.5):
-        with pytest.raises(EvidenceError):
-            graded(scorecard({"norm": 1}, hard_gates=dict.fromkeys(demanded, wrong)), profile="rag")
+    with pytest.raises(EvidenceError):
+        graded(scorecard({"norm": 1}, hard_gates=dict.fromkeys(demanded, wrong)), profile="rag")

@@ -125,13 +125,13 @@ def test_every_file_and_commit_that_contributors_are_sent_to_exists() -> None:
         assert _git("log", "-1", "--format=%s", commit) == subject, commit
 
 
-def test_the_issue_templates_are_forms_with_fields() -> None:
+@pytest.mark.parametrize("name", ["bug", "feature", "false-pass"])
+def test_the_issue_templates_are_forms_with_fields(name: str) -> None:
     folder = ROOT / ".github/ISSUE_TEMPLATE"
-    for name in ("bug", "feature", "false-pass"):
-        form = yaml.safe_load((folder / f"{name}.yml").read_text())
-        assert form["name"]
-        assert form["description"]
-        fields = [item for item in form["body"] if item["type"] != "markdown"]
-        assert len({item["id"] for item in fields}) == len(fields) >= 3
-        assert all(item["attributes"]["label"] for item in fields)
-        assert any(item.get("validations", {}).get("required") for item in fields)
+    form = yaml.safe_load((folder / f"{name}.yml").read_text())
+    assert form["name"]
+    assert form["description"]
+    fields = [item for item in form["body"] if item["type"] != "markdown"]
+    assert len({item["id"] for item in fields}) == len(fields) >= 3
+    assert all(item["attributes"]["label"] for item in fields)
+    assert any(item.get("validations", {}).get("required") for item in fields)

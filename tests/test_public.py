@@ -78,10 +78,12 @@ def test_the_public_functions_lead_from_a_run_to_an_explanation() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{}, [], None, 3, "run", {"schema": "assay.run/1"}])
-def test_a_wrong_object_is_an_error_of_the_product_for_both_functions(wrong: Any) -> None:
-    for function in (assay.score, assay.grade):
-        with pytest.raises(assay.AssayError):
-            function(wrong)
+@pytest.mark.parametrize("function", [assay.score, assay.grade])
+def test_a_wrong_object_is_an_error_of_the_product_for_both_functions(
+    wrong: Any, function: Any
+) -> None:
+    with pytest.raises(assay.AssayError):
+        function(wrong)
 
 
 def test_an_unknown_policy_profile_or_rubric_is_an_error_with_the_near_miss() -> None:

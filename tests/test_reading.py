@@ -166,8 +166,9 @@ def test_a_byte_order_mark_and_windows_lines_change_nothing(engine: Engine) -> N
     ).message.startswith("line 3: ")
 
 
-def test_handlers_are_listed_and_never_run(engine: Engine) -> None:
-    for handlers in (
+@pytest.mark.parametrize(
+    "handlers",
+    [
         (
             "export const handlers = ({ libraries }) => ({ get: { run: async () => { for (;;) {} }"
             " }, 'get-two': {}, [three]: {}, ...more })"
@@ -185,9 +186,11 @@ def test_handlers_are_listed_and_never_run(engine: Engine) -> None:
             "export function handlers() { const made = { get, 'get-two': {}, [three]: {}, ...more"
             " }; return made }"
         ),
-    ):
-        found = read(engine, f"export const main = {{ a: 1 }}\n{handlers}")
-        assert found.handlers == ("get", "get-two", "[three]", "...more"), handlers
+    ],
+)
+def test_handlers_are_listed_and_never_run(engine: Engine, handlers: str) -> None:
+    found = read(engine, f"export const main = {{ a: 1 }}\n{handlers}")
+    assert found.handlers == ("get", "get-two", "[three]", "...more"), handlers
 
 
 def test_code_that_the_schema_does_not_need_may_fail(engine: Engine) -> None:
@@ -202,20 +205,25 @@ def test_code_that_the_schema_does_not_need_may_fail(engine: Engine) -> None:
     assert found.main == {"root": "https://a.example/v1"}
 
 
-def test_a_pattern_may_contain_what_looks_like_a_group(engine: Engine) -> None:
-    for pattern in (r"\(?id: \d", "[(?i:]", r"(\s?i:)(?:x)", r"(?<a>x)\(?<a>", "(?<=z)(?<!y)"):
-        found = read(engine, f"export const main = {{ a: /{pattern}/.test('x') }}")
-        assert found.main == {"a": False}, pattern
+@pytest.mark.parametrize(
+    "pattern", [r"\(?id: \d", "[(?i:]", r"(\s?i:)(?:x)", r"(?<a>x)\(?<a>", "(?<=z)(?<!y)"]
+)
+def test_a_pattern_may_contain_what_looks_like_a_group(engine: Engine, pattern: str) -> None:
+    found = read(engine, f"export const main = {{ a: /{pattern}/.test('x') }}")
+    assert found.main == {"a": False}, pattern
 
 
-def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine) -> None:
-    for change in (
+@pytest.mark.parametrize(
+    "change",
+    [
         "patch(process.env)",
         "const done = patch(process.env)",
         "Object.prototype.x = process.env",
-    ):
-        text = f"export const main = {{ a: 1 }}\nfunction patch(by) {{ main.a = by.X }}\n{change}"
-        assert refused(engine, text).code == "FMC-005", change
+    ],
+)
+def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine, change: str) -> None:
+    text = f"export const main = {{ a: 1 }}\nfunction patch(by) {{ main.a = by.X }}\n{change}"
+    assert refused(engine, text).code == "FMC-005", change
 
 
 def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
@@ -1280,16 +1288,21 @@ def test_a_schema_that_is_no_object_is_refused(engine: Engine, value: str) -> No
     assert refused(engine, f"export const main = {value}").code == "FMC-002"
 
 
-def test_a_module_without_a_schema_says_what_it_exports(engine: Engine) -> None:
-    for text, names in (
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
         ("", ()),
         ("export default {}", ("default",)),
         ("export const list = []\nexport * as all from './a.mjs'", ("list", "all of './a.mjs'")),
-    ):
-        with pytest.raises(NoSchema) as error:
-            engine.read(text.encode(), file="x.mjs")
-        others = f", only {', '.join(names)}" if names else ""
-        assert error.value.message == f"exports neither `main` nor `schema`{others}."
+    ],
+)
+def test_a_module_without_a_schema_says_what_it_exports(
+    engine: Engine, text: str, names: Any
+) -> None:
+    with pytest.raises(NoSchema) as error:
+        engine.read(text.encode(), file="x.mjs")
+    others = f", only {', '.join(names)}" if names else ""
+    assert error.value.message == f"exports neither `main` nor `schema`{others}."
 
 
 @pytest.mark.parametrize(
@@ -1980,10 +1993,10 @@ def test_the_canonical_text_is_that_of_the_specification() -> None:
         {"\ud83d\ude00": 1, "😀": 2},
     ],
 )
-def test_what_has_no_canonical_text_is_an_error(value: Any) -> None:
-    for write in (ecma.canonical, ecma.stringify):
-        with pytest.raises(ValueError, match=r"."):
-            write([value])
+@pytest.mark.parametrize("write", [ecma.canonical, ecma.stringify])
+def test_what_has_no_canonical_text_is_an_error(value: Any, write: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        write([value])
 
 
 @pytest.mark.req("F-084")

@@ -50,29 +50,29 @@ def headings(name: str) -> set[str]:
     return set(re.findall(r"^#+ (.+)$", page(name), re.MULTILINE))
 
 
-def test_every_command_and_every_option_is_described() -> None:
-    for group, verbs in GROUPS.items():
-        name = f"commands/{group.replace(' ', '-')}.md"
-        for verb, spec in verbs.items():
-            for command in [f"{verb} {action}" for action in spec.actions] or [verb]:
-                assert f"assay {command}" in headings(name)
-                assert f"[`assay {command}`]" in page("commands.md")
-                for action in load_command(command).parser(command)._actions:
-                    assert action.help, f"{command} {action.dest} has no help"
-                    shown = page("commands.md" if action.dest in _EVERYWHERE else name)
-                    for option in action.option_strings:
-                        assert re.search(rf"`{re.escape(option)}[` ]", shown), (command, option)
+@pytest.mark.parametrize(("group", "verbs"), list(GROUPS.items()))
+def test_every_command_and_every_option_is_described(group: Any, verbs: Any) -> None:
+    name = f"commands/{group.replace(' ', '-')}.md"
+    for verb, spec in verbs.items():
+        for command in [f"{verb} {action}" for action in spec.actions] or [verb]:
+            assert f"assay {command}" in headings(name)
+            assert f"[`assay {command}`]" in page("commands.md")
+            for action in load_command(command).parser(command)._actions:
+                assert action.help, f"{command} {action.dest} has no help"
+                shown = page("commands.md" if action.dest in _EVERYWHERE else name)
+                for option in action.option_strings:
+                    assert re.search(rf"`{re.escape(option)}[` ]", shown), (command, option)
 
 
 _EVERYWHERE = ("help", "json", "config_file", "no_config")
 
 
-def test_every_error_code_has_a_cause_and_a_fix() -> None:
-    for name, code in CODES.items():
-        assert code.cause.endswith("."), name
-        assert code.fix.endswith("."), name
-        assert name.split("-")[0] in SYSTEMS, name
-        assert f"| `{name}` |" in page("errors.md"), name
+@pytest.mark.parametrize(("name", "code"), list(CODES.items()))
+def test_every_error_code_has_a_cause_and_a_fix(name: Any, code: Any) -> None:
+    assert code.cause.endswith("."), name
+    assert code.fix.endswith("."), name
+    assert name.split("-")[0] in SYSTEMS, name
+    assert f"| `{name}` |" in page("errors.md"), name
 
 
 def test_the_fix_of_an_error_code_names_only_commands_that_there_are() -> None:
@@ -127,10 +127,10 @@ def test_the_example_of_every_document_keeps_its_schema(generators: Any) -> None
     assert set(shown) == set(ConfigFile.__struct_encode_fields__)
 
 
-def test_every_field_of_a_document_has_a_meaning() -> None:
-    for path in sorted((ROOT / "docs" / "reference" / "documents").glob("*.md")):
-        rows = [line for line in path.read_text("utf-8").splitlines() if line.startswith("| `")]
-        assert not [row for row in rows if row.endswith("|  |")], path.name
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "reference" / "documents").glob("*.md")))
+def test_every_field_of_a_document_has_a_meaning(path: Any) -> None:
+    rows = [line for line in path.read_text("utf-8").splitlines() if line.startswith("| `")]
+    assert not [row for row in rows if row.endswith("|  |")], path.name
 
 
 @pytest.fixture
@@ -175,10 +175,10 @@ def test_the_example_of_a_gate_passes_and_fails_it() -> None:
         assert found == [True, False], name
 
 
-def test_everything_on_the_shelf_is_described() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_on_the_shelf_is_described(kind: Any) -> None:
     shelf = Shelf()
-    for kind in KINDS:
-        assert {entry.id for entry in shelf.entries(kind)} <= headings(f"{kind}.md")
+    assert {entry.id for entry in shelf.entries(kind)} <= headings(f"{kind}.md")
 
 
 def test_every_event_and_every_attribute_is_described() -> None:

@@ -505,7 +505,17 @@ def test_the_measures_of_a_run_are_trec_evals() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_profile_on_the_shelf_measures_what_trec_eval_measures(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "metric_name"),
+    [
+        ("ndcg", "ndcg_cut_10"),
+        ("average_precision", "map"),
+        ("recall", "recall_100"),
+    ],
+)
+def test_the_profile_on_the_shelf_measures_what_trec_eval_measures(
+    seed: int, name: str, metric_name: str
+) -> None:
     chance = random.Random(seed)
     documents = [f"d{n}" for n in range(40)]
     scores = {name: chance.randrange(9) / 3 for name in chance.sample(documents, 25)}
@@ -524,12 +534,7 @@ def test_the_profile_on_the_shelf_measures_what_trec_eval_measures(seed: int) ->
         item.name: item.norm
         for item in Grader(Shelf()).grade(Document(evidence, "test")).grade.criteria
     }
-    for name, metric_name in (
-        ("ndcg", "ndcg_cut_10"),
-        ("average_precision", "map"),
-        ("recall", "recall_100"),
-    ):
-        assert float(norms[name]) == pytest.approx(peer[metric_name], abs=1e-9)
+    assert float(norms[name]) == pytest.approx(peer[metric_name], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
@@ -576,22 +581,22 @@ def test_what_was_missed_is_not_guessed() -> None:
     )  # what stands behind the first relevant passage does not matter
 
 
-def test_every_sheet_is_full() -> None:
-    for measure in RETRIEVAL:
-        sheet = measure.sheet()
-        assert all(
-            sheet[key]
-            for key in (
-                "id",
-                "version",
-                "title",
-                "unit",
-                "direction",
-                "formula",
-                "evidence",
-                "absence",
-                "range",
-                "citation",
-                "limits",
-            )
+@pytest.mark.parametrize("measure", RETRIEVAL)
+def test_every_sheet_is_full(measure: Any) -> None:
+    sheet = measure.sheet()
+    assert all(
+        sheet[key]
+        for key in (
+            "id",
+            "version",
+            "title",
+            "unit",
+            "direction",
+            "formula",
+            "evidence",
+            "absence",
+            "range",
+            "citation",
+            "limits",
         )
+    )

@@ -191,8 +191,15 @@ def test_a_scorecard_that_names_a_profile_nobody_has_is_refused(assay: Any, tmp_
 
 
 @pytest.mark.parametrize("lock", ["not json", "[]", "{}", '{"published": []}'])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        ["--library", "mine", "--profile", "own"],
+        ["--profile", "mine/profiles/own@1.yaml"],
+    ],
+)
 def test_a_lock_that_is_none_is_an_error_and_no_fault_of_ours(
-    assay: Any, tmp_path: Path, lock: str
+    assay: Any, tmp_path: Path, lock: str, choice: Any
 ) -> None:
     folder = tmp_path / "mine" / "profiles"
     folder.mkdir(parents=True)
@@ -205,10 +212,6 @@ def test_a_lock_that_is_none_is_an_error_and_no_fault_of_ours(
     (folder / "own@1.yaml").write_text(text)
     (tmp_path / "mine" / "published.lock").write_text(lock)
     (tmp_path / "run.json").write_text(json.dumps(run("rag")))
-    for choice in (
-        ["--library", "mine", "--profile", "own"],
-        ["--profile", "mine/profiles/own@1.yaml"],
-    ):
-        done = assay("grade", "run.json", *choice)
-        assert done.code == 3
-        assert "published.lock" in done.err
+    done = assay("grade", "run.json", *choice)
+    assert done.code == 3
+    assert "published.lock" in done.err

@@ -339,16 +339,16 @@ def test_each_missing_anchor_is_named_with_its_line(point: str) -> None:
 
 
 @pytest.mark.req("W-062")
-def test_an_anchor_without_words_is_a_missing_anchor() -> None:
-    for text in ('""', '"   "', "null"):
-        found = faults_of(
-            rubric(
-                criterion(
-                    "tone", anchors='{"1": bad, "2": poor, "3": fair, "4": ' + text + ', "5": best}'
-                )
+@pytest.mark.parametrize("text", ['""', '"   "', "null"])
+def test_an_anchor_without_words_is_a_missing_anchor(text: str) -> None:
+    found = faults_of(
+        rubric(
+            criterion(
+                "tone", anchors='{"1": bad, "2": poor, "3": fair, "4": ' + text + ', "5": best}'
             )
         )
-        assert any("anchors" in path for _, path, _ in found)
+    )
+    assert any("anchors" in path for _, path, _ in found)
 
 
 @pytest.mark.parametrize("anchor", ["0", "6", "3.5", "03", "five"])
@@ -472,10 +472,10 @@ def test_a_name_that_looks_like_another_is_refused_with_the_sign_that_poses(
     assert culprit in message
 
 
-def test_a_criterion_with_the_name_of_a_gate_is_refused() -> None:
-    for name in GATES:
-        found = faults_of(rubric(criterion(name)))
-        assert any("gate" in message for _, _, message in found)
+@pytest.mark.parametrize("name", GATES)
+def test_a_criterion_with_the_name_of_a_gate_is_refused(name: Any) -> None:
+    found = faults_of(rubric(criterion(name)))
+    assert any("gate" in message for _, _, message in found)
 
 
 # --- all faults at once

@@ -125,13 +125,17 @@ def test_what_is_run_and_why_it_is_scored_so_is_said_at_the_start(
     )
 
 
-def test_samples_that_a_limit_leaves_out_are_counted(assay: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "words"), [((), "--limit left out 2 of 3 samples"), (("--limit", "3"), "")]
+)
+def test_samples_that_a_limit_leaves_out_are_counted(
+    assay: Any, tmp_path: Path, options: Any, words: str
+) -> None:
     project(tmp_path, [sample("a", "one"), sample("b", "two"), sample("c", "three")])
     (tmp_path / "assay.yaml").write_text("commands: {run: {limit: 1}}\n")
-    for options, words in (((), "--limit left out 2 of 3 samples"), (("--limit", "3"), "")):
-        done = assay("run", "--dataset", "samples.jsonl", "--no-store", *options)
-        assert words in done.err
-        assert ("left out" in done.err) is bool(words)
+    done = assay("run", "--dataset", "samples.jsonl", "--no-store", *options)
+    assert words in done.err
+    assert ("left out" in done.err) is bool(words)
 
 
 def test_a_workflow_without_rules_on_tools_is_told_how_to_declare_that_there_are_none(

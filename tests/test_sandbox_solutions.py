@@ -359,15 +359,18 @@ def test_what_cannot_be_a_solution_is_refused(code: str, test: str, entry: str, 
     assert refused.value.code == "SBX-003"
 
 
-def test_a_limit_of_nothing_or_of_everything_is_refused() -> None:
-    for wrong in (
+@pytest.mark.parametrize(
+    "wrong",
+    [
         SandboxLimits(wall_s=0),
         SandboxLimits(memory_mb=-1),
         SandboxLimits(cpu_s=10**9),
         SandboxLimits(wall_s=float("nan")),
-    ):
-        with pytest.raises(InputError, match="there is no 'unlimited'"):
-            check_solution("def f(): pass", "f()", "f", limits=wrong)
+    ],
+)
+def test_a_limit_of_nothing_or_of_everything_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="there is no 'unlimited'"):
+        check_solution("def f(): pass", "f()", "f", limits=wrong)
 
 
 # --- what crosses

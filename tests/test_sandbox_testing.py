@@ -455,8 +455,9 @@ OF_UNITTEST = (
 
 
 @walled
-def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(tmp_path: Path) -> None:
-    for name, word in (
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
         ("test_skip", "skipped"),
         ("test_xfail", "xfailed"),
         ("test_xpass", "xpassed"),
@@ -467,15 +468,20 @@ def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(tmp_path: Pat
         ("T::test_parts", "failed"),
         ("test_nowhere", ""),
         *(OF_UNITTEST if CAMPAIGN else ()),
-    ):
-        after = ended_alone(tmp_path, "pytest", ODD, f"test_odd.py::{name}")
-        assert not after.passed
-        assert word in after.reason
+    ],
+)
+def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(
+    tmp_path: Path, name: Any, word: Any
+) -> None:
+    after = ended_alone(tmp_path, "pytest", ODD, f"test_odd.py::{name}")
+    assert not after.passed
+    assert word in after.reason
 
 
 @walled
-def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(tmp_path: Path) -> None:
-    for name, word in (
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
         ("test_lazy", "never run"),
         ("test_skipped", "skipped"),
         ("test_expected", "xfailed"),
@@ -483,13 +489,17 @@ def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(tmp_path: P
         ("test_parts", "failed"),
         ("test_nowhere", "errored"),
         ("", "skipped"),
-    ):
-        cases = "import unittest\nfrom calc import add\n" + ODD[ODD.index("class T(") :]
-        if not name:
-            cases = cases.replace("    async def test_lazy(self): self.fail()\n", "")
-        after = ended_alone(tmp_path, "unittest", cases, f"test_odd.T.{name}".rstrip("."))
-        assert not after.passed
-        assert word in after.reason or not name
+    ],
+)
+def test_a_test_of_unittest_that_did_not_run_and_pass_has_not_passed(
+    tmp_path: Path, name: str, word: str
+) -> None:
+    cases = "import unittest\nfrom calc import add\n" + ODD[ODD.index("class T(") :]
+    if not name:
+        cases = cases.replace("    async def test_lazy(self): self.fail()\n", "")
+    after = ended_alone(tmp_path, "unittest", cases, f"test_odd.T.{name}".rstrip("."))
+    assert not after.passed
+    assert word in after.reason or not name
 
 
 @walled
@@ -609,22 +619,26 @@ def test_a_junit_report_passes_only_tests_that_ran_and_passed_once(case: str, wo
     )
 
 
-def test_a_junit_report_without_tests_or_that_is_none_passes_nothing() -> None:
-    for data in (
+@pytest.mark.parametrize(
+    "data",
+    [
         b"",
         b"OK",
         b"<testsuite/>",
         b"<testsuite",
         b'<!DOCTYPE x [<!ENTITY a "b">]><testsuite>&a;</testsuite>',
-    ):
-        assert read_junit(data).fault
+    ],
+)
+def test_a_junit_report_without_tests_or_that_is_none_passes_nothing(data: bytes) -> None:
+    assert read_junit(data).fault
 
 
 # --- what is guarded
 
 
-def test_a_path_that_could_decide_what_runs_is_guarded() -> None:
-    for path in (
+@pytest.mark.parametrize(
+    "path",
+    [
         "conftest.py",
         "pkg/conftest.py",
         "CONFTEST.PY",
@@ -656,12 +670,15 @@ def test_a_path_that_could_decide_what_runs_is_guarded() -> None:
         "pkg/test_b.py",
         "pkg/test_b/__init__.py",
         "pkg/part/json.py",
-    ):
-        assert _guarded(path) == (path,)
+    ],
+)
+def test_a_path_that_could_decide_what_runs_is_guarded(path: str) -> None:
+    assert _guarded(path) == (path,)
 
 
-def test_a_path_of_the_code_is_not_guarded() -> None:
-    for path in (
+@pytest.mark.parametrize(
+    "path",
+    [
         "pkg/types.py",
         "pkg/json/__init__.py",
         "calc.py",
@@ -670,8 +687,10 @@ def test_a_path_of_the_code_is_not_guarded() -> None:
         "pkg/__init__.py",
         "new.py",
         "dataclasses.py",
-    ):
-        assert _guarded(path) == ()
+    ],
+)
+def test_a_path_of_the_code_is_not_guarded(path: str) -> None:
+    assert _guarded(path) == ()
 
 
 def _guarded(path: str) -> tuple[str, ...]:

@@ -309,18 +309,23 @@ def test_a_run_without_outputs_leaves_the_gate_undetermined(tmp_path: Path, how:
     assert "no outputs" in run["gates"]["check"]["reason"]
 
 
-def test_of_two_verdicts_on_one_gate_the_worse_stays(tmp_path: Path) -> None:
-    from assay.running.scorers import _with_verdicts
-
-    for known, new, kept in [
+@pytest.mark.parametrize(
+    ("known", "new", "kept"),
+    [
         (False, True, False),
         (None, True, None),
         (True, None, None),
         (None, False, False),
         (True, True, True),
-    ]:
-        made = _with_verdicts({"g": {"passed": known}}, {"g": {"passed": new}})
-        assert made["g"]["passed"] is kept
+    ],
+)
+def test_of_two_verdicts_on_one_gate_the_worse_stays(
+    tmp_path: Path, known: bool | None, new: bool | None, kept: bool | None
+) -> None:
+    from assay.running.scorers import _with_verdicts
+
+    made = _with_verdicts({"g": {"passed": known}}, {"g": {"passed": new}})
+    assert made["g"]["passed"] is kept
 
 
 @pytest.mark.parametrize("order", ["low high", "high low", "high low high"])
@@ -413,8 +418,9 @@ def test_a_verdict_is_the_one_that_evidence_has() -> None:
 # --- the command
 
 
+@pytest.mark.parametrize(("file", "passed"), [("runs.jsonl", 0), ("table.csv", 1)])
 def test_an_import_into_a_project_with_scorers_needs_no_profile_option(
-    assay: Any, tmp_path: Path
+    assay: Any, tmp_path: Path, file: str, passed: int
 ) -> None:
     """Runs are held to the profile of the project and its gates; what another tool measured is
     graded as that tool measured it.
@@ -422,9 +428,8 @@ def test_an_import_into_a_project_with_scorers_needs_no_profile_option(
     (tmp_path / "assay.yaml").write_text("profile: rag@1\ngates: [{target: 'x:no_pii'}]\n")
     (tmp_path / "runs.jsonl").write_text(json.dumps(document("rag")) + "\n")
     (tmp_path / "table.csv").write_text("id,output,score\n1,yes,0.9\n")
-    for file, passed in (("runs.jsonl", 0), ("table.csv", 1)):
-        done = assay("import", file)
-        assert (done.code, f", {passed} of 1 run passed" in done.out) == (0, True), done.err
+    done = assay("import", file)
+    assert (done.code, f", {passed} of 1 run passed" in done.out) == (0, True), done.err
 
 
 def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path) -> None:

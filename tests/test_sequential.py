@@ -98,12 +98,12 @@ def test_a_run_may_stop_early_when_the_difference_is_clear() -> None:
     assert claims(found, 1.0).non_inferior
 
 
-def test_the_sequence_is_less_than_twice_as_wide_as_students_interval() -> None:
+@pytest.mark.parametrize(("sd", "n"), [(10, 2000), (30, 1000)])
+def test_the_sequence_is_less_than_twice_as_wide_as_students_interval(sd: int, n: int) -> None:
     draw = np.random.default_rng(4)
-    for sd, n in ((10, 2000), (30, 1000)):
-        values = draw.normal(0, sd, n).round(1).clip(-100, 100)
-        found = anytime_mean(values.tolist(), DIFFERENCES)
-        assert found.high - found.low < 2 * 2 * 1.96 * values.std() / n**0.5
+    values = draw.normal(0, sd, n).round(1).clip(-100, 100)
+    found = anytime_mean(values.tolist(), DIFFERENCES)
+    assert found.high - found.low < 2 * 2 * 1.96 * values.std() / n**0.5
 
 
 def test_a_look_takes_time_by_the_values_seen() -> None:

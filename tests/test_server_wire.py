@@ -440,23 +440,26 @@ def test_a_connection_goes_on_after_every_error(wire: socket.socket) -> None:
         assert (taken.status, taken.tree["run_id"]) == (201, f"after-{number}")
 
 
-def test_a_connection_that_is_to_be_closed_is_closed_after_the_whole_answer(
-    server: Configured,
-) -> None:
-    for name, more in (
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
         ("close", {"Connection": "close"}),
         ("old", {"version": "1.0"}),
         ("old-kept", {"version": "1.0", "Connection": "keep-alive"}),
-    ):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as wire:
-            wire.sendall(asked(body(name), **more))
-            [found] = answers(wire)
-            assert (found.status, found.tree["run_id"], found.headers["connection"]) == (
-                201,
-                name,
-                "close",
-            )
-            assert wire.recv(1) == b""
+    ],
+)
+def test_a_connection_that_is_to_be_closed_is_closed_after_the_whole_answer(
+    server: Configured, name: str, more: Any
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as wire:
+        wire.sendall(asked(body(name), **more))
+        [found] = answers(wire)
+        assert (found.status, found.tree["run_id"], found.headers["connection"]) == (
+            201,
+            name,
+            "close",
+        )
+        assert wire.recv(1) == b""
 
 
 def test_a_body_may_wait_to_be_asked_for(wire: socket.socket) -> None:

@@ -25,10 +25,10 @@ def kept(value: object) -> list:
         return list(spool)
 
 
-def test_what_nests_too_deep_is_refused() -> None:
-    for depth in (300, 100_000):
-        deep: list = []
-        for _ in range(depth):
-            deep = [deep]
-        with pytest.raises(InputError, match="nests"):
-            kept(deep)
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_what_nests_too_deep_is_refused(depth: int) -> None:
+    deep: list = []
+    for _ in range(depth):
+        deep = [deep]
+    with pytest.raises(InputError, match="nests"):
+        kept(deep)

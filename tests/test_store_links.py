@@ -272,16 +272,16 @@ def test_a_link_to_nothing_is_found_also_where_the_chain_was_made_to_fit(ledger:
     assert card.new
 
 
-def test_the_database_refuses_a_link_to_nothing(ledger: Ledger) -> None:
+@pytest.mark.parametrize("ends", [(1, 9), (9, 1)])
+def test_the_database_refuses_a_link_to_nothing(ledger: Ledger, ends: Any) -> None:
     ledger.put(run(), kind="run")
-    for ends in ((1, 9), (9, 1)):
-        statement = (
-            "INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES"
-            f" ('default', 1, 0, {ends[0]}, 'corrects', {ends[1]})"
-        )
-        with (
-            pytest.raises(DBAPIError, match=r"(?i)foreign key"),
-            ledger.database.writing() as connection,
-            connection.begin(),
-        ):
-            connection.execute(text(statement))
+    statement = (
+        "INSERT INTO links (project, seq, position, source_seq, relation, target_seq) VALUES"
+        f" ('default', 1, 0, {ends[0]}, 'corrects', {ends[1]})"
+    )
+    with (
+        pytest.raises(DBAPIError, match=r"(?i)foreign key"),
+        ledger.database.writing() as connection,
+        connection.begin(),
+    ):
+        connection.execute(text(statement))

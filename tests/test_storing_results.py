@@ -245,45 +245,45 @@ def test_solutions_that_were_run_are_kept_too(assay: Any, tmp_path: Path) -> Non
     assert json.loads(item.body) == kept
 
 
+@pytest.mark.parametrize(("patch", "tests"), [("fix.diff", 2), ("stale.diff", 0)])
 def test_a_repair_that_was_measured_twice_is_one_record_whatever_its_tests_are_called(
-    assay: Any, tmp_path: Path
+    assay: Any, tmp_path: Path, patch: str, tests: int
 ) -> None:
     if (why := available()["bubblewrap"]) and os.environ.get("CI") != "true":
         pytest.skip(f"bubblewrap is needed: {why}")
     put_patch(tmp_path)
     (tmp_path / "stale.diff").write_text(PATCH.replace("-one", "-three"))
-    for patch, tests in (("fix.diff", 2), ("stale.diff", 0)):
-        arguments = (
-            "--tree",
-            "tree",
-            "--patch",
-            patch,
-            "--test-command",
-            "{python} -c 1 {test}",
-            "--pass-to-pass",
-            "wall_s,b",
-            "--id",
-            "wall_s",
-        )
-        done, again = (
-            assay("measure", "repair", *arguments, "--store", "l.db", "--json") for _ in range(2)
-        )
-        assert done.code == 0, done.err
-        assert ("1 record stored" in done.err, "0 records stored" in again.err) == (
-            True,
-            True,
-        ), again.err
-        kept, document = json.loads(results(f"{tmp_path}/l.db")[-1].body), done.json()
-        runs_told = [
-            run
-            for both in (document["instances"]["wall_s"]["tests"] or {}).values()
-            for run in both.values()
-        ]
-        assert [run.pop("wall_s") > 0 for run in runs_told] == [True] * 2 * tests
-        assert kept == {
-            "schema": "assay.measure-repair/1",
-            **document,
-        }, "nothing else is left out, whatever it is called"
+    arguments = (
+        "--tree",
+        "tree",
+        "--patch",
+        patch,
+        "--test-command",
+        "{python} -c 1 {test}",
+        "--pass-to-pass",
+        "wall_s,b",
+        "--id",
+        "wall_s",
+    )
+    done, again = (
+        assay("measure", "repair", *arguments, "--store", "l.db", "--json") for _ in range(2)
+    )
+    assert done.code == 0, done.err
+    assert ("1 record stored" in done.err, "0 records stored" in again.err) == (
+        True,
+        True,
+    ), again.err
+    kept, document = json.loads(results(f"{tmp_path}/l.db")[-1].body), done.json()
+    runs_told = [
+        run
+        for both in (document["instances"]["wall_s"]["tests"] or {}).values()
+        for run in both.values()
+    ]
+    assert [run.pop("wall_s") > 0 for run in runs_told] == [True] * 2 * tests
+    assert kept == {
+        "schema": "assay.measure-repair/1",
+        **document,
+    }, "nothing else is left out, whatever it is called"
 
 
 # --- plans

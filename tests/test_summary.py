@@ -431,16 +431,16 @@ def test_the_summary_command_prints_and_writes_the_block(
     ("content", "code", "word"),
     [("", 4, "FIL-005"), ('{"schema": "assay.run/1"}', 3, "SCO-011"), ("[", 3, "FIL-002")],
 )
+@pytest.mark.parametrize("verb", ["summary", "rank"])
 def test_the_summary_command_refuses_what_it_cannot_sum_up(
-    assay: Any, tmp_path: Any, content: str, code: int, word: str
+    assay: Any, tmp_path: Any, content: str, code: int, word: str, verb: str
 ) -> None:
     (tmp_path / "x.json").write_text(content)
     (tmp_path / "good.json").write_text(json.dumps(run("rag")))
-    for verb in ("summary", "rank"):
-        for files in (["x.json"], ["good.json", "x.json"]):  # nor does another file make up for it
-            done = assay("report", verb, *files, "--json")
-            assert (done.code, done.out) == (code, "")
-            assert json.loads(done.err)["error"]["code"] == word
+    for files in (["x.json"], ["good.json", "x.json"]):  # nor does another file make up for it
+        done = assay("report", verb, *files, "--json")
+        assert (done.code, done.out) == (code, "")
+        assert json.loads(done.err)["error"]["code"] == word
 
 
 def test_the_totals_of_an_evaluation_are_those_of_its_grades() -> None:

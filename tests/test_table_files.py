@@ -26,13 +26,15 @@ def _rows(path: Path) -> list[Any]:
     return [row for row, _ in table_rows(str(path))]
 
 
-def test_every_json_layout_has_the_same_rows_and_columns(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "text"), list(LAYOUTS.items()))
+def test_every_json_layout_has_the_same_rows_and_columns(
+    tmp_path: Path, name: Any, text: Any
+) -> None:
     wanted = [{"q": "a", "f": Decimal("0.50")}, {"q": "b", "f": None}]
-    for name, text in LAYOUTS.items():
-        path = tmp_path / name
-        path.write_text(text)
-        assert _rows(path) == wanted, name
-        assert Head(name, text.encode()).columns == {"q", "f"}, name
+    path = tmp_path / name
+    path.write_text(text)
+    assert _rows(path) == wanted, name
+    assert Head(name, text.encode()).columns == {"q", "f"}, name
 
 
 def test_csv_may_use_commas_tabs_or_semicolons_and_quote_newlines(tmp_path: Path) -> None:
@@ -65,8 +67,9 @@ def test_parquet_is_read_without_opening_any_other_file(tmp_path: Path) -> None:
         _rows(path)
 
 
-def test_a_table_that_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -> None:
-    for data, words in (
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
         (b"", "empty"),
         (b"q,f\na\n", "line 2 has 1 instead of 2 columns"),
         (b"q,q\na,b\n", "same name, 'q'"),
@@ -80,9 +83,13 @@ def test_a_table_that_cannot_be_read_is_refused_with_its_place(tmp_path: Path) -
         (b'{"q": {"0": 1}, "f": {"1": 1}}', "other rows"),
         (b'[{"q": 1}, {"q": ', "cut off"),
         (b'[{"q": 1, "q": 2}]', "twice"),
-    ):
-        path = tmp_path / "t.csv"
-        path.write_bytes(data)
-        with pytest.raises(AssayError) as caught:
-            _rows(path)
-        assert words in str(caught.value), data
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_with_its_place(
+    tmp_path: Path, data: Any, words: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(data)
+    with pytest.raises(AssayError) as caught:
+        _rows(path)
+    assert words in str(caught.value), data

@@ -100,9 +100,9 @@ def test_scores_beyond_the_scale_or_of_one_dimension_are_refused_by_the_schema(
         assert not _valid("scores", {**graded["scores"], "scores": listed})
 
 
-def test_schema_of_prints_them(assay: Any) -> None:
-    for name in ("grade-report", "grading-entry-extended"):
-        assert assay("schema-of", name).json() == SCHEMAS[name]
+@pytest.mark.parametrize("name", ["grade-report", "grading-entry-extended"])
+def test_schema_of_prints_them(assay: Any, name: str) -> None:
+    assert assay("schema-of", name).json() == SCHEMAS[name]
 
 
 def test_the_demo_grades_tools_good_vetoed_and_unsound() -> None:

@@ -448,17 +448,22 @@ def test_a_key_is_held_against_the_hosts_that_handlers_name(
 
 
 @pytest.mark.req("F-048")
-def test_a_value_that_the_schema_fills_into_the_host_counts_as_part_of_it() -> None:
-    schema = schema_of("EXAMPLE_API_KEY", root="https://{{zone}}.example.com")
-    for value, outcome_now in (
+@pytest.mark.parametrize(
+    ("value", "outcome_now"),
+    [
         ("{{USER_PARAM}}", CLEAN),
         ("eu", CLEAN),
         ("evil.com/", UNDETERMINED),
         ("evil.com#", UNDETERMINED),
-    ):
-        zone = {"position": {"key": "zone", "value": value, "location": "insert"}}
-        schema.main["tools"] = {"t": {"path": "/x", "parameters": [zone]}}
-        assert check_key_domain(schema).outcome == outcome_now, value
+    ],
+)
+def test_a_value_that_the_schema_fills_into_the_host_counts_as_part_of_it(
+    value: str, outcome_now: Any
+) -> None:
+    schema = schema_of("EXAMPLE_API_KEY", root="https://{{zone}}.example.com")
+    zone = {"position": {"key": "zone", "value": value, "location": "insert"}}
+    schema.main["tools"] = {"t": {"path": "/x", "parameters": [zone]}}
+    assert check_key_domain(schema).outcome == outcome_now, value
 
 
 @pytest.mark.req("F-048")

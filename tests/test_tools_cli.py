@@ -380,16 +380,21 @@ def test_a_veto_waits_for_nothing(assay: Run, tmp_path: Path, how: str) -> None:
 
 
 @pytest.mark.req("F-051")
-def test_nothing_that_depends_on_a_rejected_tool_is_graded(assay: Run, tmp_path: Path) -> None:
-    grow(assay, tmp_path)
-    record(assay, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
-    for area, where in (
+@pytest.mark.parametrize(
+    ("area", "where"),
+    [
         ("tools-aggregate-schema", HIVE),
         ("tools-aggregate-namespace", HIVE[:2]),
         ("namespace-description", HIVE[:2]),
-    ):
-        refused = record(assay, tmp_path, envelope(area), *where, now=LATER)
-        assert (refused.code, "getWeight is rejected" in refused.err) == (3, True)
+    ],
+)
+def test_nothing_that_depends_on_a_rejected_tool_is_graded(
+    assay: Run, tmp_path: Path, area: str, where: Any
+) -> None:
+    grow(assay, tmp_path)
+    record(assay, tmp_path, envelope("single-test", 5, categoricalVeto=VETO), *WEIGHT, now=LATER)
+    refused = record(assay, tmp_path, envelope(area), *where, now=LATER)
+    assert (refused.code, "getWeight is rejected" in refused.err) == (3, True)
 
 
 @pytest.mark.req("F-045", "X-39")
@@ -1182,15 +1187,17 @@ def test_the_gate_of_a_misspelt_schema_names_the_near_miss(assay: Run, tmp_path:
 
 
 @pytest.mark.req("X-39")
-def test_a_schema_that_the_tree_does_not_hold_never_passes(assay: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [["beewatch.frames"], ["beewatch", "beewatch.frames"]])
+def test_a_schema_that_the_tree_does_not_hold_never_passes(
+    assay: Run, tmp_path: Path, given: Any
+) -> None:
     grow(assay, tmp_path)
-    for given in (["beewatch.frames"], ["beewatch", "beewatch.frames"]):
-        result = assay("tools", "gate", *given)
-        assert (result.code, "frames" in result.err, "PASS" in result.out) == (
-            3,
-            True,
-            False,
-        ), words(result)
+    result = assay("tools", "gate", *given)
+    assert (result.code, "frames" in result.err, "PASS" in result.out) == (
+        3,
+        True,
+        False,
+    ), words(result)
 
 
 @pytest.mark.req("F-074", "F-076", "F-079", "F-080")

@@ -230,8 +230,9 @@ def test_a_declaration_that_does_not_fit_the_server_is_refused_with_every_reason
         declared(flowmcp)
 
 
-def test_the_package_that_a_command_fetches_is_known() -> None:
-    for command, package in (
+@pytest.mark.parametrize(
+    ("command", "package"),
+    [
         ("uvx mcp-server-time", "mcp-server-time"),
         ("uvx mcp-server-time==1.2", "mcp-server-time"),
         ("uvx --python 3.12 pkg[extra]", "pkg"),
@@ -240,8 +241,10 @@ def test_the_package_that_a_command_fetches_is_known() -> None:
         ("npx -y", None),
         ("python -m server", None),
         ("", None),
-    ):
-        assert launched_package(command.split()) == package, command
+    ],
+)
+def test_the_package_that_a_command_fetches_is_known(command: str, package: str | None) -> None:
+    assert launched_package(command.split()) == package, command
 
 
 def test_no_server_declares_itself() -> None:
@@ -255,13 +258,13 @@ def test_no_server_declares_itself() -> None:
         assert declaration_of(schema_of("server.json", json.dumps(document).encode())) is None
 
 
+@pytest.mark.parametrize("path", ["all", "all/server.json"])
 def test_a_snapshot_that_brings_its_declaration_along_is_refused(
-    assay: Run, tmp_path: Path
+    assay: Run, tmp_path: Path, path: str
 ) -> None:
     put(tmp_path / "all/server.json", [{"declaration": stated(**CLEAN)}, answer()])
-    for path in ("all", "all/server.json"):
-        done = assay("tools", "check", path)
-        assert (done.code, "pass it with --declare" in words(done)) == (3, True), path
+    done = assay("tools", "check", path)
+    assert (done.code, "pass it with --declare" in words(done)) == (3, True), path
 
 
 def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(

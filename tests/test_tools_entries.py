@@ -336,10 +336,10 @@ def test_the_best_attainable_grade_is_fixed_by_the_tier(area: str, best: str) ->
 
 
 @pytest.mark.req("F-058")
-def test_one_shape_serves_both_families_of_areas() -> None:
+@pytest.mark.parametrize("area", AREAS)
+def test_one_shape_serves_both_families_of_areas(area: Any) -> None:
     shared_keys = set(published_schema("grading-entry")["properties"])
-    for area in AREAS:
-        assert set(built(area)) <= shared_keys
+    assert set(built(area)) <= shared_keys
 
 
 @pytest.mark.req("F-060", "F-085", "F-093")
@@ -486,14 +486,14 @@ def test_the_extended_form_opens_only_what_it_must() -> None:
 # --- what the form allows and the rules do not
 
 
-def test_a_sound_entry_has_no_fault_of_any_kind() -> None:
-    for area in AREAS:
-        entry = built(area)
-        assert [
-            *schema_faults(entry),
-            *semantic_faults(entry),
-            *consistency_faults(entry, RULES, recomputed(entry, RULES)),
-        ] == []
+@pytest.mark.parametrize("area", AREAS)
+def test_a_sound_entry_has_no_fault_of_any_kind(area: Any) -> None:
+    entry = built(area)
+    assert [
+        *schema_faults(entry),
+        *semantic_faults(entry),
+        *consistency_faults(entry, RULES, recomputed(entry, RULES)),
+    ] == []
 
 
 @pytest.mark.req("F-036", "X-18")
@@ -767,18 +767,20 @@ def test_reading_never_turns_a_rejection_into_a_grade() -> None:
 
 @pytest.mark.req("F-038")
 @pytest.mark.parametrize("mark", [True, 1, "yes"])
-def test_an_answer_that_is_marked_as_a_veto_is_not_read_as_a_plain_score(mark: Any) -> None:
-    for entry in (built(), legacy()):
-        assert read_form(entry) is not None
-        entry["gradings"][0]["isVeto"] = False
-        assert read_form(entry) is not None
-        entry["gradings"][0]["isVeto"] = mark
+@pytest.mark.parametrize("entry", [built(), legacy()])
+def test_an_answer_that_is_marked_as_a_veto_is_not_read_as_a_plain_score(
+    mark: Any, entry: Any
+) -> None:
+    assert read_form(entry) is not None
+    entry["gradings"][0]["isVeto"] = False
+    assert read_form(entry) is not None
+    entry["gradings"][0]["isVeto"] = mark
+    assert read_form(entry) is None
+    del entry["gradings"][0]["isVeto"]
+    for place in (entry, entry["gradings"][0]):
+        place["veto"] = mark
         assert read_form(entry) is None
-        del entry["gradings"][0]["isVeto"]
-        for place in (entry, entry["gradings"][0]):
-            place["veto"] = mark
-            assert read_form(entry) is None
-            del place["veto"]
+        del place["veto"]
 
 
 @pytest.mark.req("X-41")

@@ -174,10 +174,10 @@ def test_emitted_prompts_hold_the_protocols_text_word_for_word(
 
 
 @pytest.mark.req("F-124")
-def test_the_texts_of_the_prompts_are_those_of_the_seed(shared: Path) -> None:
+@pytest.mark.parametrize("text", [INSTRUCTIONS, CLARITY + 'Schema description: "', CALLABLE])
+def test_the_texts_of_the_prompts_are_those_of_the_seed(shared: Path, text: Any) -> None:
     seed = next((shared / "seeds").glob("003*.txt")).read_text(encoding="utf-8")
-    for text in (INSTRUCTIONS, CLARITY + 'Schema description: "', CALLABLE):
-        assert json.dumps(text)[1:-1] in seed
+    assert json.dumps(text)[1:-1] in seed
 
 
 @pytest.mark.req("F-121")
@@ -621,13 +621,13 @@ def test_every_fault_of_a_score_file_is_named_at_once(
     assert "Did you mean 'whenToUse'?" in consume(assay, bees, "s.json").err
 
 
+@pytest.mark.parametrize("place", ["schemaIdSlug", "scores[0].score", "scores[1].score"])
 def test_every_fault_of_a_score_file_stands_in_the_json_too(
-    assay: Run, bees: Path, tmp_path: Path
+    assay: Run, bees: Path, tmp_path: Path, place: str
 ) -> None:
     put(tmp_path / "s.json", scores("other", "4", 9))
     result = consume(assay, bees, "s.json", "--json")
-    for place in ("schemaIdSlug", "scores[0].score", "scores[1].score"):
-        assert place in result.err
+    assert place in result.err
 
 
 @pytest.mark.parametrize(

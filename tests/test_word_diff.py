@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from assay.views.word_diff import MAX_CHARACTERS, TextSpan, marked, plain, word_diff
 
 
@@ -15,8 +17,9 @@ def sides(before: str, after: str) -> tuple[str, str]:
     return old, new
 
 
-def test_a_difference_marks_the_words_that_changed() -> None:
-    for before, after, expected in (
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
         ("It leaves at nine.", "It leaves at ten.", "It leaves at [-nine-]{+ten+}."),
         ("", "new", "{+new+}"),
         ("old", "", "[-old-]"),
@@ -25,10 +28,12 @@ def test_a_difference_marks_the_words_that_changed() -> None:
         ("It leaves at nine.", "It leaves.", "It leaves[- at nine-]."),
         ("a b", "a, b", "a{+, +}b"),
         ("列車は九時に出発します", "列車は十時に出発します", "列車は[-九-]{+十+}時に出発します"),
-    ):
-        assert plain(word_diff(before, after)) == expected
-        old, new = sides(before, after)
-        assert (old.replace(" ", ""), new) == (before.replace(" ", ""), after)
+    ],
+)
+def test_a_difference_marks_the_words_that_changed(before: str, after: str, expected: str) -> None:
+    assert plain(word_diff(before, after)) == expected
+    old, new = sides(before, after)
+    assert (old.replace(" ", ""), new) == (before.replace(" ", ""), after)
 
 
 def test_texts_with_little_in_common_replace_each_other() -> None:
@@ -36,10 +41,12 @@ def test_texts_with_little_in_common_replace_each_other() -> None:
     assert [span.kind for span in found.spans] == ["removed", "added"]
 
 
-def test_a_combining_mark_is_never_torn_from_its_letter() -> None:
-    for before, after in (("cafe\u0301 ole", "cafe ole"), ("नमस्ते जी", "नमस्कार जी")):
-        for span in word_diff(before, after).spans:
-            assert span.text[:1] not in "\u0301\u094d\u0947"
+@pytest.mark.parametrize(
+    ("before", "after"), [("cafe\u0301 ole", "cafe ole"), ("नमस्ते जी", "नमस्कार जी")]
+)
+def test_a_combining_mark_is_never_torn_from_its_letter(before: str, after: str) -> None:
+    for span in word_diff(before, after).spans:
+        assert span.text[:1] not in "\u0301\u094d\u0947"
 
 
 def test_equal_texts_and_spaces_say_so() -> None:
