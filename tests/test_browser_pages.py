@@ -283,9 +283,6 @@ def test_everything_works_without_javascript(site: Site) -> None:
     page.get_by_text("Grades, linked records, digests and replay").click()
     page.get_by_role("button", name="Replay this grade").click()
     expect(page.get_by_role("status")).to_contain_text("byte for byte")
-    page.goto(f"{site.base}/library/profiles/rag@1")
-    page.get_by_role("button", name="Score and grade").click()
-    expect(page.locator("#tried .verdict")).to_contain_text("Grade")
 
 
 def test_a_page_can_be_used_by_keyboard_alone(site: Site) -> None:
@@ -409,21 +406,6 @@ def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
     assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0
     page.goto(f"{site.base}/runs?tag={quote(HOSTILE)}")
     assert page.locator("table.runs tbody tr").count() == 1
-
-
-@pytest.mark.campaign  # without JavaScript above; the slips are in test_pages.py
-def test_a_rubric_is_tried_in_the_page_and_a_slip_is_shown_with_its_line(site: Site) -> None:
-    page = site.open("/library", expected=("422",))
-    page.get_by_role("region", name="Rubrics").get_by_role("link", name="rag@1").click()
-    expect(page.get_by_role("heading", name="Anchors").first).to_be_visible()
-    page.get_by_role("button", name="Score and grade").click()
-    expect(page.locator("#tried .verdict")).to_contain_text("Grade")
-    draw_all(page)
-    page.get_by_label("Evidence").fill('{\n  "schema": "assay.run/1",\n  "run_id": oops\n}')
-    page.get_by_role("button", name="Score and grade").click()
-    expect(page.get_by_role("alert")).to_contain_text("cannot be graded")
-    expect(page.get_by_role("region", name="Faults")).to_contain_text("line 3")
-    assert "oops" in page.get_by_label("Evidence").input_value()
 
 
 def test_a_run_is_watched_step_by_step_until_its_grade_comes(site: Site) -> None:

@@ -105,9 +105,10 @@ SCHEMA: dict[str, Any] = {
         _event(
             "evaluation_complete",
             {
-                **_GRADE["properties"],
+                **{name: _GRADE["properties"][name] for name in _GRADE["required"]},
                 "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
             },
+            _GRADE["properties"],
         ),
         _event(
             "error",
