@@ -23,6 +23,7 @@ import pytest
 from assay.cli.configured import verb_names
 from assay.cli.demo import EXAMPLES
 from assay.cli.frame import Argument, arg, load_command
+from assay.cli.mcp_server import project_of
 from assay.errors import AssayError, InputError
 from assay.files import trust
 from serving import Started, free_port, until
@@ -289,6 +290,17 @@ def test_an_endpoint_elsewhere_or_with_a_key_needs_trust(adapter: Any, key: str)
         parse("run")
     assert [fault.path for fault in caught.value.faults] == [key]
     assert parse("run", "--trust").workflow == "assay.yaml#workflow"
+
+
+def test_the_tools_of_an_agent_need_the_same_trust(folder: Path) -> None:
+    (folder / "assay.yaml").write_text("ledger: {url: 'postgresql://db.example/x'}\n")
+    served = [
+        project_of(COMMANDS["mcp"].parse("mcp", ["--root", str(folder), *words]))
+        for words in ((), ("--trust",))
+    ]
+    with pytest.raises(InputError, match="connects to a database server"):
+        served[0].options("evals")
+    assert served[1].options("evals").db == "postgresql://db.example/x"
 
 
 # --- trust is remembered, by folder and content

@@ -2,8 +2,8 @@
 
 An option declares its key in the file, and `commands` sets any other by its name. The command line
 wins over the file, an environment variable over the file where an option has one, and the file over
-the defaults. Paths in the file are relative to its folder. What the user must trust the file for is
-declared with the option, too; `running.config_trust` has the rules.
+the defaults. Paths in the file are relative to its folder. An option also declares whether the user
+must trust the file for it; `running.config_trust` has the rules.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class Bounds(NamedTuple):
 Kind = Literal["text", "number", "choice", "flag", "path", "name", "ledger", "address"]
 """What an argument takes. A `name` may also be the path of a file."""
 Trust = Literal["freely", "trusted", "never"]
-"""What an `assay.yaml` that somebody else wrote may set: any value that stays inside its folder and
-this machine; only what the user trusts; nothing, whoever trusts it.
+"""What an `assay.yaml` may set: any value that stays inside its folder and this machine; any value
+at all, but only once the user trusts the file; nothing.
 """
 
 
