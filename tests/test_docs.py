@@ -31,7 +31,7 @@ def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
     from assay.cli.options import ENVIRONMENT
 
     text = "".join(path.read_text() for path in (ROOT / "src" / "assay").rglob("*.py"))
-    read = set(re.findall(r"(?:environ|told)(?:\.get\(|\[)\"([A-Z0-9_]+)\"", text)) - {
+    read = set(re.findall(r"(?:environ|told|settings)(?:\.get\(|\[)\"([A-Z0-9_]+)\"", text)) - {
         "PATH",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
         "TZ",

@@ -364,7 +364,7 @@ def test_each_item_of_an_exam_is_a_case_that_names_its_lost_axes(
     lost = [axis for axis, mark in document["items"][1]["breakdown"].items() if mark != 1]
     assert said["two"][1] == f"lost {', '.join(lost)}"
     assert "correctness" in lost
-    assert said["three"] == ("failure", "no answer: no answer")
+    assert said["three"] == ("failure", "no answer")
     closed = assay("exam", "gate", "x.json", "-o", "gate.xml", "-o", "gate.json")
     assert closed.code == 1
     gate = cases((tmp_path / "gate.xml").read_bytes())

@@ -118,7 +118,7 @@ def test_every_tool_is_a_row_with_its_score_its_grade_and_what_to_fix_first(desk
     assert rows["search_tickets"][:3] == ["100 of 100", "not graded", "none"]
     assert rows["get_data"][2] == "1 error, 3 warnings"
     assert rows["get_data"][4] == (
-        "✗ error 'y' is not a parameter.Fix: Add the parameter, or drop its name."
+        "✗ error required: 'y' is not a parameter.Fix: Add the parameter, or drop its name."
     )
     graded = rows["getWeight"]
     assert graded[1] == "B tool schemas, gradingSystem/1.0.0raw grade A, capped"

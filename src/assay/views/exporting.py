@@ -14,9 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain, islice
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -27,7 +25,6 @@ from assay.views.telemetry import EVENT, Origin, events, origin_of
 
 BATCH = 500
 """Events in one request."""
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 Event = tuple[Mapping[str, Any], Origin]
 """The attributes of an event, and the trace that it hangs on."""
 
@@ -58,7 +55,8 @@ def configured(
     'http://localhost:4318/v1/logs'
     """
     settings = os.environ if environment is None else environment
-    logs, base = (settings.get(name) for name in ENDPOINTS)
+    logs = settings.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
+    base = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if endpoint is None and logs:
         return OtlpTarget(logs)
     address = endpoint or base
@@ -103,6 +101,8 @@ class Outbox(NamedTuple):
         target = configured(endpoint)
         if target is None:
             return None
+        from tempfile import TemporaryDirectory  # only where something is sent
+
         folder = stack.enter_context(TemporaryDirectory())
         return cls(os.path.join(folder, "grades.jsonl"), target)
 
@@ -225,6 +225,8 @@ def _shown(endpoint: str) -> str:
     >>> _shown("https://me:hunter2@collector:4318/v1/logs?key=1")
     'https://collector:4318'
     """
+    from urllib.parse import urlsplit  # only for a message
+
     try:
         parts = urlsplit(endpoint)
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
