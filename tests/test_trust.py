@@ -23,9 +23,11 @@ import pytest
 from assay.cli.configured import verb_names
 from assay.cli.demo import EXAMPLES
 from assay.cli.frame import Argument, arg, load_command
+from assay.cli.init import CI_FILE
 from assay.cli.mcp_server import project_of
 from assay.errors import AssayError, InputError
 from assay.files import trust
+from assay.files.yaml_files import read_yaml
 from serving import Started, free_port, until
 
 COMMANDS = {verb: load_command(verb) for verb in verb_names()}
@@ -709,3 +711,21 @@ def test_an_attestation_by_the_key_that_the_file_names_is_not_enough(
         (tmp_path / "assay.yaml").write_text(f"commands: {{verify-attestation: {option}}}\n")
         assert assay("verify-attestation", "a.json").code == 4
     assert assay("verify-attestation", "a.json", "--key", "theirs.pub").code == 0
+
+
+@pytest.mark.parametrize("kind", ["workflow", "tools", "results"])
+def test_the_job_that_init_writes_trusts_no_fork(kind: str, assay: Any, tmp_path: Path) -> None:
+    if kind == "tools":
+        (tmp_path / "server.py").write_text("from mcp.server import Server\nserver = Server('x')\n")
+    elif kind == "results":
+        (tmp_path / "results.csv").write_text(TABLE)
+    assert assay("init").code == 0
+    job = read_yaml(str(tmp_path / CI_FILE)).tree["jobs"]["assay"]
+    same = "github.event.pull_request.head.repo.full_name == github.repository"
+    asked = " ".join(job["env"]["TRUST"].split())
+    assert asked == f"${{{{ (github.event_name == 'push' || {same}) && '--trust' || '' }}}}"
+    lines = "\n".join(step.get("run", "") for step in job["steps"]).splitlines()
+    called = [line for line in lines if line.strip().startswith("assay ")]
+    assert called
+    assert all(" $TRUST " in line for line in called)
+    assert not any("--trust" in line for line in lines)
