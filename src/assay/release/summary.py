@@ -42,8 +42,8 @@ UNGRADED = "no run was graded"
 
 
 class _Samples:
-    """Numbers for the samples that were seen, and the group of each. A run without a sample is one
-    of its own.
+    """Numbers for the samples that were seen, and the group of each. A run that names no sample
+    counts as a sample.
     """
 
     def __init__(self) -> None:

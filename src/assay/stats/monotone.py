@@ -40,10 +40,10 @@ class _Row(NamedTuple):
 
 
 def lower_end(
-    groups: Groups, *, level: float, lean: bool = False, beside: Sequence[float] = ()
+    groups: Groups, *, level: float, lean: bool = False, fixed: Sequence[float] = ()
 ) -> float | None:
     """The monotone one-sided lower end of the mean of all samples; None for fewer than two groups.
-    The values in `beside` count as samples that nothing can improve.
+    The `fixed` values count as samples that nothing can improve.
 
     >>> round(lower_end(single(Counter({1.0: 10, 2.0: 10})), level=0.975), 4)
     1.2599
@@ -52,7 +52,7 @@ def lower_end(
     True
     """
     rows = [_Row(size, total, times) for size, total, _, times in groups.rows()]
-    rows += [_Row(1, value, 1, fixed=True) for value in beside]
+    rows += [_Row(1, value, 1, fixed=True) for value in fixed]
     sizes, times = [row.size for row in rows], [row.times for row in rows]
     count, n = sum(times), sum(row.size * row.times for row in rows)
     if groups.number < 2:
@@ -63,8 +63,8 @@ def lower_end(
     if len(set(sizes)) > 1:
         ease, caps = _eased, _caps(rows, n)
     else:
-        best = inf if beside else _capped(rows, n, count, q)
-        if _plain(rows, n, q, leans=leans) >= best or not (leans or beside):
+        best = inf if fixed else _capped(rows, n, count, q)
+        if _plain(rows, n, q, leans=leans) >= best or not (leans or fixed):
             return best
         totals = [row.total for row in rows if not row.fixed]
         caps = min(totals), max(totals)
@@ -81,11 +81,11 @@ def upper_rate_end(groups: Groups, *, level: float) -> float | None:
     Source: Bonett and Price, Adjusted Wald confidence interval for a difference of binomial
     proportions based on paired data, 2012; over groups, and so that no improvement raises it.
     """
-    return upper_end(groups, level=level, beside=(-1.0, 1.0))
+    return upper_end(groups, level=level, fixed=(-1.0, 1.0))
 
 
 def upper_end(
-    groups: Groups, *, level: float, lean: bool = False, beside: Sequence[float] = ()
+    groups: Groups, *, level: float, lean: bool = False, fixed: Sequence[float] = ()
 ) -> float | None:
     """The monotone one-sided upper end: raising a sample never lowers it, and neither does it fall
     because one that was low falls further.
@@ -93,7 +93,7 @@ def upper_end(
     mirrored = Groups.in_order(
         (size, -total, square, times) for size, total, square, times in groups.rows()
     )
-    end = lower_end(mirrored, level=level, lean=lean, beside=[-value for value in beside])
+    end = lower_end(mirrored, level=level, lean=lean, fixed=[-value for value in fixed])
     return None if end is None else -end
 
 
