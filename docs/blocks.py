@@ -402,7 +402,7 @@ def _load_yaml(body: str) -> None:
     trees = list(yaml.safe_load_all(body))
     keys = set(trees[0]) if trees and isinstance(trees[0], dict) else set()
     if "project" in keys:
-        faults = [f"{path}: {words}" for path, words in schema_faults(ConfigFile, trees[0])]
+        faults = [f"{one.path}: {one.message}" for one in schema_faults(ConfigFile, trees[0])]
     elif {"criteria", "version"} <= keys or {"policy", "bands"} <= keys:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "block.yaml").write_text(body, encoding="utf-8")
