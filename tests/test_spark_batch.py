@@ -54,7 +54,7 @@ PROFILE = {
 
 
 def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duckdb(
-    assay: Any, tmp_path: Path
+    assay_process: Any, tmp_path: Path
 ) -> None:
     need_java()
     (tmp_path / "all.yaml").write_text(json.dumps(PROFILE))
@@ -74,7 +74,9 @@ def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duc
     found = {}
     for out, more in (("here", ()), ("there", on_spark)):
         made = ("-o", f"{out}/a.parquet", "--profile", "all.yaml", "--policy", "workflow@1")
-        done = assay("batch", "in", *made, "--json", *more, env={"SPARK_CONF_DIR": str(tmp_path)})
+        done = assay_process(
+            "batch", "in", *made, "--json", *more, env={"SPARK_CONF_DIR": str(tmp_path)}
+        )
         assert done.code == 3, done.err
         assert done.json()["record"]["engine"]["name"] == ("spark" if more else "duckdb")
         found[out] = [
@@ -86,7 +88,9 @@ def test_the_command_gives_the_grades_and_rejects_of_python_and_the_files_of_duc
     assert sorted(os.listdir(tmp_path / "there")) == sorted(os.listdir(tmp_path / "here"))
 
 
-def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path: Path) -> None:
+def test_what_belongs_to_one_engine_is_refused_on_the_other(
+    assay_process: Any, tmp_path: Path
+) -> None:
     (tmp_path / "a.csv").write_text("run,correctness\nr-1,4\n")
     for given, said in (
         (["s3a://lake/a.parquet", "-o", "o"], "only Spark reads URIs"),
@@ -101,7 +105,7 @@ def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path
         (["a.csv", "-o", "o", "--memory", "0GB", "--engine", "spark"], "--memory '0GB' is not"),
         (["a.csv", "-o", "s3a://lake/o"], "publishes only on this machine"),
     ):
-        done = assay("batch", *given, "--profile", "dag-review@1")
+        done = assay_process("batch", *given, "--profile", "dag-review@1")
         assert done.code == 2, (given, done.err)
         assert said in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
