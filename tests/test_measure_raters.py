@@ -434,7 +434,7 @@ def test_csv_that_is_not_sound_is_refused(
         ('{"a": 1, "b": 2}\n', (), 2, "--raters"),
         ('{"human": 1, "judge": 2}\n', ("--raters", "humman,judge"), 3, "Did you mean 'human'?"),
         ('{"a": NaN, "b": 2}\n{"a": Infinity, "b": 2}\n', ("--raters", "a,b"), 3, "2 faults"),
-        ('{"a": 1e999, "b": 2}\n', ("--raters", "a,b"), 3, "beyond 1e+50"),
+        ('{"a": 1e99, "b": 2}\n', ("--raters", "a,b"), 3, "beyond 1e+50"),
         (
             '{"a": true, "b": false}\n',
             ("--raters", "a,b", "--level", "ordinal"),
