@@ -62,12 +62,13 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
     assert job["fix"].startswith("pip uninstall -y quickjs quickjs-ng && ")
 
 
-def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(
-    assay: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "aiohttp", None)
+def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_path: Path) -> None:
+    absent = "raise ModuleNotFoundError(\"No module named 'aiohttp'\", name='aiohttp')"
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "aiohttp.py").write_text(absent)
+    env = {"PATH": str(tmp_path), "PYTHONPATH": str(tmp_path / "modules")}
     wanted = [f"--for={job}" for job in ("run", "judge", "sandbox")]
-    done = assay("doctor", *wanted, "--json", env={"PATH": str(tmp_path)})
+    done = assay("doctor", *wanted, "--json", env=env)
     found = done.json()
     assert (done.code, found["ok"], found["version"]) == (1, False, package.__version__)
     assert all(set(check) == {"what", "ok", "found", "fix"} for check in found["checks"])
@@ -85,7 +86,7 @@ def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(
     assert judge["fix"].endswith("[judge]'")
     assert sandbox["found"] == "there is no `bwrap` on the path"
     assert sandbox["fix"].startswith("Install bubblewrap: apt-get install bubblewrap")
-    shown = assay("doctor", "--for", "http", "--for", "judge").out
+    shown = assay("doctor", "--for", "http", "--for", "judge", env=env).out
     assert "[run]'  # run is the extra for http\n" in shown
     assert "[judge]'\n" in shown
     wrong = assay("doctor", "--for", "server")

@@ -28,9 +28,7 @@ def run(name: str, score: float, **more: Any) -> SampleRun:
         "weighted_score": score,
         "reason": "" if passed else "below_pass_threshold",
         "hard_gate_failures": list(shut),
-        "hard_gates": {
-            gate: {"status": "fail", "reason": more.pop("ended", "found dirt")} for gate in shut
-        },
+        "hard_gates": {gate: {"status": "fail", "reason": "found dirt"} for gate in shut},
         **more,
     }
     return SampleRun(name, f"sha256:{name}", sample_grade(grade))
@@ -46,7 +44,7 @@ ROWS = [
     row("q-10", 90, question="Où est la gare?", answer="At the harbour"),
     row("q-9", 50, question="When?", answer="nine", criteria=[{"name": "score", "norm": 0.2}]),
     row("q-1", 95, gates=["clean", "signed"], question="Who?", expected="Ada"),
-    row("q-2", 30, gates=["clean"], ended="the run ended with status 'error': 429\nat noon"),
+    row("q-2", 30, gates=["clean"], cause="error: 429\nat noon"),
     row("q-3", 80, floor_failures=["safety"], criteria=[{"name": "score", "norm": 0.9}]),
     SampleRow("q-4", "", "", "", (SampleRun("q-4"),)),
     SampleRow("q-5", "", "", "", (run("q-5/b", 10), run("q-5/a", 90))),

@@ -75,15 +75,15 @@ def test_a_row_follows_its_runs() -> None:
     assert (row.score, row.passed, row.flaky) == (10, False, False)
 
 
-def test_what_ended_a_run_is_read_from_its_gate() -> None:
-    ended = {"status": "fail", "reason": "the run ended with status 'error': 429"}
-    made = {**result("r-1", 0), "hard_gates": {"clean": ended}, "explanation": ["long"]}
+def test_what_ended_a_run_is_read_from_its_field_and_from_no_sentence() -> None:
+    gate = {"status": "fail", "reason": "the run ended with status 'error': 500"}
+    made = {**result("r-1", 0), "hard_gates": {"clean": gate}, "explanation": ["long"]}
+    assert sample_grade(made).cause == ""
+    made["cause"] = "error: 429"
     encode = msgspec.json.Encoder(decimal_format="number").encode
     for one in (made, encode(made)):
         grade = sample_grade(one)
         assert (grade.cause, grade.explanation) == ("error: 429", ())
-    passed = {**made, "passed": True}
-    assert sample_grade(encode(passed)).cause == ""
 
 
 def test_a_row_reads_stored_bodies() -> None:

@@ -532,10 +532,10 @@ REFUSED: dict[str, tuple[object, str]] = {
     "null": (scores(first=None), "PRO-003"),
     "no score": (_scored({"dimension": "whenToUse"}, TWO), "PRO-003"),
     "not a number": (json.dumps(scores(first="@")).replace('"@"', "NaN"), "FIL-002"),
-    "beyond all measure": (json.dumps(scores(first="@")).replace('"@"', "1e400"), "PRO-003"),
+    "beyond all measure": (json.dumps(scores(first="@")).replace('"@"', "1e300"), "PRO-003"),
     "an exponent of a billion": (
         json.dumps(scores(first="@")).replace('"@"', "1e999999999"),
-        "PRO-003",
+        "FIL-002",
     ),
     "a dimension missing": (_scored(ONE), "PRO-004"),
     "a dimension twice": (_scored(ONE, TWO, ONE), "PRO-004"),
