@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec import structs
 
@@ -11,19 +12,15 @@ from assay.api.sources import OTHER_RULES, Source, SourceReader
 from assay.archive.evaluation_choice import refuse_other_scale
 from assay.errors import InputError, NotEnoughEvidence, raise_faults
 from assay.files.json_files import Document, Unread
-from assay.pipeline.deciding import (
-    Terms,
-    check_kept_age,
-    decide,
-    declared,
-    regraded_note,
-    side_of,
-)
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.regraded import regraded_note
+from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.release.baseline import check_age
 from assay.release.comparability import check_kept_rules
+from assay.release.plan import read_plan
 from assay.release.policy import Bars, make_release_rules
+from assay.services.compare import Acceptance, Asked, FreshRuns, check_kept_age, compare
 
 
 def load(
@@ -117,7 +114,13 @@ def gate(
     baseline: Source,
     *,
     release_policy: str | None = None,
-    allow_unpaired: bool = False,
+    tolerance: float | None = None,
+    quarantine: Sequence[str] = (),
+    slices: Sequence[str] = (),
+    plan: str | None = None,
+    fresh: Source | None = None,
+    fresh_baseline: Source | None = None,
+    accept: Acceptance | None = None,
     profile: str | None = None,
     policy: str | None = None,
     rubric: str | None = None,
@@ -129,9 +132,10 @@ def gate(
 
     Evidence is graded again here, both sides by the same profile, rubric and policy: those given,
     else those of the baseline, else of the nearest `assay.yaml`, which also sets the release
-    policy, the margin and the minimum pass rate. A candidate never brings its own rules: if the
+    policy, the tolerance and the minimum pass rate. A candidate never brings its own rules: if the
     baseline doesn't say what graded it, you must name them. The result is true only for `promote`.
-    With `allow_unpaired`, sides that share no sample are compared as two sets.
+    `fresh` and `fresh_baseline` are runs that were made again of the samples that seem to fail
+    newly.
 
     >>> import assay
     >>> from importlib.resources import files
@@ -153,32 +157,48 @@ def gate(
     release = reader.release
     rules = make_release_rules(
         grader.shelf.policy_of("release", release_policy or release.policy or "release"),
-        Bars(release.margin, release.min_pass_rate, release.confidence, release.min_overlap),
+        Bars(
+            release.tolerance if tolerance is None else tolerance,
+            release.min_pass_rate,
+            release.confidence,
+            release.min_overlap,
+        ),
     )
     if reader.taken is not None:
         check_age(reader.taken, rules, now=None)
     elif base.made_at is not None:
         name = baseline.name if isinstance(baseline, EvaluationOutcome) else baseline
         check_kept_age({"name": name, "made_at": base.made_at}, rules, where=name)
-    sides = side_of(new, grader, name="candidate"), side_of(old, grader, name="baseline")
+
+    def read(documents: list[Document | Unread], name: str) -> Rereadable:
+        side = side_of(documents, grader, name=name, severe=severe_of(rules))
+        return Rereadable(side, partial(iter, documents))
+
+    sides = read(new, "candidate"), read(old, "baseline")
     notes = [note for side in (new, old) for note in reader.regraded_notes(side, grader)]
     if reader.taken is not None:
         named = {*given, *(("rubric",) if "profile" in given else ())}
         name = reader.taken.name
         changed = check_kept_rules(
-            reader.taken.record, sides[1], name=name, given=named, fix=OTHER_RULES
+            reader.taken.record, sides[1].side, name=name, given=named, fix=OTHER_RULES
         )
         if changed is not None:
             notes.append(regraded_note(name, *changed, kind="baseline"))
-    plan, samples = declared(None, rules, looks=1, slices=())
-    terms = Terms(
-        allow_unpaired,
-        plan=plan,
-        samples=samples,
-        regraded=tuple(notes),
-        candidate=candidate if isinstance(candidate, str) else "",
+    asked = Asked(
+        tuple(dict.fromkeys((*reader.quarantine, *quarantine))),
+        tuple(dict.fromkeys((*reader.slices, *slices))),
+        None if plan is None else read_plan(plan),
+        candidate if isinstance(candidate, str) else "",
+        tuple(notes),
+        FreshRuns(
+            *(
+                None if source is None else read(list(reader.documents(source)), f"fresh {name}")
+                for name, source in (("candidate", fresh), ("baseline", fresh_baseline))
+            )
+        ),
+        accept or Acceptance(),
     )
-    return GateOutcome(decide(sides[0], sides[1], rules, grader, terms=terms))
+    return GateOutcome(compare(sides[0], sides[1], rules, grader, asked))
 
 
 def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[Graded]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,9 +25,6 @@ from assay.running.config_trust import (
 )
 from assay.running.scorers import PlacedScorer, placed_scorers
 
-_OUTPUTS = ("output", "charts", "step_summary", "attest", "sign", "json", "store", "db")
-"""Options of `assay gate` that only say where a decision goes."""
-
 
 class Configured(NamedTuple):
     """The defaults for running and grading, unless the caller names others."""
@@ -43,8 +40,10 @@ class Configured(NamedTuple):
     project: str | None = None
     scorers: tuple[PlacedScorer, ...] = ()
     release: ReleaseBars = ReleaseBars()
-    only_command: tuple[str, ...] = ()
-    """Options that the file sets for `assay gate`, and that may change a decision."""
+    quarantine: tuple[str, ...] = ()
+    """Samples that the file excludes from decisions."""
+    slices: tuple[str, ...] = ()
+    """What the file has decisions sliced by."""
     cards: tuple[str, ...] = ()
     """Files with judge cards."""
 
@@ -110,13 +109,16 @@ def _read(
             )
         ),
         spec.release if spec.release.policy is None else _resolved(config, spec.release),
-        tuple(
-            f"--{name.replace('_', '-')}"
-            for name in spec.commands.get("gate", {})
-            if name.replace("-", "_") not in _OUTPUTS
-        ),
+        _listed(spec.commands.get("gate", {}), "quarantine"),
+        _listed(spec.commands.get("gate", {}), "slice"),
         tuple(map(config.resolve, spec.judge_cards)),
     )
+
+
+def _listed(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """An option that may be given several times."""
+    value = options.get(name, [])
+    return tuple(map(str, value if isinstance(value, list) else [value]))
 
 
 def _outside(config: Config) -> Iterator[Fault]:

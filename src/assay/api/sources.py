@@ -33,7 +33,7 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.files.own_files import looks_own
 from assay.files.upwards import find_upwards
@@ -138,14 +138,17 @@ class SourceReader:
     @property
     def release(self) -> ReleaseBars:
         """The release rules of the nearest configuration."""
-        if names := self._config.only_command:
-            raise UsageError(
-                "CFG-001",
-                f"assay.yaml sets {', '.join(names)} of `assay gate`, which `assay.gate` can't"
-                " apply.",
-                fix="Decide with `assay gate`, or leave them out.",
-            )
         return self._config.release
+
+    @property
+    def quarantine(self) -> tuple[str, ...]:
+        """The samples that the nearest configuration excludes from decisions."""
+        return self._config.quarantine
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """What the nearest configuration has decisions sliced by."""
+        return self._config.slices
 
     def rules_of(self, source: Source, given: Mapping[str, str]) -> Bar | None:
         """What graded a source that was read just now; None if it doesn't say."""

@@ -33,8 +33,10 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
     """The file of the profile with what the scorers add; None if that is nothing, or without a
     profile.
     """
-    only_command: tuple[str, ...] = ()
-    """Other options that the file sets for `assay gate`, which only the command applies."""
+    quarantine: tuple[str, ...] = ()
+    """Samples that the file excludes from decisions."""
+    slices: tuple[str, ...] = ()
+    """What the file has decisions sliced by."""
 
     @property
     def source(self) -> str:

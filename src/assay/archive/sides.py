@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
@@ -17,11 +18,11 @@ from assay.archive.store import Store
 from assay.canon import time_text
 from assay.files.json_files import Document, Unread
 from assay.pipeline.choice import Choice
-from assay.pipeline.deciding import Seen, side_of
 from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.sides import Documents, Seen, side_of
 from assay.records.decision import Decision
 from assay.release.baseline import BASELINE_SCHEMA, EvidenceAge
-from assay.release.sides import Side
+from assay.release.sides import SevereKinds, Side
 from assay.store.baselines import KeptBaseline, evidence_of_baseline, find_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger
@@ -41,14 +42,17 @@ class KeptSide(NamedTuple):
     bare: int
     """Grades that came without their evidence: nothing can be stored of them."""
     age: EvidenceAge
+    documents: Documents
+    """Its documents, once more."""
 
 
 def keep_side(
-    documents: Iterable[Document | Unread],
+    documents: Documents,
     grader: Grader,
     take: Take | None,
     *,
     name: str,
+    severe: SevereKinds | None = None,
     where: str = "",
     basis: Basis = NO_BASIS,
     author: str | None = None,
@@ -88,11 +92,12 @@ def keep_side(
         grades[drafts[-1].name] = None
         take(drafts)
 
-    read = (
-        document if isinstance(document, Unread) else settled(document) for document in documents
-    )
-    side = side_of(read, grader, name=name, where=where, seen=each)
-    return KeptSide(side, tuple(evidence), tuple(grades), bare, age)
+    def read() -> Iterator[Document | Unread]:
+        for document in documents():
+            yield document if isinstance(document, Unread) else settled(document)
+
+    side = side_of(read(), grader, name=name, severe=severe, where=where, seen=each)
+    return KeptSide(side, tuple(evidence), tuple(grades), bare, age, read)
 
 
 def decision_drafts(
@@ -161,7 +166,7 @@ def baseline_record(
         "made_at": time_text(kept.age.dated(now), "milliseconds"),
         "evidence_digests": list(kept.evidence),
         "runs": side.runs,
-        "samples": len(side.rows),
+        "samples": len(side.samples),
         "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
         "summary": side.summary,
     }
@@ -199,9 +204,11 @@ class SideReader:
         store: Store,
         choice: Choice | None = None,
         *,
+        severe: SevereKinds | None = None,
         made_of: Callable[[Any], None] | None = None,
     ) -> None:
         self.store = store
+        self._severe = severe
         self.kept: list[KeptSide] = []
         self._made_of = made_of
         self._take = None if choice is None else store.add
@@ -209,14 +216,14 @@ class SideReader:
 
     def read(
         self,
-        documents: Iterable[Document | Unread],
+        documents: Documents,
         grader: Grader,
         *,
         name: str,
         where: str,
         stored: Mapping[str, Body] | None = None,
         seen: Seen | None = None,
-    ) -> Side:
+    ) -> KeptSide:
         """One side, as `side_of` makes it. `stored` has the bodies of evidence from a ledger, by
         digest. `seen` gets each grade as it is made.
         """
@@ -226,6 +233,7 @@ class SideReader:
                 grader,
                 self._take,
                 name=name,
+                severe=self._severe,
                 where=where,
                 basis=self._basis,
                 stored=stored,
@@ -233,12 +241,12 @@ class SideReader:
                 made_of=self._made_of,
             )
         )
-        return self.kept[-1].side
+        return self.kept[-1]
 
-    def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
+    def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> KeptSide:
         """The side of a baseline in the ledger."""
         bodies: dict[str, Body] = {}
-        documents = self._documents(baseline, bodies)
+        documents = partial(self._documents, baseline, bodies)
         return self.read(documents, grader, name=name, where=baseline.digest, stored=bodies)
 
     def _documents(self, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:

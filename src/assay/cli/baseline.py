@@ -99,7 +99,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         kept=kept,
         read=read,
         seen=seen,
-    )
+    ).side
     if kept is not None:
         _put(options, now, kept)
 
@@ -121,7 +121,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
     facts = {
         "runs": side.runs,
-        "samples": len(side.rows),
+        "samples": len(side.samples),
         "fingerprint": {"digest": side.fingerprint_digest, "fields": dict(side.fingerprint)},
         "digests": dict(side.digests),
         "summary": side.summary,

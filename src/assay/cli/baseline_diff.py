@@ -16,11 +16,11 @@ from assay.errors import count, printable
 from assay.files.inputs import StoredInput
 from assay.registry import is_path
 from assay.release.comparability import mismatch_error, mismatches
-from assay.release.decision import comparison_record, systems
+from assay.release.decision import compared, failed_names, systems
+from assay.release.observations import Pair
 from assay.release.overlap import align
-from assay.release.pairs import Pair, pair_up
+from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules, make_release_rules
-from assay.release.promotion import promote
 from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
     rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
     before = _side([options.baseline], options, grader, kept)
     after = _side(options.others, options, grader, kept)
-    return compare_sides(before, after, rules, grader)
+    return compare_sides(before, after, rules)
 
 
 def _side(texts: list[str], options: Options, grader: Grader, kept: SideReader | None) -> Side:
     if len(texts) == 1 and not is_path(texts[0]) and not isinstance(texts[0], StoredInput):
-        return read_named(texts[0], grader, folder=options.dir, kept=kept)
-    return read_side(texts, grader, name=", ".join(texts))
+        return read_named(texts[0], grader, folder=options.dir, kept=kept).side
+    return read_side(texts, grader, name=", ".join(texts)).side
 
 
-def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader) -> dict[str, Any]:
+def compare_sides(before: Side, after: Side, rules: ReleaseRules) -> dict[str, Any]:
     """What is different between two sides, over all samples and in each of them. Sides that can't
     be compared are an error.
     """
@@ -76,22 +76,15 @@ def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader
     if different:
         raise mismatch_error(different)
     pairs = pair_up(aligned.candidate, aligned.baseline)
-    promotion = promote(pairs, rules, shrinkage=grader.rules.shrinkage)
     return {
         "schema": DIFF_SCHEMA,
         "baseline": before.name,
         "other": after.name,
-        "comparison": comparison_record(
-            promotion.comparison,
-            n_candidate=len(after.rows),
-            n_baseline=len(before.rows),
-            n_paired=promotion.n_paired,
-            mcnemar_p=next(
-                rule for rule in promotion.rules if rule.id == "gate_failure_rate"
-            ).evidence.get("mcnemar_p"),
-            adjusted=promotion.adjusted_difference,
-        ),
-        "missing": {"other": promotion.missing.candidate, "baseline": promotion.missing.baseline},
+        "comparison": compared(pairs, rules),
+        "missing": {
+            "other": [pair.sample for pair in pairs if not pair.candidate.attempts],
+            "baseline": sorted(after.samples.keys() - before.samples.keys()),
+        },
         **({} if aligned.overlap is None else {"overlap": aligned.overlap}),
         "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
         "policy": rules.policy,
@@ -101,17 +94,24 @@ def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader
 
 def _changed(pair: Pair) -> dict[str, Any] | None:
     """What is different in one sample; None if nothing is."""
-    ours, theirs = pair.candidate, pair.baseline
-    if ours is None or theirs is None:
+    if not pair.candidate.attempts or not pair.baseline.attempts:
         return None  # listed as missing
+    ours, theirs = (
+        float(sum(run.score for run in side.attempts)) / len(side.attempts) / 100
+        for side in (pair.candidate, pair.baseline)
+    )
+    gates, floors = (
+        [failed_names(pair, side, kind) for side in ("candidate", "baseline")]
+        for kind in ("gate", "floor")
+    )
     shown = {
         "sample": pair.sample,
-        "difference": round(pair.ours - pair.theirs, 4),
-        "other": pair.ours,
-        "baseline": pair.theirs,
-        "newly_failed_gates": sorted(ours.failed - theirs.failed),
-        "mended_gates": sorted(theirs.failed - ours.failed),
-        "newly_missed_floors": sorted(ours.missed - theirs.missed),
+        "difference": round(ours - theirs, 4),
+        "other": ours,
+        "baseline": theirs,
+        "newly_failed_gates": sorted(gates[0] - gates[1]),
+        "mended_gates": sorted(gates[1] - gates[0]),
+        "newly_missed_floors": sorted(floors[0] - floors[1]),
     }
     return (
         shown

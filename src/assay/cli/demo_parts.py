@@ -30,12 +30,12 @@ from assay.judging.injection_probe import MeasuredBias
 from assay.judging.journal import Journal
 from assay.judging.probes import audit_pairs, audit_rubric, paddings
 from assay.library.shelf import Shelf
-from assay.pipeline.deciding import Terms, decide
 from assay.pipeline.grading import Grader
 from assay.pipeline.importing import import_runs, totals
 from assay.records.decision import Decision
 from assay.records.judge_card import CardAdmission, JudgeCard
 from assay.release.policy import make_release_rules
+from assay.services.compare import compare
 from assay.views.decision import outcome_word, rule_word
 from assay.views.documents import plain
 from assay.views.grade_line import as_line
@@ -105,11 +105,14 @@ def decided(folder: str) -> list[Decision]:
     """The decisions on the bundled candidates."""
     grader = Grader(Shelf())
     rules = make_release_rules(Shelf().policy_of("release", "release"))
-    baseline = read_side([os.path.join(folder, "baseline.jsonl")], grader, name="baseline")
+    baseline = read_side(
+        [os.path.join(folder, "baseline.jsonl")], grader, name="baseline", rules=rules
+    )
     decisions = []
     for name in STORIES:
-        candidate = read_side([os.path.join(folder, f"{name}.jsonl")], grader, name=name)
-        decisions.append(decide(candidate, baseline, rules, grader, terms=Terms()))
+        file = os.path.join(folder, f"{name}.jsonl")
+        candidate = read_side([file], grader, name=name, rules=rules)
+        decisions.append(compare(candidate, baseline, rules, grader))
     return decisions
 
 

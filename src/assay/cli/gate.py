@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import subprocess
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
-from assay.cli.batch_engine import ENGINE, refuse_batch_options
-from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag, repeated
+from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import storing_evaluated
@@ -17,6 +19,7 @@ from assay.files.atomic import write_file
 from assay.files.inputs import StoredInput
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
+from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
@@ -28,9 +31,25 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
+    from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
+    from assay.services.compare import Asked, FreshRuns
+    from assay.views.charts.decisions import ScorePair
+
+
+class Decided(NamedTuple):
+    """A decision, and what its reports show besides it."""
+
+    decision: Decision
+    judged: list[Subject]
+    """What the candidate was read from."""
+    compared: list[Subject]
+    """What the baseline was read from."""
+    worst: CandidateWorst | None = None
+    pairs: list[ScorePair] | None = None
+    """The scores of every sample; None for batches."""
 
 
 def run(options: Options) -> int:
@@ -41,7 +60,6 @@ def run(options: Options) -> int:
     if options.plan:
         from assay.cli.gate_plan import plan
 
-        refuse_batch_options(options)
         return plan(options, rules, choice_of(options))
     if not options.files or not options.baseline:
         named = options.baseline or options.files
@@ -56,18 +74,18 @@ def run(options: Options) -> int:
         )
     opt.outputs(options)
     # before anything is written: no file says promote of a decision that could not be kept
-    return _finish(options, decision_of(options))
+    return _finish(options, decided(options))
 
 
 def rules_of(options: Options) -> ReleaseRules:
     """The rules of the release policy that the options name, with the numbers they set."""
     return make_release_rules(
         opt.shelf_of(options).policy_of("release", options.release_policy),
-        Bars(options.margin, options.min_pass_rate, options.confidence, options.min_overlap),
+        Bars(options.tolerance, options.min_pass_rate, options.confidence, options.min_overlap),
     )
 
 
-def decision_of(options: Options) -> Decision:
+def decided(options: Options) -> Decided:
     """The decision between two sides, stored in a ledger if the candidate is an evaluation in it or
     the options request it.
     """
@@ -78,7 +96,6 @@ def decision_of(options: Options) -> Decision:
         from assay.cli.gate_batch import decide_on_batches
 
         return decide_on_batches(options, rules)
-    refuse_batch_options(options)
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -93,20 +110,23 @@ def _decide(
     grader: Grader,
     *,
     kept: SideReader | None = None,
-) -> Decision:
-    from assay.cli.gate_sides import read_baseline, read_side, score_pairs
+) -> Decided:
+    from assay.cli.gate_sides import read_baseline, read_side
     from assay.cli.gate_worst import CandidateWorst
-    from assay.pipeline.deciding import Terms, decide, declared, full_names
+    from assay.services.compare import compare
+    from assay.views.charts.decisions import ScorePair
 
-    options.judged, options.compared, options.worst = [], [], CandidateWorst.of(options)
+    judged, compared = list[Subject](), list[Subject]()
+    worst = CandidateWorst.of(options)
     now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
     candidate = read_side(
         options.files,
         grader,
         name="candidate",
+        rules=rules,
         kept=kept,
-        read=options.judged,
-        seen=None if options.worst is None else options.worst.add,
+        read=judged,
+        seen=None if worst is None else worst.add,
     )
     baseline = read_baseline(
         options.baseline,
@@ -116,27 +136,76 @@ def _decide(
         now=now,
         options=options,
         kept=kept,
-        read=options.compared,
+        read=compared,
         regraded=regraded,
     )
-    plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
-    if not options.allow_unpaired and (
-        options.charts or any(path.endswith(".html") for path in options.output)
-    ):
-        pairs = score_pairs(candidate, baseline, rules, planned=samples)
-        left_out = full_names(options.quarantine, candidate.rows.keys() | baseline.rows.keys())
-        options.pairs = [pair for pair in pairs if pair.sample not in left_out]
-    terms = Terms(
-        options.allow_unpaired,
-        tuple(options.quarantine),
-        options.looks,
-        tuple(options.slice),
-        plan,
-        samples,
-        tuple(regraded),
-        next((path.asked for path in options.files if isinstance(path, StoredInput)), ""),
+    asked = asked_of(options)._replace(
+        regraded=tuple(regraded), fresh=_fresh(options, rules, grader, judged, compared)
     )
-    return decide(candidate, baseline, rules, grader, terms=terms)
+    decision = compare(candidate, baseline, rules, grader, asked)
+    ours, theirs = candidate.side.samples, baseline.side.samples
+    pairs = [
+        ScorePair(
+            name,
+            ours[name].score if name in ours else None,
+            theirs[name].score if name in theirs else None,
+        )
+        for name in sorted(theirs.keys() | (ours.keys() & set(decision.missing.baseline)))
+        if name not in decision.missing.quarantined
+    ]
+    return Decided(decision, judged, compared, worst, pairs)
+
+
+def asked_of(options: Options) -> Asked:
+    """What the options ask of a decision, besides its sides and rules."""
+    from assay.services.compare import Acceptance, Asked
+
+    accepted = tuple(name for text in options.accept for name in text.split(",") if name)
+    return Asked(
+        tuple(options.quarantine),
+        tuple(options.slice),
+        _plan(options),
+        next((path.asked for path in options.files if isinstance(path, StoredInput)), ""),
+        accepted=Acceptance(accepted, options.because or "", _person() if accepted else ""),
+    )
+
+
+def _person() -> str:
+    """Who runs this command: on a code host the person who started the job, else the author of
+    commits in this folder, else the user of this machine.
+    """
+    for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN"):
+        if os.environ.get(name):
+            return os.environ[name]
+    made = subprocess.run(
+        ["git", "config", "user.email"], capture_output=True, text=True, check=False
+    )
+    return made.stdout.strip() or getpass.getuser()
+
+
+def _fresh(
+    options: Options,
+    rules: ReleaseRules,
+    grader: Grader,
+    judged: list[Subject],
+    compared: list[Subject],
+) -> FreshRuns:
+    """The fresh runs that the options name."""
+    from assay.cli.gate_sides import read_side
+    from assay.services.compare import FreshRuns
+
+    if options.fresh_baseline and not options.fresh:
+        raise UsageError(
+            "CLI-001", "--fresh-baseline needs --fresh, the fresh runs of the candidate."
+        )
+    sides = [
+        read_side(files, grader, name=f"fresh {name}", rules=rules, read=read) if files else None
+        for files, name, read in (
+            (options.fresh, "candidate", judged),
+            (options.fresh_baseline, "baseline", compared),
+        )
+    ]
+    return FreshRuns(*sides)
 
 
 def _example(options: Options) -> str:
@@ -169,25 +238,29 @@ def _plan(options: Options) -> dict[str, Any] | None:
 
 def _decide_and_store(
     options: Options, rules: ReleaseRules, choice: Choice, store: Store
-) -> Decision:
+) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
     from assay.archive.sides import SideReader, decision_drafts
+    from assay.pipeline.sides import severe_of
 
     choice = choice.dated()
-    sides = SideReader(store, choice)
-    document = _decide(options, rules, choice.grader(), kept=sides)
-    candidate, baseline = sides.kept
+    sides = SideReader(store, choice, severe=severe_of(rules))
+    made = _decide(options, rules, choice.grader(), kept=sides)
+    candidate, baseline = sides.kept[:2]
     if bare := candidate.bare + baseline.bare:
         opt.note(
             f"not stored, because they came without their evidence: {count(bare, 'grade')}."
             " The decision is stored, but cannot be replayed."
         )
-    made: ToolProfile | None = getattr(options, "made_profile", None)
-    store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), made=made))
-    return document
+    profile: ToolProfile | None = getattr(options, "made_profile", None)
+    drafts = decision_drafts(
+        made.decision, candidate, baseline, plan=_plan(options), made=profile
+    )
+    store.put(drafts)
+    return made
 
 
-def _finish(options: Options, document: Decision) -> int:
+def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
     from assay.cli.gate_worst import next_command
     from assay.views import junit
@@ -196,37 +269,40 @@ def _finish(options: Options, document: Decision) -> int:
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 
+    document = made.decision
     summary = decision_summary(document)
     page = view(outcome_word(document), summary)
-    if options.worst is not None and (worst := options.worst.markdown()):
+    if made.worst is not None and (worst := made.worst.markdown()):
         page += f"\n{worst}"
     forms: dict[str, Callable[[Decision], bytes]] = {
         ".md": lambda _: page.encode(),
         ".xml": junit.decision,
         ".sarif": lambda document: _sarif(options, document),
-        ".html": lambda document: _html(options, document),
+        ".html": lambda _: _html(options, made),
     }
     if options.charts:
         from assay.views.drawing import write_charts
 
-        write_charts(decision_charts(document, options.pairs), options.charts)
+        write_charts(decision_charts(document, made.pairs), options.charts)
     if (target := opt.step_summary(options)) is not None:
         opt.append_summary(target, page.encode())
     if options.attest:
-        _attest(options, document)
+        _attest(options, made)
     for note in document.loud or () if options.json else ():
         opt.note(note)
     show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
 
-def _html(options: Options, document: Decision) -> bytes:
+def _html(options: Options, made: Decided) -> bytes:
     from assay.views.decision import outcome_word
     from assay.views.decision_sections import decision_view
     from assay.views.render import report
 
+    document = made.decision
     title = f"Assay: {outcome_word(document)}"
-    parts = [*decision_view(document, pairs=options.pairs), *options.worst.parts()]
+    worst = [] if made.worst is None else made.worst.parts()
+    parts = [*decision_view(document, pairs=made.pairs), *worst]
     heading = f"{few(options.files)} against {few(options.baseline)}"
     return report(title, *parts, heading=heading).encode()
 
@@ -243,21 +319,23 @@ def _sarif(options: Options, document: Decision) -> bytes:
     )
 
 
-def _attest(options: Options, document: Decision) -> None:
+def _attest(options: Options, made: Decided) -> None:
     from datetime import UTC, datetime
 
     from assay.release.attestation import envelope, statement
 
     now = opt.moment(options.now) or datetime.now(UTC)
-    made = statement(document.tree(), subjects=options.judged, baseline=options.compared, now=now)
-    write_file(options.attest, pretty(envelope(made, key=options.sign)))
+    stated = statement(
+        made.decision.tree(), subjects=made.judged, baseline=made.compared, now=now
+    )
+    write_file(options.attest, pretty(envelope(stated, key=options.sign)))
 
 
 COMMANDS = {
     "gate": Command(
         run,
-        "Decide whether a candidate may replace a baseline. Samples are paired; the rules are about"
-        " gates, scores, floors and severe failures. Exit 0 only for promote.",
+        "Decide whether a candidate may replace a baseline. Samples are paired, and what may be"
+        " noise is told from a regression. Exit 0 only for promote.",
         "assay gate candidate.jsonl --baseline baseline.jsonl -o decision.json",
         (
             arg(
@@ -287,13 +365,14 @@ COMMANDS = {
                 help="release policy by name, name@version or YAML file (default: release)",
             ),
             arg(
-                "--margin",
-                key="release.margin",
+                "--tolerance",
+                key="release.tolerance",
                 type=float,
-                metavar="M",
+                metavar="X",
                 help=(
-                    "how many points the score may drop and still count as not worse"
-                    " (default: the policy's)"
+                    "how much a candidate may lose and still count as not worse: points of the"
+                    " score and of each criterion, percentage points of the gate failures"
+                    " (default: the policy's, which are 3 and 5)"
                 ),
             ),
             arg(
@@ -318,11 +397,6 @@ COMMANDS = {
                     " changed samples count as lost)"
                 ),
             ),
-            flag(
-                "--allow-unpaired",
-                "compare sets that share no samples, or use different datasets; the"
-                " decision notes it",
-            ),
             repeated(
                 "--quarantine",
                 "SAMPLE",
@@ -334,6 +408,7 @@ COMMANDS = {
             arg(
                 "--with-plan",
                 kind="path",
+                trust="never",
                 metavar="FILE",
                 help=(
                     "decide on the samples of a plan made with --plan, and list what changed since"
@@ -344,47 +419,41 @@ COMMANDS = {
                 "don't decide: show how many samples a decision needs, and write the plan with -o",
                 trust="never",
             ),
-            arg(
-                "--effect",
-                within=Bounds(least=-100, most=100),
-                metavar="X",
-                type=float,
-                default=0.0,
-                help="with --plan: the true difference to plan for, in points (default: 0)",
+            repeated(
+                "--fresh",
+                "FILE",
+                "fresh runs of the candidate for the samples that seem to fail newly, numbered by"
+                " attempt; may be repeated",
+                kind="name",
+                trust="never",
+            ).of_runs(),
+            repeated(
+                "--fresh-baseline",
+                "FILE",
+                "fresh runs of the baseline for the same samples; may be repeated",
+                kind="name",
+                trust="never",
+            ).of_runs(),
+            repeated(
+                "--accept",
+                "NAMES",
+                "accept these samples that newly fail, separated by commas; only for approvers that"
+                " the release policy lists, and never for a severe failure",
+                kind="text",
+                trust="never",
             ),
             arg(
-                "--sd",
-                within=Bounds(above=0, most=100),
-                metavar="X",
-                type=float,
-                help=(
-                    "with --plan: the standard deviation of paired differences (default: estimated"
-                    " from the baseline)"
-                ),
-            ),
-            arg(
-                "--power",
-                within=Bounds(least=0.5, below=1),
-                metavar="X",
-                type=float,
-                help="with --plan: the chance of detecting that difference (default: the policy's)",
-            ),
-            arg(
-                "--looks",
-                within=Bounds(least=1),
-                metavar="N",
-                type=int,
-                default=1,
-                help=(
-                    "how many times you will look at the results; with more than 1, the interval is"
-                    " valid at every look (default: 1)"
-                ),
+                "--because",
+                kind="text",
+                trust="never",
+                metavar="TEXT",
+                help="with --accept: why",
             ),
             repeated(
                 "--slice",
                 "KIND",
-                "also compare by tag, group or family, corrected for multiple comparisons; over"
-                " batches, by a column that the baseline kept; may be repeated",
+                "also compare by tag, group or family, corrected for multiple comparisons; may be"
+                " repeated",
                 kind="text",
                 trust="freely",
             ),
@@ -406,9 +475,7 @@ COMMANDS = {
             "--charts",
             *STORE,
             "--no-store",
-            *ENGINE,
         ),
         formats=(".json", ".md", ".xml", ".html", ".sarif"),
-        defaults={"pairs": None},
     ),
 }

@@ -19,7 +19,8 @@ from assay.cli.ledger import baselines_folder
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
+from assay.pipeline.regraded import regraded_note
+from assay.pipeline.sides import Rereadable, Seen, severe_of, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import (
@@ -31,9 +32,7 @@ from assay.release.baseline import (
     refuse_exam,
 )
 from assay.release.comparability import check_kept_rules
-from assay.release.overlap import align
-from assay.release.pairs import pair_up
-from assay.views.charts.decisions import ScorePair
+from assay.services.compare import check_kept_age
 from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from assay.pipeline.grading import Graded, Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
+    from assay.services.compare import ReadSide
 
 _KEPT_RULES = (
     "Name the rules of the baseline with --profile, --rubric or --grading-policy, or undo their"
@@ -57,28 +57,44 @@ def read_side(
     grader: Grader,
     *,
     name: str,
+    rules: ReleaseRules | None = None,
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
     seen: Seen | None = None,
-) -> Side:
+) -> ReadSide:
     """One side of a comparison, from its files. An unreadable line stops everything, since its
     content is unknown, and so does a file without runs: what belongs in it is unknown too. `kept`
     records the inputs, and `read` receives each file with the digest of the bytes that were read.
     `seen` receives each grade as it is made.
     """
-    documents, where = chain.from_iterable(_hashed(path, read) for path in paths), ", ".join(paths)
+    where = ", ".join(paths)
     filled: set[str] = set()
+    typed = sha256()
+    piped = [*stream_documents("-", digest=typed)] if "-" in paths else []
+    subjects = read
+
+    def documents() -> Iterator[Document | Unread]:
+        nonlocal subjects
+        noted, subjects = subjects, None  # the bytes that count are those of the first read
+        for path in paths:
+            if path == "-":
+                yield from piped
+                if noted is not None:
+                    noted.append(Subject("<stdin>", typed.hexdigest()))
+            else:
+                yield from _hashed(path, noted)
 
     def each(document: Document, graded: Graded) -> None:
         filled.add(document.file)
         if seen is not None:
             seen(document, graded)
 
-    side = (
-        side_of(documents, grader, name=name, where=where, seen=each)
-        if kept is None
-        else kept.read(documents, grader, name=name, where=where, seen=each)
-    )
+    if kept is None:
+        severe = None if rules is None else severe_of(rules)
+        side = side_of(documents(), grader, name=name, severe=severe, where=where, seen=each)
+        found: ReadSide = Rereadable(side, documents)
+    else:
+        found = kept.read(documents, grader, name=name, where=where, seen=each)
     for path in paths:
         if ("<stdin>" if path == "-" else path) not in filled:
             raise NotEnoughEvidence(
@@ -87,7 +103,7 @@ def read_side(
                 where=path,
                 fix="Fill it, or leave it out if nothing belongs in it.",
             )
-    return side
+    return found
 
 
 def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread]:
@@ -132,7 +148,7 @@ def read_baseline(
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
     regraded: list[str] | None = None,
-) -> Side:
+) -> ReadSide:
     """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
     With `kept` one that is not in the folder may be in the ledger. `regraded` takes a note where
     the rules that the command line names change those of a stored baseline.
@@ -171,6 +187,7 @@ def read_baseline(
             read=read,
             check=lambda stored: check_age(stored, rules, now=now),
             graded=graded,
+            rules=rules,
         )
     for path in paths:
         if isinstance(path, StoredInput) and path.evaluation is not None:
@@ -181,6 +198,7 @@ def read_baseline(
         paths,
         grader,
         name="baseline",
+        rules=rules,
         kept=kept,
         read=read,
         seen=lambda _, graded: age.add(graded.run),
@@ -223,7 +241,8 @@ def read_named(
     check: Callable[[StoredBaseline], None] | None = None,
     graded: Callable[[StoredBaseline, Side], None] | None = None,
     read: list[Subject] | None = None,
-) -> Side:
+    rules: ReleaseRules | None = None,
+) -> ReadSide:
     """The side that a stored baseline is, by its name; `check` may refuse it before it is read, and
     `graded` once it is graded.
     """
@@ -236,12 +255,12 @@ def read_named(
     if kept is not None and in_ledger is not None:
         if read is not None:
             read.append(Subject(stored.name, in_ledger.digest.removeprefix("sha256:")))
-        side = kept.read_baseline(in_ledger, grader, name=label)
+        found: ReadSide = kept.read_baseline(in_ledger, grader, name=label)
         if graded is not None:
-            graded(stored, side)
-        return side
+            graded(stored, found.side)
+        return found
     own: list[Subject] = []
-    side = read_side([stored.path], grader, name=label, kept=kept, read=own)
+    found = read_side([stored.path], grader, name=label, rules=rules, kept=kept, read=own)
     if (
         own[0].sha256 != stored.record["evidence_digest"]
     ):  # again, of the bytes that count: a file can be swapped after it was found
@@ -249,24 +268,5 @@ def read_named(
     if read is not None:
         read.append(Subject(stored.name, own[0].sha256))
     if graded is not None:
-        graded(stored, side)
-    return side
-
-
-def score_pairs(
-    candidate: Side,
-    baseline: Side,
-    rules: ReleaseRules,
-    *,
-    planned: Sequence[str] | None = None,
-) -> list[ScorePair]:
-    """The score of every sample on both sides; None if a side lost one."""
-    aligned = align(candidate, baseline, rules)
-    return [
-        ScorePair(
-            pair.sample,
-            None if pair.candidate is None else pair.ours,
-            None if pair.baseline is None else pair.theirs,
-        )
-        for pair in pair_up(aligned.candidate, aligned.baseline, planned=planned)
-    ]
+        graded(stored, found.side)
+    return found

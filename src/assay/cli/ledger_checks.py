@@ -12,7 +12,7 @@ from assay.archive.evaluations import find_evaluation
 from assay.archive.grades import grade_of_run
 from assay.archive.own_profiles import shelf_with_own
 from assay.archive.replay import Replayed, replay
-from assay.archive.replay_decisions import replay_decision
+from assay.services.replay import replay_decision
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
 from assay.cli.ledger import open_for

@@ -10,7 +10,8 @@ from typing import Any
 
 from assay.cli.baseline import set_baseline as store_baseline
 from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
-from assay.cli.gate import decision_of, rules_of
+from assay.cli.gate import decided as decided_by
+from assay.cli.gate import rules_of
 from assay.cli.gate_sides import read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.imported_inputs import left_out
@@ -33,7 +34,7 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
     with project.working("gate", *_sides(project, given)) as options:
         _need_baseline(options.baseline)
         rules, grader = rules_of(options), choice_of(options).grader()
-        after = read_side(options.files, grader, name=", ".join(options.files))
+        after = read_side(options.files, grader, name=", ".join(options.files)).side
         before = read_baseline(
             options.baseline,
             grader,
@@ -41,8 +42,8 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
             rules=rules,
             now=None,
             options=options,
-        )
-        found = compare_sides(before, after, rules, grader)
+        ).side
+        found = compare_sides(before, after, rules)
     if found["baseline"] == "baseline":  # files, or an evaluation
         found["baseline"] = ", ".join(options.baseline)
     worse_first = sorted(
@@ -139,7 +140,7 @@ def decided(project: ServedProject, given: Mapping[str, Any], *, store: bool) ->
         _need_baseline(options.baseline)
         if store:
             options.store = project.ledger(options)
-        return decision_of(options)
+        return decided_by(options).decision
 
 
 def decision_answer(decision: Decision) -> ToolAnswer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from assay.archive.release_settings import ReleaseSettings
-from assay.cli.configured import COMMAND_LINE, DEFAULT
+from assay.cli.configured import COMMAND_LINE
 from assay.cli.frame import Options, load_command
 from assay.cli.gate import rules_of
 from assay.cli.grade import asked_profile
@@ -13,14 +13,6 @@ from assay.cli.run_profile import configured_scorers
 from assay.files.yaml_files import is_yaml_name
 from assay.release.policy import Bars
 from assay.running.post_run import scorer_additions
-
-_APPLIED = (
-    *("release_policy", *Bars._fields, "profile", "rubric", "grading_policy", "library"),
-    *("project", "db", "store", "baseline", "baselines", "kind", "map"),
-    *("output", "charts", "step_summary", "attest", "sign", "json"),
-)
-"""Options of `assay gate` that a page applies, or that don't change a decision on the ledger."""
-
 
 def release_settings(options: Options) -> ReleaseSettings:
     """The release rules of the assay.yaml that the options come from. An error in them is reported
@@ -38,7 +30,6 @@ def release_settings(options: Options) -> ReleaseSettings:
         asked_profile(gate, gate.profile) if any(scorer_additions(scorers)) and has_base else None
     )
     is_typed = options.sources.get("policy") == COMMAND_LINE  # it wins over the file
-    from_file = [name for name, source in gate.sources.items() if source not in _ELSEWHERE]
     return ReleaseSettings(
         config=os.path.abspath(options.config.path),
         policy=_absolute(gate.release_policy),
@@ -48,13 +39,9 @@ def release_settings(options: Options) -> ReleaseSettings:
         grading_policy=_absolute(options.policy if is_typed else gate.grading_policy),
         scorers=tuple(scorer.scorer for scorer in scorers),
         extended=None if extended is None else _absolute(extended),
-        only_command=tuple(
-            f"--{name.replace('_', '-')}" for name in from_file if name not in _APPLIED
-        ),
+        quarantine=tuple(gate.quarantine),
+        slices=tuple(gate.slice),
     )
-
-
-_ELSEWHERE = (COMMAND_LINE, DEFAULT)
 
 
 def _absolute(name: str) -> str:

@@ -17,13 +17,14 @@ from assay.grading.grade import grade
 from assay.grading.policy import Rules, make_rules
 from assay.library.golden_inputs import golden, outcomes
 from assay.library.shelf import Shelf
+from assay.records.decision import Decision
 from assay.records.grade import Grade
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
+from assay.release.decision import Paired, Terms, decide
 from assay.release.pairs import pair_up
 from assay.release.policy import make_release_rules
-from assay.release.promotion import Promotion, promote
-from assay.release.sides import Side, SideBuilder
+from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder
 from assay.release.summary import Summary
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
@@ -148,31 +149,36 @@ def profile_fingerprints() -> dict[str, str]:
 
 
 def release_grading() -> list[Any]:
-    """The promotion of each golden comparison under both first policies."""
+    """The decision on each golden comparison under every first policy."""
     shelf = Shelf()
     grading = make_rules(shelf.policy("workflow@1"))
     policies = [
         make_release_rules(shelf.policy_of("release", name))
-        for name in ("release@1", "release-strict@1")
+        for name in ("release@1", "release-strict@1", "regression@1")
     ]
 
-    def promoted(probe: dict[str, Any]) -> list[Any]:
-        ours, theirs = (
-            _side(name, probe[name], probe["n"], grading) for name in ("candidate", "baseline")
-        )
-        return [
-            _promoted(promote(pair_up(ours, theirs), rules, shrinkage=grading.shrinkage))
-            for rules in policies
-        ]
+    def decided(probe: dict[str, Any]) -> list[Any]:
+        results = []
+        for rules in policies:
+            severe = SevereKinds(rules.severe_gates, rules.severe_roles)
+            ours, theirs = (
+                _side(name, probe[name], probe["n"], grading, severe)
+                for name in ("candidate", "baseline")
+            )
+            paired = Paired(pair_up(ours, theirs))
+            results.append(_outcome(decide(paired, ours, theirs, rules, Terms())))
+        return results
 
-    return outcomes("decisions.jsonl", promoted)
+    return outcomes("decisions.jsonl", decided)
 
 
-def _side(name: str, spec: dict[str, Any], n: int, rules: Rules) -> Side:
+def _side(
+    name: str, spec: dict[str, Any], n: int, rules: Rules, severe: SevereKinds
+) -> Side:
     """A side of `n` samples: `score` for all of them; `scores`, `gates` and `missing` for single
     ones by their number; `criterion` for everything else.
     """
-    builder = SideBuilder(name)
+    builder = SideBuilder(name, severe)
     for index in range(n):
         key = str(index)
         if index in spec.get("missing", ()):
@@ -196,20 +202,18 @@ def _side(name: str, spec: dict[str, Any], n: int, rules: Rules) -> Side:
         }
         builder.add(
             grade(read_scorecard(Document(card, name)), rules),
-            attempt=None,
-            digest=key,
-            content=f"{name} {key}",
+            Evidence(key, f"{name} {key}".encode()),
         )
     return builder.side(Summary().block())
 
 
-def _promoted(promotion: Promotion) -> dict[str, Any]:
-    comparison = promotion.comparison
-    ends = (comparison.difference.value, comparison.difference.low, comparison.difference.high)
+def _outcome(made: Decision) -> dict[str, Any]:
+    difference = made.comparison.difference
+    ends = (difference.estimate, difference.low, difference.high)
     return {
-        "outcome": promotion.outcome,
-        "rules": [[rule.id, rule.holds] for rule in promotion.rules],
+        "outcome": made.outcome,
+        "rules": [[rule.id, rule.holds, rule.violated] for rule in made.rules],
         "difference": [None if end is None else f"{end:.6f}" for end in ends],
-        "claims": list(comparison.claims),
-        "missing": promotion.missing,
+        "suspects": [[one.sample, one.check, one.verdict] for one in made.confirmation.suspects],
+        "missing": made.missing,
     }

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from assay.pipeline.deciding import regraded_note
 from assay.pipeline.grading import Grader
 from assay.views.documents import plain
 
 _BY = ("profile", "rubric", "policy")
+
+
+def regraded_note(
+    name: str, before: str, now: str, word: str = "decision", *, kind: str = "evaluation"
+) -> str:
+    """The note that an evaluation or a baseline was graded by something else when it was stored."""
+    sides = "both sides" if word == "decision" else "it"
+    return (
+        f"{kind} {name} was graded by {before} when it was stored; this {word} grades {sides} by"
+        f" {now}."
+    )
 
 
 def regraded(

@@ -20,8 +20,6 @@ MIXED_VERSIONS = "MIXED VERSIONS"
 """The first words of the note that the candidate's runs are of several versions."""
 EASED = "EASED"
 """The first word of the note that the release policy allows more than the published one."""
-LOUD = (SAME_EVIDENCE, MIXED_VERSIONS, EASED)
-"""How the notes begin that no reader may miss."""
 Outcome = Literal["promote", "hold", "reject", "not_enough_evidence"]
 
 
@@ -29,17 +27,14 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     """One promotion rule and its evidence."""
 
     id: str
-    """The rule: `gate_failure_rate`, `score_non_inferiority`, `floor_regression`,
-    `severe_failures`, and `pass_rate` where a minimum is set.
+    """The rule: `complete`, `new_failures`, `gate_failure_rate`, `score_non_inferiority`,
+    `criterion_regression`, `floor_regression`, `severe_failures`; and `slices`, `operations` and
+    `pass_rate` where the policy or the user asks for them.
     """
     holds: bool | None
-    """Whether it holds; null where the evidence doesn't decide it. Only true lets the candidate
-    pass.
-    """
+    """Whether it holds; null where the evidence doesn't decide it yet."""
     violated: bool
-    """Whether a violation is shown. A rule can fail to hold without that: the evidence is then too
-    weak.
-    """
+    """Whether a violation is shown."""
     reason: str
     """Why, in a sentence."""
     evidence: dict[str, Any]
@@ -87,9 +82,7 @@ class ComparisonRecord(Struct, frozen=True, kw_only=True):
     equivalent: bool | None
     """Whether the difference is shown to lie within the margin on both sides."""
     p: dict[str, float | None]
-    """The p-values for `non_inferior`, `superior` and `equivalent`; null with several looks, where
-    only the interval counts.
-    """
+    """The p-values for `non_inferior`, `superior` and `equivalent`."""
     mcnemar_p: float | None
     """The exact two-sided p-value of McNemar's test: whether one side passes samples that the other
     fails more often than the reverse. Null without pairs.
@@ -113,13 +106,13 @@ class MissingSamples(Struct, frozen=True, kw_only=True):
     """Samples that a side lacks, and those that were left out by name."""
 
     candidate: list[str]
-    """Samples that only the baseline has. They count as 0 for the candidate."""
+    """Samples that the candidate lacks, or lacks announced attempts of. What is missing fails."""
     baseline: list[str]
-    """Samples that only the candidate has. They count as 100 for the baseline, and only
-    against the candidate.
-    """
+    """Samples that the baseline lacks, or lacks announced attempts of. What is missing passes."""
     quarantined: list[str]
     """Samples that `--quarantine` left out."""
+    only_candidate: list[str] = []
+    """Samples that only the candidate has. They take no part in any rule on pairs."""
     candidate_total: int | UnsetType = UNSET
     """How many there are, where the list has only the first of them."""
     baseline_total: int | UnsetType = UNSET
@@ -159,48 +152,142 @@ class FlakySample(Struct, frozen=True, kw_only=True):
     """How often it passed."""
     rate: ValueInterval
     """The share of repeats that passed, with its interval."""
-    quarantined: bool
-    """Whether `--quarantine` left it out of this comparison."""
-    leave_out: str
-    """The option that would leave it out, ready to paste."""
 
 
 class SliceComparison(Struct, frozen=True, kw_only=True):
-    """The difference in one slice; `worse` goes by the corrected p-value."""
+    """The difference in one slice."""
 
     slice: str
     """The slice, such as `tag: night`."""
     n: int
-    """Samples of either side in the slice."""
-    missing: int
-    """Of these, samples with something lost: a side that lacks them, or a score that is unknown."""
+    """Paired samples in the slice."""
     difference: ValueInterval
     """Candidate minus baseline, in points, with its interval."""
-    p_worse: float | None
-    """The one-sided p-value against `not worse by the margin or more`."""
-    p_worse_corrected: float | None
-    """The same, corrected for the number of slices."""
-    worse: bool | None
-    """Whether the corrected p-value shows that the slice is worse; null where there is none."""
-
-
-class SliceComparisons(Struct, frozen=True, kw_only=True):
-    """The differences in every slice that was asked for."""
-
-    kinds: list[str]
-    """What the samples were sliced by: `tag`, `group` or `family`."""
-    correction: str
-    """How p-values were corrected for the number of slices."""
-    limit: float
-    """The largest corrected p-value that counts as worse."""
-    slices: list[SliceComparison]
-    """Each slice."""
-    violated: list[str]
-    """Slices that are shown to be worse."""
-    open: list[str]
-    """Slices that may be worse: samples in them were lost, and their mean is at or below the
-    margin.
+    worse: bool
+    """Whether it is shown to be worse by more than the margin, corrected for everything that was
+    tested.
     """
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """Passed runs of so many."""
+
+    passed: int
+    """How many passed."""
+    runs: int
+    """How many there are."""
+
+
+class SidesCounted(Struct, frozen=True, kw_only=True):
+    """Passed runs of both sides."""
+
+    candidate: Counted
+    """The candidate's."""
+    baseline: Counted
+    """The baseline's."""
+
+
+class SuspectRecord(Struct, frozen=True, kw_only=True):
+    """A check that a sample seems to fail newly, and what fresh runs say of it."""
+
+    sample: str
+    """The sample, as `dataset/sample_id`."""
+    check: str
+    """What it fails: `pass`, `gate NAME` or `floor CRITERION`."""
+    first: SidesCounted
+    """The runs that made it suspect."""
+    fresh: SidesCounted | None
+    """Its fresh runs; null if there are none."""
+    verdict: Literal["confirmed", "flaky", "baseline_fails_too", "open"]
+    """What the fresh runs say; `open` until they say something."""
+    accepted: str | None = None
+    """Why it was accepted; null if it was not."""
+
+
+class Confirmation(Struct, frozen=True, kw_only=True):
+    """What seems to fail newly, and whether fresh runs confirm it."""
+
+    needed: bool
+    """Whether fresh runs are still needed."""
+    repeats: int
+    """How many fresh turns confirm a suspect; 0 where one new failure is a regression at once."""
+    alpha: float
+    """The chance that the policy allows of confirming anything of a version that is the same."""
+    false_alarm_at_most: float
+    """That chance for these samples, at most."""
+    runs: dict[str, int]
+    """Fresh runs that were made, by side."""
+    suspects: list[SuspectRecord]
+    """Every suspect, in the order of sample ids."""
+    severe: list[str] = []
+    """Samples that failed severely more often than before, and need fresh runs."""
+
+
+class ErrorBudget(Struct, frozen=True, kw_only=True):
+    """How often these rules reject a version that is the same as its baseline."""
+
+    reject_at_most: float
+    """By all rules together."""
+    by_rule: dict[str, float]
+    """By each of them, in each of the looks."""
+
+
+class CriterionDifference(Struct, frozen=True, kw_only=True):
+    """One criterion on both sides, in points of 100."""
+
+    n: int
+    """Paired samples that have it on both sides."""
+    candidate: float
+    """The candidate's mean."""
+    baseline: float
+    """The baseline's mean."""
+    difference: ValueInterval
+    """Candidate minus baseline, with its interval."""
+    guardrail: bool = False
+    """Whether the policy guards it."""
+
+
+class OperationDifference(Struct, frozen=True, kw_only=True):
+    """Cost, latency or tokens on both sides."""
+
+    n: int
+    """Paired samples in which both are known."""
+    candidate: float
+    """The candidate's mean for a run."""
+    baseline: float
+    """The baseline's mean for a run."""
+    ratio: float
+    """Candidate over baseline: the geometric mean over samples."""
+
+
+class Expectation(Struct, frozen=True, kw_only=True):
+    """What these samples could show, from the baseline alone."""
+
+    sd: float | None
+    """The standard deviation of the paired differences, in points; null if it is not known."""
+    source: str
+    """How it is known."""
+    assumed: bool
+    """Whether it is assumed, because the baseline has no repeats."""
+    same_version_promoted: float | None
+    """The share of comparisons of a version with itself that these rules would promote."""
+    repeats_for: dict[str, int | None]
+    """How many runs of each sample a side needs for that share to reach 0.8."""
+    smallest_loss: float | None
+    """The smallest loss in points that these samples would show, at the policy's power."""
+
+
+class ContractChange(Struct, frozen=True, kw_only=True):
+    """Samples in which the two sides were asked different things."""
+
+    samples: int
+    """How many there are."""
+    parts: dict[str, int]
+    """In which parts of the contract they differ, and in how many samples."""
+    examples: list[str]
+    """Some of them."""
+    own_outcome: Outcome | UnsetType = UNSET
+    """The outcome under the candidate's own contract."""
 
 
 class Fingerprint(Struct, frozen=True, kw_only=True):
@@ -235,7 +322,9 @@ class SampleOverlap(Struct, frozen=True, kw_only=True):
     equal: int
     """Samples with equal content on both sides: those that are compared."""
     changed: list[str]
-    """Samples of both sides whose inputs or expected values differ."""
+    """Samples of both sides whose inputs differ."""
+    corrected: list[str]
+    """Samples whose row has another expected value now: both sides are scored with it."""
     new: list[str]
     """On the candidate's side alone: not compared."""
     dropped: list[str]
@@ -271,18 +360,24 @@ class Decision(Struct, frozen=True, kw_only=True):
     """Samples that one side lacks."""
     worse: list[WorseSample]
     """The samples of both sides on which the candidate lost the most points, worst first."""
-    paired: bool
-    """Whether samples were compared one by one; false only under `--allow-unpaired`."""
-    mismatches: list[str] | UnsetType = UNSET
-    """Fields of the fingerprint in which the sides differ, in sentences; only in an unpaired
-    decision.
-    """
+    confirmation: Confirmation
+    """What seems to fail newly, and whether fresh runs confirm it."""
+    errors: ErrorBudget
+    """How often these rules reject a version that is the same as its baseline."""
+    criteria: dict[str, CriterionDifference]
+    """Every criterion that both sides have."""
+    operations: dict[str, OperationDifference]
+    """Cost, latency and tokens, as far as both sides state them."""
+    expectation: Expectation
+    """What these samples could show."""
     candidate: SummaryBlock
     """The summary of the candidate."""
     baseline: SummaryBlock
     """The summary of the baseline."""
     fingerprint: Fingerprint
     """What both sides were graded with, on which dataset."""
+    looks: int
+    """How many decisions on growing evidence the policy announces."""
     plan: dict[str, Any]
     """The plan that was declared before the run, or the policy's own terms; see `assay gate
     --plan`.
@@ -297,26 +392,24 @@ class Decision(Struct, frozen=True, kw_only=True):
     """`policy`: of the release policy; `candidate` and `baseline`: of each side's evidence;
     `decision`: of the rest of this document.
     """
-    looks: int | UnsetType = UNSET
-    """How many looks at growing results were declared; the intervals hold at each of them."""
+    contracts: ContractChange | UnsetType = UNSET
+    """Where the two sides were asked different things."""
     flaky: list[FlakySample] | UnsetType = UNSET
     """Samples of either side that passed in some repeats and failed in others."""
     notes: list[str] | UnsetType = UNSET
     """Warnings that decide nothing, such as equal evidence on both sides."""
     loud: list[str] | UnsetType = UNSET
     """Those of the notes that no reader may miss."""
+    regraded: list[str] | UnsetType = UNSET
+    """Sides that were graded by something else when they were stored."""
     unplanned: list[str] | UnsetType = UNSET
     """Samples that the declared plan doesn't name; they were left out."""
-    slices: SliceComparisons | UnsetType = UNSET
+    slices: list[SliceComparison] | UnsetType = UNSET
     """The comparison in each slice that `--slice` asked for."""
     overrides: list[PolicyOverride] | UnsetType = UNSET
     """Numbers of the release policy that an option or `assay.yaml` replaced."""
     overlap: SampleOverlap | UnsetType = UNSET
     """Which samples are still the same; only where the dataset's version or content differs."""
-    decidable_margin: float | UnsetType = UNSET
-    """The smallest margin in points under which the score rule would hold; only where the policy's
-    margin would need thousands of samples.
-    """
 
     def tree(self) -> dict[str, Any]:
         """The decision as plain data, with the keys of its JSON."""

@@ -84,6 +84,8 @@ class Dataset(ClosedRecord, frozen=True):
     """The version of the dataset."""
     sample_id: str
     """The sample that the run is about."""
+    row: str | None = None
+    """A digest of the row of the dataset."""
 
 
 class Source(ClosedRecord, frozen=True):
@@ -185,6 +187,15 @@ class Step(ClosedRecord, frozen=True):
     """Anything else; it is stored and never read."""
 
 
+class Tool(ClosedRecord, frozen=True):
+    """A tool that the models of a run were shown."""
+
+    name: str
+    """The tool's name."""
+    schema: dict[str, Any] | bool | None = None
+    """The JSON Schema of its arguments; null where it isn't known."""
+
+
 class ToolCall(ClosedRecord, frozen=True):
     """One tool call."""
 
@@ -196,6 +207,8 @@ class ToolCall(ClosedRecord, frozen=True):
     """The arguments, as the model wrote them."""
     valid: bool | None = None
     """Whether the arguments keep the tool's schema; null where nobody checked."""
+    checked: bool = False
+    """Whether Assay held the arguments to the schema that the model was shown."""
     error: Any = None
     """The error that the tool returned."""
     metadata: dict[str, Any] = {}
@@ -346,5 +359,17 @@ class Run(ClosedRecord, frozen=True):
     """Samples of the same group are not independent; intervals respect that."""
     attempt: Annotated[int, Meta(ge=1)] | None = None
     """Which attempt at the sample this is, from 1."""
+    attempts: Annotated[int, Meta(ge=1)] | None = None
+    """How many attempts at the sample were announced."""
+    tools: list[Tool] | None = None
+    """The tools that its models were shown."""
+    checks: dict[str, Number] = {}
+    """What another tool or a scorer checked, each with its lowest passing value; 0 without one."""
+    assertions: list[Any] | None = None
+    """What the dataset asserts of the answer."""
+    testing: str | None = None
+    """A digest of how its patch is tested."""
+    unchecked: bool = False
+    """Whether the tool that it was imported from passed it without a check."""
     metadata: dict[str, Any] = {}
     """Anything else, under any keys. Importers and the runner add theirs."""

@@ -4,11 +4,10 @@ both have the same evidence.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.errors import InputError, NotEnoughEvidence, count, few
+from assay.errors import InputError, NotEnoughEvidence, few
 from assay.records.decision import MIXED_VERSIONS as MIXED_VERSIONS
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
 from assay.registry import is_relative
@@ -60,10 +59,40 @@ def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
 def same_evidence(candidate: Side, baseline: Side) -> list[str]:
     """The samples with exactly the same evidence on both sides."""
     return sorted(
-        sample
-        for sample, contents in candidate.contents.items()
-        if baseline.contents.get(sample) == contents
+        name
+        for name, sample in candidate.samples.items()
+        if name in baseline.samples
+        and sorted(baseline.samples[name].behaviours) == sorted(sample.behaviours)
     )
+
+
+def same_sides(candidate: Side, baseline: Side) -> str | None:
+    """A warning if both sides have the same evidence: a comparison with itself shows nothing."""
+    same = same_evidence(candidate, baseline)
+    shared = candidate.samples.keys() & baseline.samples.keys()
+    if not same or len(same) < len(shared):
+        return None
+    return same_note(len(shared), _same_what(candidate, baseline))
+
+
+def partly_same(candidate: Side, baseline: Side) -> str | None:
+    """A warning if both sides have the same evidence of some samples."""
+    same = same_evidence(candidate, baseline)
+    shared = candidate.samples.keys() & baseline.samples.keys()
+    # two scorecards may well be equal by chance; two runs are not
+    bare = all(sample.family is None for sample in candidate.samples.values())
+    if bare or not same or len(same) == len(shared):
+        return None
+    have = "has" if len(same) == 1 else "have"
+    return (
+        f"{len(same)} of {len(shared)} shared samples {have} {_same_what(candidate, baseline)} on"
+        f" both sides, for example {same[0]}"
+    )
+
+
+def _same_what(candidate: Side, baseline: Side) -> str:
+    imported = candidate.imported or baseline.imported  # the tool's file may lack differences
+    return "the same answers, scores and verdicts" if imported else "exactly the same evidence"
 
 
 def refuse_itself(name: str, candidate: Side, baseline: Side) -> None:
@@ -71,7 +100,7 @@ def refuse_itself(name: str, candidate: Side, baseline: Side) -> None:
     that should have come after it may have been killed.
     """
     ours, theirs = (
-        {sample: (row.runs, side.contents.get(sample)) for sample, row in side.rows.items()}
+        {name: (sample.runs, sample.behaviours) for name, sample in side.samples.items()}
         for side in (candidate, baseline)
     )
     if is_relative(name) and ours == theirs:
@@ -83,25 +112,18 @@ def refuse_itself(name: str, candidate: Side, baseline: Side) -> None:
         )
 
 
-UNADMITTED = "scores that would reach their floor are those of a judge that may not gate"
-"""Why nothing is promoted on them: where the baseline misses the floor too, no rule notices."""
-
-
-def unadmitted_floors(candidate: Side, left_out: Collection[str] = ()) -> str | None:
-    """A warning if floors are missed only because no judge that may gate gave the score."""
-    missed: Counter[str] = Counter()
-    for row in candidate.rows.values():
-        if row.sample in left_out:
-            continue
-        norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
-        missed.update(name for name in row.missed & norms.keys() if norms[name] >= row.floors[name])
-    if not missed:
-        return None
-    listed = ", ".join(f"{name} ({n:,})" for name, n in sorted(missed.items()))
-    return (
-        f"samples of the candidate that miss a floor only because the judge may not gate: {listed}."
-        " `assay explain` shows why"
-    )
+def refuse_disagreeing(side: Side) -> None:
+    """Refuse a policy that takes the system for deterministic if a stored sample disagrees with
+    itself.
+    """
+    for sample in side.samples.values():
+        if 0 < sample.passed < len(sample.attempts):
+            raise InputError(
+                "REL-001",
+                f"the policy says that the system is deterministic, and {sample.sample} of the"
+                f" {side.name} passed in {sample.passed} of {len(sample.attempts)} runs.",
+                fix="Use a policy without `deterministic: true`.",
+            )
 
 
 def mixed_versions(candidate: Side) -> str | None:
@@ -119,12 +141,12 @@ def mixed_versions(candidate: Side) -> str | None:
 
 
 def undeclared(baseline: Side) -> str | None:
-    """A warning if the baseline comes as grades of runs: what those declared is unknown."""
-    if not any(row.declared is None and row.family for row in baseline.rows.values()):
+    """A warning if the baseline comes as grades of runs: what those were asked is unknown."""
+    if not any(None in sample.contracts for sample in baseline.samples.values()):
         return None
     return (
-        "the baseline comes as grades, which don't carry what its runs declare, so expected values,"
-        " forbidden tools and the like were not compared; give its runs"
+        "the baseline comes as grades, which don't carry what its runs were asked, so expected"
+        " values, forbidden tools and the like were not compared; give its runs"
     )
 
 
@@ -134,33 +156,6 @@ def same_note(n: int, what: str) -> str:
     return (
         f"{SAME_EVIDENCE}: {all_have} {what} on both sides. Is this the candidate, or the baseline"
         " again?"
-    )
-
-
-def own_expectations(candidate: Side, baseline: Side, *, paired: bool = True) -> str | None:
-    """Why the scores show nothing if the candidate's runs state what is expected of them and the
-    baseline's state nothing, for the same sample or, without pairs, for any: the candidate would be
-    measured against its own claims.
-    """
-    stated, unstated = (
-        {
-            name
-            for name, row in side.rows.items()
-            if row.declared is not None and (row.declared.expected is not None) is states
-        }
-        for side, states in ((candidate, True), (baseline, False))
-    )
-    if paired:
-        stated &= unstated
-    elif unstated != baseline.rows.keys():
-        return None
-    added = sorted(stated)
-    if not added or baseline.imported:  # another tool's file may state it for some runs only
-        return None
-    return (
-        "the candidate states an expected value and the baseline none in"
-        f" {count(len(added), 'sample')}, for example {added[0]}. Evaluate the baseline with them"
-        " too."
     )
 
 

@@ -85,13 +85,13 @@ def settled(suspect: Suspect, turns: Sequence[Turn], *, needed: int) -> Suspect:
     """
     failing, failed_again, void = fails(suspect.check), 0, 0
     for count, turn in enumerate(turns, 1):
+        if turn.candidate is not None and failing(turn.candidate) is False:
+            return suspect._replace(verdict="flaky", turns=count)
         if turn.baseline is None:
             void += 1
             if void > needed:
                 break
             continue
-        if turn.candidate is not None and not failing(turn.candidate):
-            return suspect._replace(verdict="flaky", turns=count)
         if failing(turn.baseline):
             return suspect._replace(verdict="baseline_fails_too", turns=count)
         failed_again += 1

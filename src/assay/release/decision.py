@@ -1,64 +1,288 @@
-"""The decision document with everything behind it: `assay.decision/1`."""
+"""A decision from its pairs: the rules, the outcome that follows from them, and the record of both,
+`assay.decision/1`.
+
+The rules are judged on the baseline's contract. Where the candidate's own asks for something else,
+they are judged on that too, which can only turn a promotion into a hold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from math import exp
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
+from assay import exact
 from assay.canon import digest
-from assay.errors import count
-from assay.exact import Ratio
+from assay.errors import count, few
 from assay.records.decision import (
-    LOUD,
     SIDES,
     ComparisonRecord,
+    Confirmation,
+    ContractChange,
+    Counted,
+    CriterionDifference,
     Decision,
     Difference,
+    ErrorBudget,
     Fingerprint,
+    FlakySample,
     MissingSamples,
+    OperationDifference,
+    Outcome,
+    RuleResult,
+    SampleOverlap,
+    SidesCounted,
+    SliceComparison,
+    SuspectRecord,
+    WorseSample,
 )
 from assay.records.summary import value_interval
-from assay.release.comparability import (
-    UNADMITTED,
-    mismatches,
-    own_expectations,
-    unadmitted_floors,
-)
-from assay.release.pair_tally import severe_criteria
-from assay.release.pairs import clustered
+from assay.release.confirmation import Fresh, Suspect
+from assay.release.expectation import expectation_of, too_weak
+from assay.release.observations import PASS, USED, Attempt, Check, Pair, Share, fails, score_feared
+from assay.release.pairs import slices_of
+from assay.release.pass_rate import check_pass_rate
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import Promotion, outcome_of
-from assay.release.promotion_rules import SCORE_RULE, is_severe, pass_rate, unpaired_rules
-from assay.release.required import (
-    check_judges,
-    check_strata,
-    closest,
-    held_alike,
-    lost_altogether,
-    requirements,
+from assay.release.rules import (
+    CriterionChange,
+    Judged,
+    criterion_changes,
+    judge,
+    outcome_of,
+    pass_rate,
+    ratios_of,
 )
-from assay.release.sides import Row, Side
-from assay.release.tally import CertainFailures
-from assay.release.unscored import AGAIN, unscored_baseline, unscored_runs
-from assay.stats.clusters import MINIMUM
-from assay.stats.comparison import Comparison, compare_unpaired
+from assay.release.sides import Side
+from assay.stats.clusters import Groups, estimate_grouped_mean
+from assay.stats.comparison import Comparison, compare_differences
+from assay.stats.confirmation import false_alarm
+from assay.stats.estimate import DIFFERENCES, on_scale
+from assay.stats.flaky import find_flaky
+from assay.stats.intervals import Interval
 from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 """The exit code of each outcome."""
-_IN_PAIRS = (
-    "If it doesn't apply to those samples, compare the same samples: in pairs, a score that both"
-    " sides lack is left out."
-)
-_UNGROUPED = (
-    "the baseline's samples share groups, and the candidate's share none or too few, so the"
-    f" interval may be too narrow. Name the group of each sample on both sides, at least {MINIMUM}"
-    " groups on each, or compare the same samples."
-)
+MAX_LISTED = 1000
+"""Samples of a kind that a decision lists; all are counted."""
+MAX_WORSE = 10
+"""Samples that are listed as the worst."""
+
+
+class Terms(NamedTuple):
+    """What a decision depends on besides the two sides and the policy."""
+
+    left_out: Collection[str] = ()
+    """Samples that the user excluded, by their full names."""
+    slices: tuple[str, ...] = ()
+    plan: Mapping[str, Any] | None = None
+    """The declared plan, as the decision records it."""
+    samples: tuple[str, ...] | None = None
+    """The samples that the plan declares."""
+    fresh: Fresh | None = None
+    accepted: Mapping[tuple[str, Check], str] = {}  # noqa: RUF012
+    """Failures that somebody accepted, and why."""
+    shrinkage: exact.Pull | None = None
+    """How the grading policy pulls norms towards its prior."""
+
+
+class Paired(NamedTuple):
+    """The pairs of two sides, as they are judged."""
+
+    pairs: Sequence[Pair]
+    own: Sequence[Pair] | None = None
+    """The same under the candidate's own contract; None where it is the baseline's."""
+    incomparable: Mapping[str, str] = {}  # noqa: RUF012
+    """Samples that can't be compared, each with the reason."""
+    changed: ContractChange | None = None
+    overlap: SampleOverlap | None = None
+
+
+class Notes(NamedTuple):
+    """What decides nothing, and a reader should know."""
+
+    all: Sequence[str] = ()
+    loud: Sequence[str] = ()
+    """Those of them that no reader may miss."""
+    regraded: Sequence[str] = ()
+    """What was graded by something else when it was stored."""
+
+
+def decide(
+    paired: Paired,
+    candidate: Side,
+    baseline: Side,
+    rules: ReleaseRules,
+    terms: Terms,
+    *,
+    notes: Notes = Notes(),  # noqa: B008
+) -> Decision:
+    """The decision on two sides."""
+    limits, pairs = rules.limits, paired.pairs
+    slices = slices_of(pairs, baseline, terms.slices)
+    floors = baseline.floors()
+    judged = _judged(paired, pairs, floors, rules, terms, slices)
+    results = list(judged.rules)
+    if rules.bar is not None:
+        rated = [
+            sample.pass_share(rules.passed_by)
+            for name, sample in candidate.samples.items()
+            if name not in terms.left_out
+        ]
+        lost = sum(not pair.candidate.attempts for pair in pairs)
+        passed = sum(rated, Fraction(0))
+        whole = int(passed) if passed.denominator == 1 else passed
+        results.append(pass_rate(check_pass_rate(whole, len(rated) + lost, rules.bar)))
+    n = sum(bool(pair.candidate.attempts and pair.baseline.attempts) for pair in pairs)
+    expected = expectation_of(pairs, limits)
+    weak = too_weak(expected, results, n, limits) if n > 1 else ""
+    outcome, reason = outcome_of(results, pairs=n, limits=limits, too_weak=weak)
+    changed = paired.changed
+    if changed is not None and paired.own is not None:
+        own = _judged(paired, paired.own, floors, rules, terms, {})
+        own_outcome, own_reason = outcome_of(own.rules, pairs=n, limits=limits)
+        changed = replace(changed, own_outcome=own_outcome)
+        if outcome == "promote" and own_outcome != "promote":
+            outcome = "hold"
+            reason = f"under what the candidate itself was asked: {own_reason}"
+    if outcome == "promote" and limits.lenient is False:
+        reason = _promoted(reason, results)
+    comparison = _comparison(pairs, rules, results)
+    named = systems(candidate, rules)
+    record = Decision(
+        outcome=outcome,
+        reason=reason,
+        rules=results,
+        comparison=comparison_record(
+            comparison,
+            n_candidate=len(candidate.samples),
+            n_baseline=len(baseline.samples),
+            n_paired=n,
+            mcnemar_p=_passes(pairs),
+            adjusted=adjusted_difference(pairs, baseline, terms.shrinkage),
+        ),
+        would_change=_advice(results, outcome, judged, expected.same_version_promoted, paired),
+        missing=_missing(pairs, candidate, baseline, terms),
+        worse=worst_of(pairs),
+        confirmation=_confirmation(judged, pairs, rules, terms),
+        errors=ErrorBudget(
+            reject_at_most=rules.reject_at_most,
+            by_rule={name: level for name, level in limits.errors._asdict().items() if level},
+        ),
+        criteria={
+            name: CriterionDifference(
+                n=change.n,
+                candidate=round(change.candidate, 6),
+                baseline=round(change.baseline, 6),
+                difference=value_interval(_interval(change.groups, limits.level)),
+                guardrail=name in limits.guardrails,
+            )
+            for name, change in criterion_changes(pairs).items()
+        },
+        operations=_operations(pairs),
+        expectation=expected,
+        candidate=replace(candidate.summary, name=candidate.name),
+        baseline=replace(baseline.summary, name=baseline.name),
+        fingerprint=Fingerprint(
+            digest=candidate.fingerprint_digest, fields=dict(candidate.fingerprint)
+        ),
+        plan=dict(terms.plan or {}),
+        policy=rules.policy,
+        digests={},
+        looks=rules.looks,
+        contracts=UNSET if changed is None else changed,
+        flaky=flaky_samples(candidate, baseline, rules.level),
+        notes=list(notes.all) or UNSET,
+        loud=list(notes.loud) or UNSET,
+        regraded=list(notes.regraded) or UNSET,
+        unplanned=UNSET
+        if terms.samples is None
+        else sorted(
+            (candidate.samples.keys() | baseline.samples.keys()) - set(terms.samples)
+        ),
+        slices=UNSET if not terms.slices else _slices(slices, results, limits.level),
+        overrides=list(rules.overrides) or UNSET,
+        overlap=UNSET if paired.overlap is None else paired.overlap,
+        scoring_system=named["scoringSystem"],
+        grading_system=named["gradingSystem"],
+    )
+    content = {key: value for key, value in record.tree().items() if key != "digests"}
+    return replace(
+        record,
+        digests={
+            "policy": rules.digest,
+            **{
+                name: side.digests["evidence"]
+                for name, side in zip(SIDES, (candidate, baseline), strict=True)
+            },
+            "decision": digest(content),
+        },
+    )
+
+
+def _judged(
+    paired: Paired,
+    pairs: Sequence[Pair],
+    floors: Mapping[str, int],
+    rules: ReleaseRules,
+    terms: Terms,
+    slices: Mapping[str, Sequence[Pair]],
+) -> Judged:
+    return judge(
+        pairs,
+        rules.limits,
+        floors=floors,
+        fresh=terms.fresh,
+        accepted=frozenset(terms.accepted),
+        incomparable=paired.incomparable,
+        slices=slices,
+    )
+
+
+def _promoted(reason: str, results: Sequence[RuleResult]) -> str:
+    score = next(rule for rule in results if rule.id == "score_non_inferiority")
+    low = score.evidence.get("low")
+    return f"{reason}; the candidate is better" if low is not None and low > 0 else reason
+
+
+def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:
+    """The systems that a decision on this side is made under: those of its grades, and the release
+    policy if it is not the published default.
+    """
+    scoring, grading = (
+        ", ".join(side.fingerprint[name]) for name in ("scoringSystem", "gradingSystem")
+    )
+    return {"scoringSystem": scoring, "gradingSystem": rules.grading_system(grading)}
+
+
+# --- the scores
+
+
+def _comparison(
+    pairs: Sequence[Pair], rules: ReleaseRules, results: Sequence[RuleResult]
+) -> Comparison:
+    """The ordinary paired comparison that is shown; the rules read ends that differ from it."""
+    values = [(pair.group, round(float(score_feared(pair)), 9)) for pair in pairs]
+    shared = any(group is not None for group, _ in values)
+    members: dict[Any, Counter[float]] = {}
+    for place, (group, value) in enumerate(values):
+        members.setdefault((place,) if group is None else group, Counter())[value] += 1
+    found = compare_differences(
+        Counter(value for _, value in values),
+        margin=rules.margin,
+        groups=Groups.of(members.values(), {}) if shared else None,
+        level=rules.level,
+        power=rules.limits.power,
+        guaranteed=rules.limits.bounded,
+        believed=not rules.limits.bounded,
+    )
+    score = next(rule for rule in results if rule.id == "score_non_inferiority")
+    return found._replace(claims=found.claims._replace(non_inferior=score.holds is True))
 
 
 def comparison_record(
@@ -97,192 +321,346 @@ def comparison_record(
     )
 
 
-def decision(
-    promotion: Promotion,
-    candidate: Side,
-    baseline: Side,
-    rules: ReleaseRules,
-    *,
-    plan: Mapping[str, Any],
-    paired: bool = True,
-    **more: Any,
-) -> Decision:
-    """The record of a promotion; `more` are its fields that not every decision has."""
-    systems_of = systems(candidate, rules)
-    if rules.overrides:
-        more["overrides"] = list(rules.overrides)
-    if promotion.decidable_margin is not None:
-        more["decidable_margin"] = promotion.decidable_margin
-    notes = more.get("notes", UNSET)
-    loud = [note for note in (() if notes is UNSET else notes) if note.startswith(LOUD)]
-    if loud:
-        more["loud"] = loud
-    record = Decision(
-        outcome=promotion.outcome,
-        reason=promotion.reason,
-        rules=list(promotion.rules),
-        comparison=comparison_record(
-            promotion.comparison,
-            n_candidate=candidate.size,
-            n_baseline=baseline.size,
-            n_paired=promotion.n_paired,
-            mcnemar_p=_passes(promotion),
-            adjusted=promotion.adjusted_difference,
-        ),
-        would_change=list(promotion.would_change),
-        missing=promotion.missing,
-        worse=[] if promotion.tally is None else promotion.tally.worse,
-        paired=paired,
-        candidate=replace(candidate.summary, name=candidate.name),
-        baseline=replace(baseline.summary, name=baseline.name),
-        fingerprint=Fingerprint(
-            digest=candidate.fingerprint_digest, fields=dict(candidate.fingerprint)
-        ),
-        plan=dict(plan),
-        policy=rules.policy,
-        scoring_system=systems_of["scoringSystem"],
-        grading_system=systems_of["gradingSystem"],
-        digests={},
-        **more,
-    )
-    content = {key: value for key, value in record.tree().items() if key != "digests"}
-    return replace(
-        record,
-        digests={
-            "policy": rules.digest,
-            **{
-                name: side.digests["evidence"]
-                for name, side in zip(SIDES, (candidate, baseline), strict=True)
-            },
-            "decision": digest(content),
-        },
-    )
-
-
-def _passes(promotion: Promotion) -> float | None:
-    """The exact two-sided p-value of McNemar's test on which samples pass: whether one side passes
-    samples that the other fails more often than the reverse.
-    """
-    tally = promotion.tally
-    if tally is None or not tally.compared.n:
-        return None
-    return mcnemar(tally.passes.gained, tally.passes.lost)
-
-
-def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:
-    """The systems that a decision on this side is made under: those of its grades, and the release
-    policy if it is not the published default.
-    """
-    scoring, grading = (
-        ", ".join(side.fingerprint[name]) for name in ("scoringSystem", "gradingSystem")
-    )
-    return {"scoringSystem": scoring, "gradingSystem": rules.grading_system(grading)}
-
-
-def unpaired_decision(
-    candidate: Side,
-    baseline: Side,
-    rules: ReleaseRules,
-    *,
-    plan: Mapping[str, Any],
-    without_gates: bool = False,
-    **more: Any,
-) -> Decision:
-    """A decision on sets that share no samples, if the user asked for that. Nothing is compared
-    sample by sample, so floors are compared by their rate.
-    """
-    rows = _in_order(candidate), _in_order(baseline)
-    strata = {row.stratum for row in rows[1]}
-    like = {row.sample: closest(row.stratum, strata) for row in rows[0]}
-    check_strata((row.sample, row.stratum, like[row.sample]) for row in rows[0])
-    check_judges(*rows)
-    required, before = requirements(*rows), requirements(rows[1])
-    ours = [held_alike(row, required, like=like[row.sample]) for row in rows[0]]
-    # a gate or a floor that only the candidate has must not count against the baseline
-    theirs = [held_alike(row, before) for row in rows[1]]
-    lost = {*ours[0].lost, *lost_altogether(*rows, like)}
-    ours[0] = ours[0]._replace(lost=tuple(sorted(lost)))
-    groups = [clustered([row.group for row in side]) for side in rows]
-    comparison = compare_unpaired(
-        [float(row.score) / 100 for row in ours],
-        [float(row.score) / 100 for row in theirs],
+def compared(pairs: Sequence[Pair], rules: ReleaseRules) -> ComparisonRecord:
+    """The comparison of these pairs without a decision."""
+    scored = [pair for pair in pairs if pair.candidate.attempts and pair.baseline.attempts]
+    found = compare_differences(
+        Counter(round(float(score_feared(pair)), 9) for pair in scored),
         margin=rules.margin,
-        groups=groups,
         level=rules.level,
-        power=rules.power,
-        guaranteed=rules.guaranteed,
+        power=rules.limits.power,
+        believed=True,
     )
-    results = unpaired_rules(ours, theirs, comparison, rules, own=rows, without_gates=without_gates)
-    unscored = unscored_baseline(
-        candidate,
-        baseline,
-        unscored_runs(candidate, baseline),
-        comparison.difference.low,
-        strata,
-        # without pairs no rate may rise at all: what a policy allows is for pairs
-        rules._replace(gate_failure_increase=Ratio(0, 1), new_floor_failures=0, severe_increase=0),
-        certain=_certain(lambda row, without: bool(row.failed - without), (ours, theirs), rows),
-        severe=_certain(partial(is_severe, rules), (ours, theirs), rows),
-        severe_criteria=frozenset().union(*(severe_criteria(row, rules) for row in rows[0])),
-        sizes=(len(rows[0]), len(rows[1])),
-        alone=0,
-    )
-    open_rules = {
-        rule: f"{reason} {_IN_PAIRS}" if reason.endswith(AGAIN) else reason
-        for rule, reason in unscored.items()
-    }
-    if groups[0] is None and groups[1] is not None:
-        open_rules[SCORE_RULE] = _UNGROUPED
-    if own := own_expectations(candidate, baseline, paired=False):
-        open_rules[SCORE_RULE] = own
-    if unadmitted_floors(candidate) is not None:
-        open_rules[SCORE_RULE] = UNADMITTED
-    results = tuple(
-        replace(rule, holds=False, reason=open_rules[rule.id])
-        if rule.holds and rule.id in open_rules
-        else rule
-        for rule in results
-    )
-    if rules.bar is not None:
-        results = (*results, pass_rate(sum(row.passed for row in ours), len(ours), rules.bar))
-    n = min(len(ours), len(theirs))
-    outcome, reason = outcome_of(
-        results,
-        too_few="" if n >= rules.min_pairs else f"{count(n, 'sample')} on the smaller side",
-        rules=rules,
-        promoted="every rule holds, on sets that share no samples",
-    )
-    advice = "Compare on the same samples: a paired comparison sees far smaller differences."
-    nothing = MissingSamples(candidate=[], baseline=[], quarantined=[])
-    return decision(
-        Promotion(outcome, reason, results, comparison, None, nothing, (), 0, (advice,)),
-        candidate,
-        baseline,
-        rules,
-        plan=plan,
-        paired=False,
-        mismatches=[mismatch.sentence() for mismatch in mismatches(candidate, baseline)],
-        **more,
+    return comparison_record(
+        found,
+        n_candidate=sum(bool(pair.candidate.attempts) for pair in pairs),
+        n_baseline=sum(bool(pair.baseline.attempts) for pair in pairs),
+        n_paired=len(scored),
+        mcnemar_p=_passes(scored),
+        adjusted=None,
     )
 
 
-def _in_order(side: Side) -> list[Row]:
-    return [side.rows[name] for name in sorted(side.rows)]
+def _passes(pairs: Sequence[Pair]) -> float | None:
+    """The exact two-sided p-value of McNemar's test on which samples pass in all of their runs."""
+    gained = lost = n = 0
+    for pair in pairs:
+        ours, theirs = (
+            Share.seen(side, fails(PASS)) for side in (pair.candidate, pair.baseline)
+        )
+        if ours.runs and theirs.runs:
+            n += 1
+            gained += ours.failing == 0 < theirs.failing
+            lost += theirs.failing == 0 < ours.failing
+    return mcnemar(gained, lost) if n else None
 
 
-def _certain(
-    fails: Callable[[Row, frozenset[str]], bool], *sides: tuple[Sequence[Row], Sequence[Row]]
-) -> CertainFailures:
-    """How many samples fail, and how many of the baseline's without gates that lack evidence: as
-    they are held or by their own gates, whichever is worse for the candidate.
+def adjusted_difference(
+    pairs: Sequence[Pair], baseline: Side, shrinkage: exact.Pull | None
+) -> float | None:
+    """The difference of the adjusted scores, formed once for each side and criterion, with n the
+    samples that are paired. Formed for each run, the pull towards the prior would hide a drop of
+    twenty points.
     """
+    if shrinkage is None:
+        return None
+    weights: Counter[str] = Counter()
+    for pair in pairs:
+        if (sample := baseline.samples.get(pair.sample)) is not None:
+            for name, weight in zip(sample.stratum.criteria, sample.stratum.weights, strict=True):
+                weights[name] += weight
+    changes = criterion_changes(pairs)
+    total = sum(weights[name] for name in changes)
+    if not total:
+        return None
+    difference = Fraction(0)
+    for name, change in changes.items():
+        mine, other = (
+            exact.shrink(round(points * 10**7), change.n, shrinkage)
+            for points in (change.candidate, change.baseline)
+        )
+        difference += Fraction(weights[name] * (mine - other), total)
+    return float(difference * 100 / exact.NORM_ONE)
+
+
+def _interval(groups: Groups, level: float) -> Interval:
+    counts: Counter[float] = Counter()
+    for size, value, _, times in groups.rows():
+        counts[round(value / size, 9)] += times
+    return on_scale(
+        estimate_grouped_mean(
+            counts, groups, range=DIFFERENCES, level=level, guaranteed=False, believed=True
+        ).interval,
+        DIFFERENCES,
+    )
+
+
+def _slices(
+    slices: Mapping[str, Sequence[Pair]], results: Sequence[RuleResult], level: float
+) -> list[SliceComparison]:
+    rule = next((rule for rule in results if rule.id == "slices"), None)
+    worse = [] if rule is None else rule.evidence.get("violated_slices", [])
     found = []
-    for ours, theirs in sides:
-        failed, before = (sum(fails(row, frozenset()) for row in side) for side in (ours, theirs))
-        sure = sum(fails(row, row.undetermined) for row in theirs)
-        found.append(CertainFailures(failed, sure, before - sure))
-    n, size = map(len, sides[0])
-    return max(found, key=lambda one: one.candidate * size - one.baseline * n)
+    for name, members in slices.items():
+        differences = [(pair.group, float(score_feared(pair))) for pair in members]
+        counts = Counter(round(value, 9) for _, value in differences)
+        interval = compare_differences(counts, margin=0.0, level=level, believed=True).difference
+        found.append(
+            SliceComparison(
+                slice=name,
+                n=len(members),
+                difference=value_interval(interval),
+                worse=name in worse,
+            )
+        )
+    return found
+
+
+def _operations(pairs: Sequence[Pair]) -> dict[str, OperationDifference]:
+    found = {}
+    for name in USED:
+        ratios = ratios_of(pairs, name)
+        if not ratios:
+            continue
+        means = [_mean_use(pairs, side, name) for side in SIDES]
+        found[name] = OperationDifference(
+            n=len(ratios),
+            candidate=means[0],
+            baseline=means[1],
+            ratio=exp(sum(ratio for _, ratio in ratios) / len(ratios)),
+        )
+    return found
+
+
+def _mean_use(pairs: Sequence[Pair], side: str, name: str) -> float:
+    """The mean over samples of the mean of their runs."""
+    means: list[float] = []
+    for pair in pairs:
+        runs: Sequence[Attempt] = getattr(pair, side).attempts
+        used = [value for run in runs if (value := run.use(name)) is not None]
+        if used:
+            means.append(sum(used) / len(used))
+    return sum(means) / len(means)
+
+
+# --- the samples
+
+
+def worst_of(pairs: Sequence[Pair]) -> list[WorseSample]:
+    """The samples on which the candidate lost the most points."""
+    lost = []
+    for pair in pairs:
+        if not pair.candidate.attempts or not pair.baseline.attempts:
+            continue
+        difference = score_feared(pair)
+        if difference < 0:
+            lost.append((difference, pair))
+    lost.sort(key=lambda item: (item[0], item[1].sample))
+    return [
+        WorseSample(
+            sample=pair.sample,
+            difference=round(float(difference), 4),
+            candidate=_score(pair, "candidate"),
+            baseline=_score(pair, "baseline"),
+            newly_failed_gates=sorted(
+                failed_names(pair, "candidate", "gate") - failed_names(pair, "baseline", "gate")
+            ),
+        )
+        for difference, pair in lost[:MAX_WORSE]
+    ]
+
+
+def _score(pair: Pair, side: str) -> float:
+    runs: Sequence[Attempt] = getattr(pair, side).attempts
+    return float(Fraction(sum(run.score for run in runs), len(runs))) / 100
+
+
+def failed_names(pair: Pair, side: str, kind: str) -> set[str]:
+    """The gates, or the floors, that at least half of a side's runs fail."""
+    runs = getattr(pair, side).attempts
+    counts = Counter(check.name for run in runs for check in run.failed if check.kind == kind)
+    return {name for name, times in counts.items() if 2 * times >= len(runs)}
+
+
+def flaky_samples(candidate: Side, baseline: Side, level: float) -> list[FlakySample]:
+    """The samples of either side that passed in some repeats and failed in others."""
+    found = []
+    for name, side in zip(SIDES, (candidate, baseline), strict=True):
+        repeated = {
+            sample.sample: [True] * sample.passed
+            + [False] * (len(sample.attempts) - sample.passed)
+            for sample in side.samples.values()
+            if 0 < sample.passed < len(sample.attempts)
+        }
+        found += [
+            FlakySample(
+                sample=item.name,
+                side=name,
+                repeats=item.n,
+                passed=item.passed,
+                rate=value_interval(item.rate),
+            )
+            for item in find_flaky(repeated, level=level)
+        ]
+    return sorted(found, key=lambda item: (item.sample, item.side))[:MAX_LISTED]
+
+
+def _missing(
+    pairs: Sequence[Pair], candidate: Side, baseline: Side, terms: Terms
+) -> MissingSamples:
+    lost = {
+        name: [
+            pair.sample
+            for pair in pairs
+            if getattr(pair, name).lost or not getattr(pair, name).attempts
+        ]
+        for name in SIDES
+    }
+    paired = {pair.sample for pair in pairs}
+    alone = sorted(candidate.samples.keys() - baseline.samples.keys() - paired)
+    return MissingSamples(
+        candidate=lost["candidate"][:MAX_LISTED],
+        baseline=lost["baseline"][:MAX_LISTED],
+        quarantined=sorted(terms.left_out),
+        only_candidate=alone[:MAX_LISTED],
+        candidate_total=_total(lost["candidate"]),
+        baseline_total=_total(lost["baseline"]),
+    )
+
+
+def _total(names: Sequence[str]) -> Any:
+    return len(names) if len(names) > MAX_LISTED else UNSET
+
+
+# --- confirmation
+
+
+def _confirmation(
+    judged: Judged, pairs: Sequence[Pair], rules: ReleaseRules, terms: Terms
+) -> Confirmation:
+    fresh = terms.fresh or {}
+    alpha = rules.limits.errors.confirmed
+    severe = next(rule for rule in judged.rules if rule.id == "severe_failures")
+    waiting = [] if severe.holds or severe.violated else list(severe.evidence.get("open", ()))
+    return Confirmation(
+        needed=rules.limits.confirm
+        and bool(waiting or any(suspect.verdict == "open" for suspect in judged.suspects)),
+        repeats=judged.turns,
+        alpha=alpha,
+        false_alarm_at_most=0.0
+        if not judged.turns
+        else max(
+            false_alarm(
+                len(pairs),
+                len(frozenset[Check]().union(*(pair.checks for pair in pairs))) or 1,
+                pair_runs[0],
+                pair_runs[1],
+                judged.turns,
+            )
+            for pair_runs in {
+                (pair.candidate.announced or 1, pair.baseline.announced or 1) for pair in pairs
+            }
+        )
+        if pairs
+        else 0.0,
+        runs={
+            "candidate": sum(turn.candidate is not None for turns in fresh.values() for turn in turns),
+            "baseline": sum(turn.baseline is not None for turns in fresh.values() for turn in turns),
+        },
+        suspects=[
+            _suspect_record(suspect, fresh, terms.accepted) for suspect in judged.suspects
+        ],
+        severe=waiting,
+    )
+
+
+def _suspect_record(
+    suspect: Suspect, fresh: Fresh, accepted: Mapping[tuple[str, Check], str]
+) -> SuspectRecord:
+    failing = fails(suspect.check)
+    turns = fresh.get(suspect.sample, ())[: suspect.turns] if suspect.turns else ()
+    sides = [
+        [run for turn in turns if (run := getattr(turn, side)) is not None] for side in SIDES
+    ]
+    return SuspectRecord(
+        sample=suspect.sample,
+        check=str(suspect.check),
+        first=SidesCounted(
+            candidate=_passing(suspect.candidate), baseline=_passing(suspect.baseline)
+        ),
+        fresh=SidesCounted(
+            **{
+                name: Counted(passed=sum(failing(run) is False for run in runs), runs=len(runs))
+                for name, runs in zip(SIDES, sides, strict=True)
+            }
+        )
+        if turns
+        else None,
+        verdict=suspect.verdict,
+        accepted=accepted.get((suspect.sample, suspect.check)),
+    )
+
+
+def _passing(share: Share) -> Counted:
+    return Counted(passed=share.runs - share.failing, runs=share.runs)
+
+
+# --- what to do
+
+
+def _advice(
+    results: Sequence[RuleResult],
+    outcome: Outcome,
+    judged: Judged,
+    same_version: float | None,
+    paired: Paired,
+) -> list[str]:
+    """Sentences on what would settle or change the outcome."""
+    if outcome == "promote":
+        return []
+    known = {rule.id: rule for rule in results}
+    advice = []
+    missing = known["complete"].evidence.get("missing") or known["complete"].evidence.get("lost")
+    if missing:
+        names = list(dict.fromkeys(item["sample"] for item in missing))
+        advice.append(f"Run the samples that lack results again: {few(names, 5)}.")
+    confirmed = list(
+        dict.fromkeys(
+            suspect.sample for suspect in judged.suspects if suspect.verdict == "confirmed"
+        )
+    )
+    if confirmed:
+        advice.append(f"Fix what newly fails: {few(confirmed, 5)}.")
+    unsettled = {suspect.sample for suspect in judged.suspects if suspect.verdict == "open"}
+    severe = known["severe_failures"]
+    if severe.violated:
+        advice.append(f"Fix severe failures: {few(severe.evidence['samples'], 5)}.")
+    elif severe.holds is None:
+        unsettled |= set(severe.evidence["open"])
+    if unsettled and not known["new_failures"].violated:
+        turns = judged.turns
+        most = len(unsettled) * turns
+        advice.append(
+            f"Confirm with fresh runs: at most {count(most, 'run')} of each side, {turns} of each"
+            f" of {count(len(unsettled), 'sample')} (`--confirm`, or `--fresh FILE`)."
+        )
+    score = known["score_non_inferiority"]
+    if score.holds is None and (low := score.evidence["low"]) is not None:
+        mean, margin = score.evidence["mean"] or 0.0, score.evidence["margin"]
+        if mean + margin > 0:
+            times = ((mean - low) / (mean + margin)) ** 2
+            n = len(paired.pairs)
+            advice.append(
+                f"With this difference and spread, {times:.1f} times as many runs or samples"
+                f" (about {round(times * n):,}) would show that the loss is below {margin:g}"
+                " points."
+            )
+    if outcome in ("hold", "not_enough_evidence") and same_version is not None and same_version < 0.8:
+        advice.append(
+            f"This suite promotes a version against itself in about {same_version:.0%} of cases;"
+            " `assay gate --plan` shows how many runs reach 80%."
+        )
+    return advice
 
 
 def exit_code(made: Decision) -> int:

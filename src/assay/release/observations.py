@@ -21,6 +21,8 @@ from assay.stats.exchange import Attempts
 
 FULL = 10_000
 """A score of 100, in hundredths."""
+USED = ("cost_usd", "latency_ms", "tokens")
+"""What a run used, in the order of `Attempt.used`."""
 
 
 class Check(NamedTuple):
@@ -45,14 +47,46 @@ class Attempt(NamedTuple):
     """Of these, the ones that it fails."""
     severe: frozenset[Check]
     """Of these, the ones whose failure is severe."""
-    low: int
-    """Its score in hundredths, with 0 for every criterion that nobody scored."""
-    high: int
-    """The same, with the best score for them."""
-    norms: Mapping[str, int] = MappingProxyType({})
-    """The criteria that were scored, in billionths."""
-    used: Mapping[str, float] = MappingProxyType({})
-    """Cost, latency and tokens, where they are known."""
+    score: int
+    """In hundredths, with 0 for every criterion that nobody scored."""
+    criteria: tuple[str, ...] = ()
+    norms: tuple[int | None, ...] = ()
+    """In billionths, in the order of `criteria`; None for one that nobody scored."""
+    gaps: Mapping[str, int] = MappingProxyType({})
+    """What each criterion that nobody scored could add to the score, in hundredths."""
+    unjudged: frozenset[Check] = frozenset()
+    """The gates that should have a verdict and have none."""
+    used: tuple[float | None, ...] = ()
+    """Cost, latency and tokens, in the order of `USED`; empty if none of them is known."""
+    errored: bool = False
+    """Whether it ended for reasons that may be those of the infrastructure: it failed, and shows no
+    regression.
+    """
+
+    @property
+    def scored(self) -> Mapping[str, int]:
+        """The criteria that somebody scored."""
+        return {
+            name: norm
+            for name, norm in zip(self.criteria, self.norms, strict=True)
+            if norm is not None
+        }
+
+    def norm(self, criterion: str) -> int | None:
+        """The norm of a criterion; None if nobody scored it."""
+        place = self.criteria.index(criterion) if criterion in self.criteria else None
+        return None if place is None else self.norms[place]
+
+    def best(self, criteria: frozenset[str]) -> int:
+        """The score if each of these criteria that nobody scored were at its best."""
+        if not self.gaps:
+            return self.score
+        more = sum(gap for name, gap in self.gaps.items() if name in criteria)
+        return min(FULL, self.score + more)
+
+    def use(self, what: str) -> float | None:
+        """Its cost, latency or tokens; None if they are not known."""
+        return self.used[USED.index(what)] if self.used else None
 
 
 class Observed(NamedTuple):
@@ -89,7 +123,23 @@ class Pair(NamedTuple):
     @property
     def criteria(self) -> frozenset[str]:
         """The criteria that somebody scored in the baseline."""
-        return frozenset[str]().union(*(run.norms for run in self.baseline.attempts))
+        return _scored(self.baseline)
+
+    @property
+    def applying(self) -> frozenset[str]:
+        """The criteria that somebody scored on either side. Any other may not apply to the sample,
+        and counts as 0 on both.
+        """
+        return _scored(self.baseline) | _scored(self.candidate)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether nobody scored some criterion of some run."""
+        return any(run.gaps for side in (self.candidate, self.baseline) for run in side.attempts)
+
+
+def _scored(side: Observed) -> frozenset[str]:
+    return frozenset(name for run in side.attempts for name in run.scored)
 
 
 Failing = Callable[[Attempt], bool | None]
@@ -103,6 +153,8 @@ def fails(check: Check) -> Failing:
 
 def fails_any(kinds: Sequence[str] = ("gate", "floor", "pass")) -> Failing:
     """Whether a run fails any check of these kinds."""
+    if len(kinds) == 3:
+        return lambda run: bool(run.failed)
     return lambda run: any(check.kind in kinds for check in run.failed)
 
 
@@ -119,20 +171,24 @@ class Share(NamedTuple):
 
     @classmethod
     def seen(cls, side: Observed, failing: Failing) -> Share:
-        """Of the runs that were seen."""
-        answers = [answer for run in side.attempts if (answer := failing(run)) is not None]
+        """Of the runs that were seen and did not end in an error."""
+        answers = [
+            answer
+            for run in side.attempts
+            if not run.errored and (answer := failing(run)) is not None
+        ]
         return cls(sum(answers), len(answers))
 
     @classmethod
     def worst(cls, side: Observed, failing: Failing) -> Share:
         """Of all announced runs: those that say nothing fail."""
-        seen = cls.seen(side, failing)
-        return cls(seen.failing + side.announced - seen.runs, side.announced)
+        passing = sum(failing(run) is False for run in side.attempts)
+        return cls(side.announced - passing, side.announced)
 
     @classmethod
     def best(cls, side: Observed, failing: Failing) -> Share:
         """Of all announced runs: those that say nothing pass."""
-        return cls(cls.seen(side, failing).failing, side.announced)
+        return cls(sum(failing(run) is True for run in side.attempts), side.announced)
 
     @property
     def value(self) -> Fraction:
@@ -160,7 +216,7 @@ def rise_seen(pairs: Iterable[Pair], failing: Failing) -> Rise:
         if ours.runs and theirs.runs:
             used.append((pair, ours, theirs))
     return _rise(
-        [(pair.group, ours.value - theirs.value) for pair, ours, theirs in used],
+        [(pair.group, _between(ours, theirs)) for pair, ours, theirs in used],
         _exchangeable(used, failing),
     )
 
@@ -173,17 +229,28 @@ def rise_feared(pairs: Iterable[Pair], failing: Failing) -> Rise:
     for pair in pairs:
         ours, theirs = Share.worst(pair.candidate, failing), Share.best(pair.baseline, failing)
         if ours.runs or theirs.runs:
-            mine = ours.value if ours.runs else Fraction(1)
-            differences.append((pair.group, mine - (theirs.value if theirs.runs else 0)))
+            mine = ours if ours.runs else Share(1, 1)
+            differences.append((pair.group, _between(mine, theirs if theirs.runs else Share(0, 1))))
     return _rise(differences, {})
+
+
+def _between(ours: Share, theirs: Share) -> Fraction:
+    """The difference of two shares."""
+    if ours.runs == theirs.runs == 1:
+        return _WHOLE[ours.failing - theirs.failing]
+    return ours.value - theirs.value
+
+
+_WHOLE = {step: Fraction(step) for step in (-1, 0, 1)}
 
 
 def _rise(
     differences: Sequence[tuple[Hashable | None, Fraction]], exchange: Mapping[Attempts, int]
 ) -> Rise:
     n = len(differences)
-    mean = sum((difference for _, difference in differences), Fraction(0)) / n if n else Fraction(0)
-    return Rise(mean, groups_of(differences), exchange, n)
+    counts = Counter(difference for _, difference in differences)
+    total = sum((value * times for value, times in counts.items()), Fraction(0))
+    return Rise(total / n if n else Fraction(0), groups_of(differences), exchange, n)
 
 
 def groups_of(values: Sequence[tuple[Hashable | None, Fraction | float]]) -> Groups:
@@ -196,18 +263,18 @@ def _exchangeable(
 ) -> Mapping[Attempts, int]:
     """A sample alone is exchanged run by run; samples of one group attempt by attempt."""
     units: Counter[Attempts] = Counter()
+    alone: Counter[tuple[Share, Share]] = Counter()
     shared: list[tuple[Hashable, Pair]] = []
     for pair, ours, theirs in used:
         if pair.group is None:
-            unit = Attempts.of_runs(
-                failing=ours.failing,
-                runs=ours.runs,
-                others_failing=theirs.failing,
-                others=theirs.runs,
-            )
-            units[unit] += 1
+            alone[ours, theirs] += 1
         else:
             shared.append((pair.group, pair))
+    for (ours, theirs), times in alone.items():
+        unit = Attempts.of_runs(
+            failing=ours.failing, runs=ours.runs, others_failing=theirs.failing, others=theirs.runs
+        )
+        units[unit] += times
     for members in grouped(shared).values():
         sides = (
             _by_attempt([getattr(pair, side).attempts for pair in members], failing)
@@ -232,8 +299,9 @@ def score_feared(pair: Pair) -> Fraction:
     """The difference of the scores in points, if what the candidate lacks is 0 and what the
     baseline lacks is 100.
     """
-    ours = _mean([run.low for run in pair.candidate.attempts], pair.candidate.lost, 0)
-    theirs = _mean([run.high for run in pair.baseline.attempts], pair.baseline.lost, FULL)
+    applying = pair.applying if pair.has_gaps else frozenset[str]()
+    ours = _mean([run.score for run in pair.candidate.attempts], pair.candidate.lost, 0)
+    theirs = _mean([run.best(applying) for run in pair.baseline.attempts], pair.baseline.lost, FULL)
     return (ours - theirs) / 100
 
 
@@ -241,11 +309,12 @@ def score_seen(pair: Pair) -> Fraction | None:
     """The difference of the scores in points that were seen, with the best for what the candidate
     lacks; None if a side was not seen at all.
     """
-    if not pair.candidate.attempts or not pair.baseline.attempts:
+    applying = pair.applying if pair.has_gaps else frozenset[str]()
+    ours = [run.best(applying) for run in pair.candidate.attempts if not run.errored]
+    theirs = [run.score for run in pair.baseline.attempts if not run.errored]
+    if not ours or not theirs:
         return None
-    ours = _mean([run.high for run in pair.candidate.attempts], 0, 0)
-    theirs = _mean([run.low for run in pair.baseline.attempts], 0, 0)
-    return (ours - theirs) / 100
+    return (_mean(ours, 0, 0) - _mean(theirs, 0, 0)) / 100
 
 
 def _mean(values: Sequence[int], lost: int, worth: int) -> Fraction:
@@ -257,7 +326,11 @@ def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction, Fraction] | None:
     """The mean norms of a criterion on both sides, in billionths, where both have some."""
     sides = []
     for side in (pair.candidate, pair.baseline):
-        norms = [run.norms[criterion] for run in side.attempts if criterion in run.norms]
+        norms = [
+            norm
+            for run in side.attempts
+            if not run.errored and (norm := run.norm(criterion)) is not None
+        ]
         if not norms:
             return None
         sides.append(Fraction(sum(norms), len(norms)))

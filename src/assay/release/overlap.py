@@ -1,23 +1,24 @@
-"""Two versions of one dataset: which samples both sides have with equal content.
+"""Two versions of one dataset: which samples both sides have with equal inputs.
 
-Datasets grow. Samples that only the candidate has are new: they are shown, and not compared. A
-sample of the baseline that the candidate lacks was dropped, and one whose content is different was
-changed: both count against the candidate as if it had lost them, because otherwise a sample that
-fails could be dropped or eased. A policy's `min_overlap` may set changed samples aside as long as
-enough others are equal; a dropped one is left out only by name, with a quarantine.
+Datasets grow. Samples that only the candidate has are new: they are shown, and enter no rule. A
+sample of the baseline that the candidate lacks was dropped, and one whose inputs are different was
+changed: both count as lost by the candidate, because otherwise a sample that fails could be dropped
+or eased. A policy's `min_overlap` may set changed samples aside as long as enough others are equal;
+a dropped one is left out only by name, with a quarantine. Where only the expected value of a row
+changed, both sides are scored with the new one: see `contracts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from assay.canon import digest
 from assay.records.decision import SampleOverlap
 from assay.records.evidence import Run
 from assay.release.policy import ReleaseRules
-from assay.release.sides import SampleContent, Side
+from assay.release.sides import Sample, SampleContent, Side
 
 
 class Aligned(NamedTuple):
@@ -27,14 +28,15 @@ class Aligned(NamedTuple):
     baseline: Side
     overlap: SampleOverlap | None
     """What the two datasets share; None if both sides have the same samples of one version."""
+    corrected: frozenset[str] = frozenset()
+    """Samples whose row has another expected value now."""
 
 
 def content_of(run: Run) -> SampleContent | None:
     """What the sample of a run was: what went in, what was expected and asserted; and the row it
     came from, where our own runner recorded that. None if the run does not say.
     """
-    row = run.metadata.get("sample_digest")
-    expected, asserted = run.expected, run.metadata.get("assertions")
+    row, expected, asserted = run.dataset.row, run.expected, run.assertions
     if run.inputs is None and expected is None and asserted is None:
         return None
     return SampleContent(
@@ -43,7 +45,7 @@ def content_of(run: Run) -> SampleContent | None:
         else tuple(sorted((name, digest(value)) for name, value in run.inputs.items())),
         None if expected is None else digest(expected),
         None if asserted is None else digest(asserted),
-        row if isinstance(row, str) else None,
+        row,
     )
 
 
@@ -55,7 +57,11 @@ def is_other_version(candidate: Side, baseline: Side) -> bool:
     return (
         ours != theirs
         and {_dataset(name) for name in ours} == {_dataset(name) for name in theirs}
-        and all(side.samples.keys() == side.rows.keys() for side in (candidate, baseline))
+        and all(
+            None not in sample.contents
+            for side in (candidate, baseline)
+            for sample in side.samples.values()
+        )
     )
 
 
@@ -64,48 +70,41 @@ def _dataset(value: str) -> str:
 
 
 def align(candidate: Side, baseline: Side, rules: ReleaseRules) -> Aligned:
-    """The sides as they are compared: on different versions of a dataset, by the samples whose
-    content is equal. On one version, a sample of our own runner that is another one now was changed
-    too: the name of a version proves nothing. The baseline determines what the sample was: a
-    candidate without the row is compared by inputs and expected value.
+    """The sides as they are compared. On one version of a dataset, a sample of our own runner that
+    is another one now was changed too: the name of a version proves nothing.
     """
-    shared = candidate.rows.keys() & baseline.rows.keys()
-    if is_other_version(candidate, baseline):
-        new = candidate.rows.keys() - shared
-        changed = {
-            name
-            for name in shared
-            if not _is_equal(candidate.samples[name], baseline.samples[name])
-        }
-    else:
-        new = set()
-        changed = {
-            name
-            for name in shared
-            if _has_row(baseline, name)
-            and not _is_kept(candidate.samples.get(name), baseline.samples[name])
-        }
-    if not changed and not is_other_version(candidate, baseline):
+    ours, theirs = candidate.samples, baseline.samples
+    shared = ours.keys() & theirs.keys()
+    other = is_other_version(candidate, baseline)
+    checked = shared if other else {name for name in shared if _has_row(theirs[name])}
+    changed = {name for name in checked if not _is_same(ours[name], theirs[name])}
+    corrected = frozenset(
+        name for name in checked - changed if _is_corrected(ours[name], theirs[name])
+    )
+    if not changed and not corrected and not other:
         return Aligned(candidate, baseline, None)
+    new = ours.keys() - shared
     equal = len(shared) - len(changed)
-    share = Fraction(equal, len(baseline.rows))
+    share = Fraction(equal, len(theirs))
     set_aside = bool(changed) and rules.min_overlap < 1 and share >= rules.min_overlap
     overlap = SampleOverlap(
         candidate_dataset=list(candidate.fingerprint["dataset"]),
         baseline_dataset=list(baseline.fingerprint["dataset"]),
         equal=equal,
         changed=sorted(changed),
+        corrected=sorted(corrected),
         new=sorted(new),
-        dropped=sorted(baseline.rows.keys() - shared),
-        new_failing=sorted(name for name in new if candidate.rows[name].failed),
+        dropped=sorted(theirs.keys() - shared),
+        new_failing=sorted(name for name in new if ours[name].failed("gate")),
         share=float(share),
         required=float(rules.min_overlap),
         changed_set_aside=set_aside,
     )
     return Aligned(
-        _without(candidate, new | changed),
+        _without(candidate, changed),
         _without(baseline, changed) if set_aside else baseline,
         overlap,
+        corrected,
     )
 
 
@@ -129,15 +128,16 @@ def other_inputs(aligned: Aligned) -> str | None:
     """A warning if pairs were given different inputs on the two sides. Nothing is refused: a
     rendered prompt or a session's id is another one in each version.
     """
-    sides = aligned.candidate, aligned.baseline
-    shared = sides[0].rows.keys() & sides[1].rows.keys()
+    ours, theirs = aligned.candidate.samples, aligned.baseline.samples
+    shared = ours.keys() & theirs.keys()
     other = [
         name
         for name in sorted(shared)
-        if not all(
-            _is_row_of(content, before)
-            for content in sides[0].samples.get(name, ())
-            for before in sides[1].samples.get(name, ())
+        if ours[name].contents != theirs[name].contents
+        and not all(
+            mine is None or before is None or _is_row_of(mine, before)
+            for mine in ours[name].contents
+            for before in theirs[name].contents
         )
     ]
     if not other:
@@ -152,22 +152,40 @@ def with_equal_inputs(candidate: Side, baseline: Side) -> int:
     """How many samples of the candidate have the inputs of one of the baseline's, under whichever
     id.
     """
-    known = {content.inputs for contents in baseline.samples.values() for content in contents}
+    known = {
+        content.inputs
+        for sample in baseline.samples.values()
+        for content in sample.contents
+        if content is not None
+    }
     return sum(
-        any(content.inputs and content.inputs in known for content in contents)
-        for contents in candidate.samples.values()
+        any(content and content.inputs and content.inputs in known for content in sample.contents)
+        for sample in candidate.samples.values()
     )
 
 
-def _is_equal(ours: frozenset[SampleContent], theirs: frozenset[SampleContent]) -> bool:
-    """Whether a sample is the same on both sides, in all of its repeats: the same row, with nothing
-    in it that contradicts that, or the same inputs, expected value and assertions.
-    """
-    rows = [{content.row for content in side} for side in (ours, theirs)]
-    if None not in rows[0] and rows[0] == rows[1] and len(rows[0]) == 1:
-        return all(_is_row_of(mine, other) for mine in ours for other in theirs)
-    contents = [{content[:3] for content in side} for side in (ours, theirs)]
-    return contents[0] == contents[1] and len(contents[0]) == 1
+def _is_same(ours: Sample, theirs: Sample) -> bool:
+    """Whether a sample has the same inputs on both sides, in all of its repeats."""
+    if ours.contents == theirs.contents and len(ours.contents) == 1:
+        return True
+    return all(_has_same_inputs(mine, other) for mine in ours.contents for other in theirs.contents)
+
+
+def _has_same_inputs(ours: SampleContent | None, theirs: SampleContent | None) -> bool:
+    if ours is None or theirs is None:
+        return False
+    if ours.row is not None and ours.row == theirs.row:
+        return _is_row_of(ours, theirs)
+    return ours.inputs == theirs.inputs
+
+
+def _is_corrected(ours: Sample, theirs: Sample) -> bool:
+    """Whether both say of which row they are, and the row has another expected value now."""
+    rows = [{None if one is None else one.row for one in side.contents} for side in (ours, theirs)]
+    expected = [
+        {None if one is None else one.expected for one in side.contents} for side in (ours, theirs)
+    ]
+    return None not in rows[0] | rows[1] and rows[0] != rows[1] and expected[0] != expected[1]
 
 
 def _is_row_of(one: SampleContent, other: SampleContent) -> bool:
@@ -185,32 +203,11 @@ def _is_row_of(one: SampleContent, other: SampleContent) -> bool:
     return sorted(ours.values()) == sorted(theirs.values())
 
 
-def _is_kept(ours: frozenset[SampleContent] | None, theirs: frozenset[SampleContent]) -> bool:
-    """Whether the candidate ran the sample that the baseline's row is, on one version of a dataset:
-    without a row it has the same inputs and expected value, as far as the baseline states them.
-    """
-    if ours is None:
-        return False
-    if all(content.row is not None for content in ours):
-        return _is_equal(ours, theirs)
-    return all(
-        (other.inputs is None or mine.inputs == other.inputs)
-        and (other.expected is None or mine.expected == other.expected)
-        and (mine.assertions is None or other.assertions in (None, mine.assertions))
-        for mine in ours
-        for other in theirs
-    )
-
-
-def _has_row(side: Side, name: str) -> bool:
+def _has_row(sample: Sample) -> bool:
     """Whether our own runner recorded the row of a sample, in all of its repeats."""
-    return name in side.samples and all(sample.row is not None for sample in side.samples[name])
+    return all(content is not None and content.row is not None for content in sample.contents)
 
 
 def _without(side: Side, names: Collection[str]) -> Side:
-    def kept(mapping: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in mapping.items() if name not in names}
-
-    return side._replace(
-        rows=kept(side.rows), repeats=kept(side.repeats), contents=kept(side.contents)
-    )
+    kept = {name: sample for name, sample in side.samples.items() if name not in names}
+    return side._replace(samples=kept)

@@ -8,13 +8,28 @@ compared, exactly.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.intervals import wilson
 from assay.stats.power import smallest
 
 MOST_SAMPLES = 10_000_000
+PassedBy = Literal["all", "mean", "any"]
+"""When a sample with repeats passes."""
+
+
+def passed_share(passed: int, runs: int, by: PassedBy) -> Fraction:
+    """How much of a sample passed, of so many runs: all or nothing by `all` and `any`, the share of
+    its runs by `mean`.
+
+    >>> [passed_share(2, 3, by) for by in ("all", "mean", "any")]
+    [Fraction(0, 1), Fraction(2, 3), Fraction(1, 1)]
+    """
+    share = Fraction(passed, runs) if runs else Fraction(0)
+    if by == "mean":
+        return share
+    return Fraction(share == 1 if by == "all" else share > 0)
 
 
 class PassBar(NamedTuple):
@@ -65,7 +80,7 @@ class BarResult(NamedTuple):
         return {"holds": self.holds, "reason": self.reason, **self.evidence}
 
 
-def check_pass_rate(passed: int, n: int, bar: PassBar) -> BarResult:
+def check_pass_rate(passed: int | Fraction, n: int, bar: PassBar) -> BarResult:
     """Whether enough of n samples passed.
 
     >>> from fractions import Fraction
@@ -76,14 +91,14 @@ def check_pass_rate(passed: int, n: int, bar: PassBar) -> BarResult:
 least 95% with 0.95 confidence; about 73 would be enough at this rate
     """
     evidence: dict[str, Any] = {
-        "passed": passed,
+        "passed": passed if isinstance(passed, int) else float(passed),
         "n": n,
         "least": float(bar.least),
         "confidence": bar.confidence,
         "interval": None,
         "needed": None,
     }
-    counts = f"{passed:,} of {n:,} passed"
+    counts = f"{f'{passed:,}' if isinstance(passed, int) else f'{float(passed):.4g}'} of {n:,} passed"
     if not n:
         return BarResult(None, "there are no samples", evidence)
     rate = Fraction(passed, n)
@@ -91,7 +106,7 @@ least 95% with 0.95 confidence; about 73 would be enough at this rate
     if bar.confidence is None:
         holds = rate >= bar.least
         return BarResult(holds, f"{counts}), {bar.words} required", evidence)
-    interval = wilson(passed, n, level=bar.confidence)
+    interval = wilson(float(passed), n, level=bar.confidence)
     evidence["interval"] = interval.shown()
     assert interval.low is not None
     assert interval.high is not None

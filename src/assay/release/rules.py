@@ -9,11 +9,13 @@ nothing yet, and the reason says what would. No rule turns against an improvemen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from math import log
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from assay.errors import count
+from assay.errors import count, few
 from assay.records.decision import Outcome, RuleResult
 from assay.release.confirmation import (
     Fresh,
@@ -25,6 +27,7 @@ from assay.release.confirmation import (
     turns_for,
 )
 from assay.release.observations import (
+    Attempt,
     Check,
     Observed,
     Pair,
@@ -38,6 +41,9 @@ from assay.release.observations import (
     score_feared,
     score_seen,
 )
+from assay.release.pass_rate import BarResult
+from assay.release.policy import Errors as Errors
+from assay.release.policy import Limits as Limits
 from assay.stats.bounded import Mass, bounded
 from assay.stats.clusters import Groups
 from assay.stats.exchange import exchange_test
@@ -49,46 +55,6 @@ SHOWN = 50
 """Items that a rule's evidence lists; all are counted."""
 FEW = 100
 """Pairs below which the bound that assumes nothing may vouch for skewed differences."""
-
-
-class Errors(NamedTuple):
-    """How often each rule may reject a version that is the same as its baseline."""
-
-    confirmed: float = 0.01
-    exchange: float = 0.01
-    gates: float = 0.01
-    score: float = 0.01
-    criteria: float = 0.005
-    """Criteria, floors and slices together."""
-    severe_exchange: float = 0.004
-    severe_confirmed: float = 0.001
-
-    @property
-    def total(self) -> float:
-        """How often any of them may."""
-        return sum(self)
-
-
-class Limits(NamedTuple):
-    """What a release policy allows."""
-
-    margin: float = 3.0
-    min_pairs: int = 30
-    new_failures: int = 0
-    gate_increase: float = 0.0
-    gate_margin: float = 0.05
-    criterion_margin: float = 5.0
-    guardrails: frozenset[str] = frozenset()
-    deterministic: bool = False
-    confirm: bool = True
-    """Whether suspects can be run again."""
-    severe_turns: int = 20
-    """Fresh runs of each side that settle what is severe and was not shown."""
-    cost_increase: float | None = None
-    latency_increase: float | None = None
-    bounded: bool = False
-    """Whether the score's interval assumes nothing but the range."""
-    errors: Errors = Errors()
 
 
 class Judged(NamedTuple):
@@ -122,9 +88,12 @@ def judge(
     floors: Mapping[str, int],
     fresh: Fresh | None = None,
     accepted: frozenset[tuple[str, Check]] = frozenset(),
+    incomparable: Mapping[str, str] = MappingProxyType({}),
+    slices: Mapping[str, Sequence[Pair]] = MappingProxyType({}),
 ) -> Judged:
     """Every rule on these pairs. `floors` are the critical floors of the baseline's criteria, in
-    billionths; `accepted` are failures that somebody may accept, and did.
+    billionths; `accepted` are failures that somebody may accept, and did. `incomparable` samples
+    are not among the pairs, each with the reason.
     """
     pairs = sorted(pairs, key=lambda pair: pair.sample)
     turns = 0 if limits.deterministic else turns_for(pairs, false_alarm=limits.errors.confirmed)
@@ -136,21 +105,29 @@ def judge(
         for suspect in suspects_of(pairs)
     ]
     rules = (
-        complete(pairs, limits, fresh),
+        complete(pairs, limits, fresh, incomparable),
         new_failures(pairs, limits, found, runs, accepted, turns),
         gate_failure_rate(pairs, limits),
         score_non_inferiority(pairs, limits),
-        *criteria(pairs, limits, floors),
+        *criteria(pairs, limits, floors, slices),
         severe_failures(pairs, limits, runs),
         *operations(pairs, limits),
     )
     return Judged(rules, tuple(found), turns)
 
 
-def outcome_of(rules: Sequence[RuleResult], *, pairs: int, limits: Limits) -> tuple[Outcome, str]:
-    """The outcome of the rules, and its reason."""
+BLOCKING = ("complete", "severe_failures", "pass_rate")
+"""The rules that hold up a candidate even if it only has to be not shown to be worse."""
+
+
+def outcome_of(
+    rules: Sequence[RuleResult], *, pairs: int, limits: Limits, too_weak: str = ""
+) -> tuple[Outcome, str]:
+    """The outcome of the rules, and its reason. `too_weak` says why these samples can't show what
+    the policy asks; empty if they can.
+    """
     shown = [rule for rule in rules if rule.violated]
-    if shown:
+    if shown and pairs:
         more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
         return "reject", f"{shown[0].id}: {shown[0].reason}{more}"
     if pairs < limits.min_pairs:
@@ -158,57 +135,92 @@ def outcome_of(rules: Sequence[RuleResult], *, pairs: int, limits: Limits) -> tu
             "not_enough_evidence",
             f"{count(pairs, 'paired sample')}; the policy asks for at least {limits.min_pairs}",
         )
+    if too_weak:
+        return "not_enough_evidence", too_weak
     for rule in rules:
-        if rule.holds is not True:
+        if rule.holds is not True and (not limits.lenient or rule.id in BLOCKING):
             return "hold", f"{rule.id}: {rule.reason}"
+    if limits.lenient:
+        return "promote", "no rule is shown to be violated"
     return "promote", "every rule holds"
 
 
 # --- completeness
 
 
-def complete(pairs: Sequence[Pair], limits: Limits, fresh: Fresh | None) -> RuleResult:
+def complete(
+    pairs: Sequence[Pair],
+    limits: Limits,
+    fresh: Fresh | None,
+    incomparable: Mapping[str, str],
+) -> RuleResult:
     """Nothing that was announced is missing. What is absent from every run is lost, once fresh runs
     were made or can't be.
     """
     absent: list[dict[str, str]] = []
     partly: list[dict[str, str]] = []
     for pair in pairs:
-        again = [] if fresh is None else [turn.candidate for turn in fresh.get(pair.sample, ())]
-        runs = [*pair.candidate.attempts, *(run for run in again if run is not None)]
+        lacking = _lacking(pair)
+        if not lacking:
+            continue
+        again = () if fresh is None else fresh.get(pair.sample, ())
+        runs = [turn.candidate for turn in again if turn.candidate is not None]
         final = bool(again) or limits.deterministic or not limits.confirm
-        lacking = _lacking(pair, pair.candidate)
-        entirely = _lacking(pair, Observed(tuple(runs), 0), of_all=True) if final else ()
-        absent += [{"sample": pair.sample, "what": what} for what in entirely]
-        partly += [
-            {"sample": pair.sample, "what": what} for what in lacking if what not in entirely
-        ]
+        everything = [*pair.candidate.attempts, *runs]
+        for what, is_there in lacking.items():
+            gone = final and not any(map(is_there, everything))
+            (absent if gone else partly).append({"sample": pair.sample, "what": what})
     if absent:
-        reason = f"{count(len(absent), 'announced result')} missing from every run of the candidate"
+        reason = f"missing from every run of the candidate: {_listed(absent)}"
         return violated("complete", reason, lost=absent[:SHOWN], lost_count=len(absent))
     if partly:
         samples = len({item["sample"] for item in partly})
-        reason = f"{count(samples, 'sample')} lack results: run them again"
+        reason = f"{count(samples, 'sample')} lack results, so run them again: {_listed(partly)}"
         return undecided("complete", reason, missing=partly[:SHOWN], missing_count=len(partly))
+    if incomparable:
+        first, why = next(iter(sorted(incomparable.items())))
+        reason = (
+            f"{count(len(incomparable), 'sample')} can't be compared, such as {first}: {why}."
+            " Evaluate the baseline again with what the candidate was checked for"
+        )
+        listed = [{"sample": name, "what": why} for name, why in sorted(incomparable.items())]
+        return undecided(
+            "complete", reason, incomparable=listed[:SHOWN], incomparable_count=len(listed)
+        )
     return holds("complete", "nothing that was announced is missing")
 
 
-def _lacking(pair: Pair, side: Observed, *, of_all: bool = False) -> tuple[str, ...]:
-    """What a side lacks of what the baseline has: in any of its runs, or in all of them."""
-    if not side.attempts or (side.lost and not of_all):
-        return ("runs",)
-    quantify = all if of_all else any
-    names = [
-        str(check)
-        for check in sorted(pair.checks)
-        if quantify(check not in run.judged for run in side.attempts)
-    ]
-    names += [
-        f"score {name}"
-        for name in sorted(pair.criteria)
-        if quantify(name not in run.norms for run in side.attempts)
-    ]
-    return tuple(names)
+def _listed(items: Sequence[Mapping[str, str]]) -> str:
+    return few([f"{item['what']} of {item['sample']}" for item in items], 3)
+
+
+def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
+    """What the candidate lacks of what the baseline has, or was to have, in any of its runs; each
+    with whether a run has it.
+    """
+    lacking: dict[str, Callable[[Attempt], bool]] = {}
+    side = pair.candidate
+    if side.lost or not side.attempts:
+        lacking["runs"] = lambda run: True
+    ran = [run for run in side.attempts if not run.errored]
+    for check in sorted({check for check in pair.checks if check.kind == "gate"}):
+        if any(check not in run.judged for run in ran):
+            lacking[str(check)] = partial(_judges, check)
+    for check in sorted({check for run in ran for check in run.unjudged}):
+        # where the baseline has no verdict either, fresh runs may not bring one
+        lacking.setdefault(str(check), lambda run: True)
+    for name in sorted(pair.criteria):
+        if any(run.norm(name) is None for run in ran):
+            lacking[f"score {name}"] = partial(_scores, name)
+    return lacking
+
+
+def _judges(check: Check, run: Attempt) -> bool:
+    return check in run.judged
+
+
+def _scores(name: str, run: Attempt) -> bool:
+    return run.norm(name) is not None
 
 
 # --- failures
@@ -229,27 +241,41 @@ def new_failures(
     level = limits.errors.exchange + (0 if limits.confirm else limits.errors.confirmed)
     numbers = {"mean_rise": float(rise.mean), "p": p, "suspects": len(suspects), "turns": turns}
     if p <= level and rise.mean > 0:
-        return violated(id, f"runs fail more often than chance explains (p = {p:.2g})", **numbers)
+        return violated(
+            id,
+            f"{float(rise.mean):.1%} more of the runs fail than in the baseline, which chance does"
+            f" not explain (p = {p:.2g})",
+            **numbers,
+        )
     if not limits.confirm and not limits.deterministic:
         high = upper_rate_end(rise_feared(pairs, fails_any()).groups, level=0.95)
         if high is not None and high <= limits.gate_margin:
-            return holds(id, f"failures rose by at most {high:.1%}", high=high, **numbers)
-        return undecided(id, "a rise in failures is not excluded", high=high, **numbers)
+            return holds(id, f"failures rose by {high:.1%} at most", high=high, **numbers)
+        may = "these samples can't tell" if high is None else f"they may have risen by {high:.1%}"
+        return undecided(
+            id, f"failures may rise by {limits.gate_margin:.1%}, and {may}", high=high, **numbers
+        )
     confirmed = [
         suspect
         for suspect in suspects
         if suspect.verdict == "confirmed" and (suspect.sample, suspect.check) not in accepted
     ]
     if len(confirmed) > limits.new_failures:
-        names = ", ".join(dict.fromkeys(suspect.sample for suspect in confirmed[:3]))
-        what = count(len(confirmed), "new failure")
-        return violated(id, f"{what} confirmed: {names}", confirmed=len(confirmed), **numbers)
+        names = list(dict.fromkeys(suspect.sample for suspect in confirmed))
+        how = "" if limits.deterministic else ", confirmed by fresh runs"
+        what = f"{count(len(names), 'sample')} newly fail{'s' * (len(names) == 1)}{how}"
+        return violated(id, f"{what}: {few(names, 3)}", confirmed=len(confirmed), **numbers)
     unsettled = [suspect for suspect in suspects if suspect.verdict == "open"]
     if has_world_changed(suspects, pairs, fresh):
-        return undecided(id, "the baseline fails now what it passed: evaluate it again", **numbers)
+        reason = "the baseline fails in its fresh runs what it passed before: evaluate it again"
+        return undecided(id, reason, **numbers)
     if unsettled:
-        what = count(len({suspect.sample for suspect in unsettled}), "sample")
-        reason = f"{what} may newly fail: run each up to {turns} times on both sides"
+        names = list(dict.fromkeys(suspect.sample for suspect in unsettled))
+        reason = (
+            f"{count(len(names), 'sample')} may newly fail, or this may be noise: run"
+            f" {'it' if len(names) == 1 else 'each'} up to {turns} times on both sides"
+            f" ({few(names, 3)})"
+        )
         return undecided(id, reason, open=len(unsettled), **numbers)
     reason = "no sample newly fails" if not suspects else "every suspect was cleared by fresh runs"
     return holds(id, reason, **numbers)
@@ -264,12 +290,12 @@ def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     allowed = limits.gate_increase + limits.gate_margin
     numbers = {"mean_rise": float(rise.mean), "p": p, "high": high, "allowed": allowed}
     if p <= limits.errors.gates and rise.mean > limits.gate_increase:
-        return violated(id, f"gates fail in {float(rise.mean):.1%} more of the runs", **numbers)
+        return violated(id, f"gates fail in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers)
     if high is None:
         return undecided(id, "fewer than two independent samples", **numbers)
     if high <= allowed:
-        return holds(id, f"gate failures rose by at most {high:.1%}", **numbers)
-    reason = f"gate failures may have risen by {high:.1%}; {allowed:.1%} are allowed"
+        return holds(id, f"gate failures rose by {max(high, 0):.1%} at most; {allowed:.1%} is allowed", **numbers)
+    reason = f"gate failures may have risen by {high:.1%}; {allowed:.1%} is allowed"
     return undecided(id, reason, **numbers)
 
 
@@ -286,9 +312,9 @@ def severe_failures(pairs: Sequence[Pair], limits: Limits, fresh: Fresh) -> Rule
             more.append(pair.sample)
     numbers = {"mean_rise": float(rise.mean), "p": p, "samples": more[:SHOWN], "n": len(more)}
     if p <= limits.errors.severe_exchange and rise.mean > 0:
-        return violated(id, f"severe failures rose (p = {p:.2g})", **numbers)
+        return violated(id, f"severe failures in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers)
     if more and limits.deterministic:
-        return violated(id, f"{count(len(more), 'sample')} newly fail severely", **numbers)
+        return violated(id, f"newly severe in {few(more, 3)}", **numbers)
     unsettled = []
     for sample in more:
         turns = fresh.get(sample, ())
@@ -298,8 +324,9 @@ def severe_failures(pairs: Sequence[Pair], limits: Limits, fresh: Fresh) -> Rule
             unsettled.append(sample)
     if unsettled:
         reason = (
-            f"{count(len(unsettled), 'sample')} failed severely, which may be chance: run each"
-            f" {limits.severe_turns} times on both sides"
+            f"{count(len(unsettled), 'sample')} failed severely, which may be chance: run"
+            f" {'it' if len(unsettled) == 1 else 'each'} {limits.severe_turns} times on both sides"
+            f" ({few(unsettled, 3)})"
         )
         return undecided(id, reason, open=unsettled[:SHOWN], **numbers)
     return holds(id, "no sample fails severely more often than before", **numbers)
@@ -340,11 +367,17 @@ def score_non_inferiority(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     numbers = {"mean": mean, "low": low, "high": high, "margin": limits.margin}
     if low is None or high is None:
         return undecided(id, "fewer than two independent samples", **numbers)
+    margin = f"{limits.margin:g}"
     if low > -limits.margin:
-        return holds(id, f"the score fell by less than {limits.margin:g} points", **numbers)
+        found = "did not fall" if low >= 0 else f"fell by {-low:.2f} points at most"
+        return holds(id, f"the mean score {found}; {margin} are allowed", **numbers)
     if high < 0:
-        return violated(id, f"the score fell: by at least {-high:.2g} points", **numbers)
-    reason = f"the score may have fallen by {-low:.1f} points; {limits.margin:g} are allowed"
+        found = f"the mean score fell by {-high:.2f} points at least, {-(mean or 0):.2f} as seen"
+        return violated(id, found, **numbers)
+    reason = (
+        f"the mean score may have fallen by {-low:.2f} points, and {margin} are allowed; these"
+        " samples can't tell"
+    )
     return undecided(id, reason, **numbers)
 
 
@@ -355,87 +388,157 @@ def _lower(differences: Sequence[tuple[Any, Any]], limits: Limits) -> float | No
     if len(differences) < 2:
         return None
     groups = groups_of(differences)
-    bound = _bound(groups) if limits.bounded or len(differences) < FEW else None
+    bound = (
+        _bound(groups, limits.level) if limits.bounded or len(differences) < FEW else None
+    )
     if limits.bounded:
         return bound
-    plain, leaning = (lower_end(groups, level=0.975, lean=lean) for lean in (False, True))
+    level = 0.5 + limits.level / 2
+    plain, leaning = (lower_end(groups, level=level, lean=lean) for lean in (False, True))
     if plain is None or leaning is None:
         return None
     return min(plain, leaning if bound is None else max(leaning, bound))
 
 
-def _bound(groups: Groups) -> float | None:
+def _bound(groups: Groups, level: float) -> float | None:
     masses = [Mass(total / size, times, float(size)) for size, total, _, times in groups.rows()]
-    return bounded(masses, lowest=-100.0, highest=100.0, level=0.95).low
+    return bounded(masses, lowest=-100.0, highest=100.0, level=level).low
 
 
-def criteria(
-    pairs: Sequence[Pair], limits: Limits, floors: Mapping[str, int]
-) -> tuple[RuleResult, RuleResult]:
-    """No criterion got worse by its margin, and none fell below its floor."""
-    names = sorted(frozenset[str]().union(*(pair.criteria for pair in pairs)))
-    found = {name: _criterion(pairs, name) for name in names}
-    known = {name: one for name, one in found.items() if one is not None}
-    guarded = {name: one for name, one in known.items() if name in limits.guardrails}
-    worse = _shown_worse({name: one.groups for name, one in known.items()}, limits.errors.criteria)
-    lost = {
-        name: one.mean
-        for name, one in known.items()
-        if name in worse and -one.mean > limits.criterion_margin
-    }
-    numbers = {"differences": {name: round(one.mean, 4) for name, one in known.items()}}
-    below = [name for name in floors if name in known and _fell_below(known[name], floors[name])]
-    crossed = [name for name in below if name in worse]
-    floor_rule = (
-        violated("floor_regression", f"{', '.join(crossed)} fell below the floor", crossed=crossed)
-        if crossed
-        else holds(
-            "floor_regression",
-            f"{', '.join(below)} crossed the floor, which chance explains"
-            if below
-            else "no criterion fell below its floor",
-            crossed=below,
-        )
-    )
-    id = "criterion_regression"
-    if lost:
-        what = ", ".join(f"{name} fell by {-mean:.1f} points" for name, mean in lost.items())
-        return violated(id, what, **numbers), floor_rule
-    for name, one in guarded.items():
-        low = lower_end(one.groups, level=0.95)
-        if low is None or low <= -limits.criterion_margin:
-            return undecided(id, f"the guardrail {name} may have fallen", low=low, **numbers), (
-                floor_rule
-            )
-    return holds(id, "no criterion is shown to be worse", **numbers), floor_rule
-
-
-class _Criterion(NamedTuple):
+class CriterionChange(NamedTuple):
     """A criterion on both sides, in points of 100."""
 
     groups: Groups
-    mean: float
+    """The differences, summed over groups."""
+    n: int
     candidate: float
     baseline: float
 
+    @property
+    def difference(self) -> float:
+        """The mean of candidate minus baseline."""
+        return self.candidate - self.baseline
 
-def _criterion(pairs: Sequence[Pair], name: str) -> _Criterion | None:
+
+def criterion_changes(pairs: Sequence[Pair]) -> dict[str, CriterionChange]:
+    """Every criterion that at least two samples have on both sides."""
+    names = sorted({name for pair in pairs for run in pair.baseline.attempts for name in run.criteria})
+    found = {name: _change(pairs, name) for name in names}
+    return {name: change for name, change in found.items() if change is not None}
+
+
+def _change(pairs: Sequence[Pair], name: str) -> CriterionChange | None:
     sides = [(pair.group, norms) for pair in pairs if (norms := norm_seen(pair, name)) is not None]
     if len(sides) < 2:
         return None
     n = len(sides)
     ours, theirs = (float(sum(norms[side] for _, norms in sides)) / n / 1e7 for side in (0, 1))
     differences = [(group, (norms[0] - norms[1]) / 10**7) for group, norms in sides]
-    return _Criterion(groups_of(differences), ours - theirs, ours, theirs)
+    return CriterionChange(groups_of(differences), n, ours, theirs)
 
 
-def _fell_below(one: _Criterion, floor: int) -> bool:
-    return one.candidate < floor / 1e7 <= one.baseline
+def criteria(
+    pairs: Sequence[Pair],
+    limits: Limits,
+    floors: Mapping[str, int],
+    slices: Mapping[str, Sequence[Pair]] = MappingProxyType({}),
+) -> list[RuleResult]:
+    """No criterion got worse by its margin, none fell below its floor, and no slice got worse:
+    Holm's step-down over all of them.
+    """
+    known, parts = criterion_changes(pairs), _slice_changes(slices)
+    tested = {("criterion", name): change.groups for name, change in known.items()}
+    tested |= {("slice", name): groups for name, (groups, _) in parts.items()}
+    worse = _shown_worse(tested, limits.errors.criteria)
+    rules = [_criterion_rule(known, worse, limits), _floor_rule(known, worse, floors)]
+    if slices:
+        rules.append(_slice_rule(parts, worse, limits))
+    return rules
 
 
-def _shown_worse(family: Mapping[str, Groups], level: float) -> frozenset[str]:
+_Tested = tuple[str, str]
+"""A kind and a name of what is tested in Holm's family."""
+
+
+def _criterion_rule(
+    known: Mapping[str, CriterionChange], worse: frozenset[_Tested], limits: Limits
+) -> RuleResult:
+    id = "criterion_regression"
+    numbers = {"differences": {name: round(one.difference, 4) for name, one in known.items()}}
+    lost = [
+        name
+        for name, one in known.items()
+        if ("criterion", name) in worse and -one.difference > limits.criterion_margin
+    ]
+    if lost:
+        what = ", ".join(f"{name} fell by {-known[name].difference:.2f} points" for name in lost)
+        return violated(id, f"{what}; {limits.criterion_margin:g} are allowed", **numbers)
+    for name in sorted(limits.guardrails):
+        low = lower_end(known[name].groups, level=0.95) if name in known else None
+        if low is None or low <= -limits.criterion_margin:
+            may = "has too few scores" if low is None else f"may have fallen by {-low:.2f} points"
+            return undecided(id, f"the guardrail {name} {may}", low=low, **numbers)
+    return holds(id, "no criterion is shown to be worse by more than allowed", **numbers)
+
+
+def _floor_rule(
+    known: Mapping[str, CriterionChange],
+    worse: frozenset[_Tested],
+    floors: Mapping[str, int],
+) -> RuleResult:
+    id = "floor_regression"
+    below = [
+        name
+        for name, floor in sorted(floors.items())
+        if name in known and known[name].candidate < floor / 1e7 <= known[name].baseline
+    ]
+    crossed = [name for name in below if ("criterion", name) in worse]
+    if crossed:
+        what = ", ".join(
+            f"{name} fell from {known[name].baseline:.2f} to {known[name].candidate:.2f}, below its"
+            f" floor of {floors[name] / 1e7:g}"
+            for name in crossed
+        )
+        return violated(id, what, crossed=crossed)
+    if below:
+        return holds(id, f"{', '.join(below)} crossed a floor, as chance would", crossed=below)
+    return holds(id, "no criterion fell below its floor", crossed=[])
+
+
+def _slice_changes(
+    slices: Mapping[str, Sequence[Pair]],
+) -> dict[str, tuple[Groups, float]]:
+    found = {}
+    for name, members in slices.items():
+        seen = [
+            (pair.group, difference)
+            for pair in members
+            if (difference := score_seen(pair)) is not None
+        ]
+        if len(seen) > 1:
+            mean = float(sum(difference for _, difference in seen)) / len(seen)
+            found[name] = (groups_of(seen), mean)
+    return found
+
+
+def _slice_rule(
+    parts: Mapping[str, tuple[Groups, float]], worse: frozenset[_Tested], limits: Limits
+) -> RuleResult:
+    lost = [
+        name
+        for name, (_, mean) in parts.items()
+        if ("slice", name) in worse and -mean > limits.margin
+    ]
+    numbers = {"differences": {name: round(mean, 4) for name, (_, mean) in parts.items()}}
+    if lost:
+        what = ", ".join(f"{name} fell by {-parts[name][1]:.2f} points" for name in lost)
+        return violated("slices", what, violated_slices=lost, **numbers)
+    return holds("slices", "no slice is shown to be worse by more than the margin", **numbers)
+
+
+def _shown_worse(family: Mapping[_Tested, Groups], level: float) -> frozenset[_Tested]:
     """Those shown to be worse, by Holm's step-down over all of them."""
-    shown: set[str] = set()
+    shown: set[_Tested] = set()
     while len(shown) < len(family):
         at = 1 - level / (len(family) - len(shown))
         more = {
@@ -449,43 +552,66 @@ def _shown_worse(family: Mapping[str, Groups], level: float) -> frozenset[str]:
     return frozenset(shown)
 
 
+def pass_rate(result: BarResult) -> RuleResult:
+    """The minimum pass rate of the candidate."""
+    build = holds if result.holds else undecided if result.holds is None else violated
+    return build("pass_rate", result.reason, **result.evidence)
+
+
 # --- operations
+
+
+LIMITED = {"cost_usd": "cost", "latency_ms": "latency"}
+"""What a policy may limit of a run's operations, in words."""
 
 
 def operations(pairs: Sequence[Pair], limits: Limits) -> list[RuleResult]:
     """Where the policy limits them: cost and latency rose by less than it allows."""
     allowed = {"cost_usd": limits.cost_increase, "latency_ms": limits.latency_increase}
+    limited = {name: increase for name, increase in allowed.items() if increase is not None}
+    if not limited:
+        return []
+    level = limits.errors.operations / len(limited)
+    found = [_operation(pairs, name, increase, level) for name, increase in limited.items()]
+    worst = min(found, key=lambda rule: (not rule.violated, rule.holds is True))
+    evidence = {str(rule.evidence["what"]): rule.evidence for rule in found}
     return [
-        _operation(pairs, name, increase)
-        for name, increase in allowed.items()
-        if increase is not None
+        RuleResult(
+            id="operations",
+            holds=worst.holds,
+            violated=worst.violated,
+            reason="; ".join(rule.reason for rule in found),
+            evidence=evidence,
+        )
     ]
 
 
-def _operation(pairs: Sequence[Pair], name: str, increase: float) -> RuleResult:
+def ratios_of(pairs: Sequence[Pair], name: str) -> list[tuple[Hashable | None, float]]:
+    """The logarithm of candidate over baseline in each sample in which both are known."""
     ratios = []
     for pair in pairs:
         sides = [
-            [run.used[name] for run in side.attempts if run.used.get(name, 0) > 0]
+            [used for run in side.attempts if (used := run.use(name) or 0.0) > 0]
             for side in (pair.candidate, pair.baseline)
         ]
         if all(sides):
             ours, theirs = (sum(values) / len(values) for values in sides)
             ratios.append((pair.group, log(ours / theirs)))
+    return ratios
+
+
+def _operation(pairs: Sequence[Pair], name: str, increase: float, level: float) -> RuleResult:
+    ratios, what = ratios_of(pairs, name), LIMITED[name]
     id, limit = "operations", log(1 + increase)
-    low, high = (
-        (None, None)
-        if len(ratios) < 2
-        else (
-            lower_end(groups_of(ratios), level=0.995),
-            upper_end(groups_of(ratios), level=0.95),
-        )
-    )
-    numbers = {"what": name, "low": low, "high": high, "n": len(ratios)}
+    low = high = None
+    if len(ratios) > 1:
+        groups = groups_of(ratios)
+        low, high = lower_end(groups, level=1 - level), upper_end(groups, level=0.95)
+    numbers = {"what": name, "low": low, "high": high, "n": len(ratios), "allowed": increase}
     if low is None or high is None:
-        return undecided(id, f"{name} is not known on both sides", **numbers)
+        return undecided(id, f"the {what} of a run is not known on both sides", **numbers)
     if low > limit:
-        return violated(id, f"{name} rose by more than {increase:.0%}", **numbers)
+        return violated(id, f"{what} rose by more than {increase:.0%}", **numbers)
     if high <= limit:
-        return holds(id, f"{name} rose by less than {increase:.0%}", **numbers)
-    return undecided(id, f"{name} may have risen by more than {increase:.0%}", **numbers)
+        return holds(id, f"{what} did not rise by more than {increase:.0%}", **numbers)
+    return undecided(id, f"{what} may have risen by more than {increase:.0%}", **numbers)

@@ -1,109 +1,49 @@
-"""One side of a comparison: the result of each sample, and what makes it comparable.
+"""One side of a comparison: the runs of each sample, and what makes them comparable.
 
-A sample is compared with the same sample of the other side, so it appears once per side. Its
-repeats, numbered by `attempt`, form one sample: its score is their mean, and a gate fails if any of
-them failed it. A repeat that only the other side has counts against the side that lost it:
-otherwise a failed repeat could be dropped. The fingerprint names everything that two sides must
-share, except the workflow itself.
+A sample is compared with the same sample of the other side. Its repeats, numbered by `attempt`, are
+kept one by one: the rules read shares and means of them. The fingerprint names everything that two
+sides must share, except the workflow itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
-from functools import reduce
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from assay import exact
 from assay.canon import canonical, digest
 from assay.errors import InputError
-from assay.exact import NORM_ONE
 from assay.records.evidence import Source
 from assay.records.grade import Grade
 from assay.records.scorecard import Criterion
 from assay.records.summary import SummaryBlock
-from assay.release.declarations import Declarations, weakest
+from assay.release.observations import PASS, Attempt, Check, Observed
+from assay.release.pass_rate import PassedBy, passed_share
+
+T = TypeVar("T")
+ERRORED = ("error", "timeout", "cancelled")
+"""How a run ends for reasons that may be those of the infrastructure."""
 
 
-class Lost(NamedTuple):
-    """Something the other side has and this sample lacks."""
+class SevereKinds(NamedTuple):
+    """What counts as a severe failure."""
 
-    kind: str
-    """`gate`, `declaration`, `criterion`, `role` or `floor`."""
-    what: str
-    """In words."""
+    gates: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
 
 
 class Stratum(NamedTuple):
-    """Samples that were scored alike: by one profile, with the same criteria and weights. Criteria
-    are averaged within a stratum.
-    """
+    """Samples that were scored alike: by one profile, with the same criteria and weights."""
 
     profile: str
     criteria: tuple[str, ...]
     weights: tuple[int, ...]
     formulas: tuple[str, ...]
     """The formula of each criterion, with its parameters."""
-
-
-class Row(NamedTuple):
-    """The result of one sample."""
-
-    sample: str
-    score: int | Fraction
-    """Hundredths of points on 0..100; a fraction only where it is the mean of repeats."""
-    passed: bool
-    gates: frozenset[str]
-    """The gates it has."""
-    failed: frozenset[str]
-    """Those that do not pass; undetermined is one of them."""
-    undetermined: frozenset[str]
-    """Those of `failed` that lack evidence in a run that succeeded, and that no repeat fails."""
-    missed: frozenset[str]
-    """Criteria below their critical floor."""
-    norms: tuple[int | Fraction, ...]
-    """In billionths, in the order of the stratum's criteria."""
-    stratum: Stratum
-    group: str | None
-    tags: frozenset[str]
-    family: str | None
-    runs: tuple[str, ...]
-    floors: Mapping[str, int]
-    """The critical floor of each criterion that has one, in billionths."""
-    roles: Mapping[str, str]
-    """The role of each criterion that has one."""
-    lowest: tuple[int | Fraction, ...]
-    """Like `norms`, the lowest of all repeats."""
-    threshold: int
-    """The hundredths that its score had to reach; of several repeats, the lowest."""
-    judges: Mapping[str, str]
-    """The judge of each score by model, version, prompt and rubric; empty if it was none."""
-    declared: Declarations | None = None
-    """What its runs declare about their own bar; None for a scorecard."""
-    lost: tuple[Lost, ...] = ()
-    """What the baseline has for this sample and the candidate does not."""
-    unknown: int | Fraction = 0
-    """The share of its repeats that were lost: worst for a candidate, best for a baseline."""
-
-    @property
-    def missed_roles(self) -> frozenset[str]:
-        """The roles of the criteria below their floor."""
-        return frozenset(self.roles[name] for name in self.missed if name in self.roles)
-
-    @property
-    def floor_roles(self) -> frozenset[str]:
-        """The roles of the criteria that have a floor."""
-        return frozenset(self.roles[name] for name in self.floors if name in self.roles)
-
-
-class Repeat(NamedTuple):
-    """The result of one numbered repeat of a sample."""
-
-    attempt: int
-    passed: bool
-    score: int | Fraction
 
 
 class SampleContent(NamedTuple):
@@ -117,80 +57,179 @@ class SampleContent(NamedTuple):
     row: str | None = None
 
 
+class Evidence(NamedTuple):
+    """What is known of a run besides its grade."""
+
+    digest: str
+    """Of the whole record."""
+    behaviour: bytes
+    """A digest that leaves out which run of which version it was."""
+    attempt: int | None = None
+    attempts: int | None = None
+    """How many were announced."""
+    contract: bytes | None = None
+    """The digest of what was asked of it; None where that is not known."""
+    content: SampleContent | None = None
+    imported: bool = False
+
+
+class Sample(NamedTuple):
+    """The runs of one sample."""
+
+    sample: str
+    attempts: tuple[Attempt, ...]
+    """In the order of their numbers."""
+    numbers: tuple[int, ...]
+    """The number of each attempt; 1 for a run that states none."""
+    announced: int
+    """How many attempts there should be."""
+    passed: int
+    """How many of them passed."""
+    stratum: Stratum
+    group: str | None
+    tags: frozenset[str]
+    family: str | None
+    runs: tuple[str, ...]
+    floors: Mapping[str, int]
+    """The critical floor of each criterion that has one, in billionths."""
+    judges: Mapping[str, frozenset[str]]
+    """The judges of each criterion that somebody scored; an empty text for no judge."""
+    contracts: frozenset[bytes | None]
+    contents: frozenset[SampleContent | None]
+    behaviours: tuple[bytes, ...]
+
+    @property
+    def observed(self) -> Observed:
+        """Its runs as the rules read them."""
+        return Observed(self.attempts, max(0, self.announced - len(self.attempts)))
+
+    @property
+    def score(self) -> float:
+        """The mean of its scores, in points."""
+        return float(Fraction(sum(run.score for run in self.attempts), len(self.attempts))) / 100
+
+    def failed(self, kind: str) -> frozenset[str]:
+        """The gates, or the criteria with a floor, that any of its runs fails."""
+        checks = (check for run in self.attempts for check in run.failed)
+        return frozenset(check.name for check in checks if check.kind == kind)
+
+    def pass_share(self, by: PassedBy) -> Fraction:
+        """How much of it passed."""
+        return passed_share(self.passed, self.announced, by)
+
+
 class Side(NamedTuple):
     """All samples of one side, and its fingerprint."""
 
     name: str
-    rows: Mapping[str, Row]
+    samples: Mapping[str, Sample]
     fingerprint: Mapping[str, Any]
     summary: SummaryBlock
     digests: Mapping[str, str]
     runs: int
     versions: Mapping[str, frozenset[str]]
     """The versions of each workflow among its runs."""
-    repeats: Mapping[str, tuple[Repeat, ...]] = MappingProxyType({})
-    """The numbered repeats of the samples that have some."""
-    contents: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """What was seen of each sample, as digests that leave out which run of which version it was."""
-    samples: Mapping[str, frozenset[SampleContent]] = MappingProxyType({})
-    """What each sample was, in all of its repeats; one that does not say is absent."""
     imported: bool = False
     """Whether runs of another tool are among them."""
-    unscored: Mapping[tuple[str, str], int] = MappingProxyType({})
-    """By criterion and sample, how many runs succeeded and were never scored."""
-    counted: int | None = None
-    """How many samples it has, where they were counted elsewhere and have no rows here."""
-
-    @property
-    def size(self) -> int:
-        """How many samples it has."""
-        return len(self.rows) if self.counted is None else self.counted
 
     @property
     def fingerprint_digest(self) -> str:
         """The fingerprint as one digest."""
         return digest(self.fingerprint)
 
+    def floors(self) -> dict[str, int]:
+        """The critical floor of each criterion, the strictest of all samples."""
+        strictest: dict[str, int] = {}
+        seen: set[int] = set()
+        for sample in self.samples.values():
+            if id(sample.floors) not in seen:  # most samples share one mapping
+                seen.add(id(sample.floors))
+                for name, floor in sample.floors.items():
+                    strictest[name] = max(floor, strictest.get(name, 0))
+        return strictest
 
-def row_of(grade: Grade) -> Row:
-    """The row of one graded run."""
-    card = grade.scorecard
-    ordered = sorted(zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name)
-    norms = tuple([item.norm_units for item, _ in ordered])
-    failed, ended_well = grade.hard_gate_failures, card.status in (None, "success")
-    return Row(
-        grade.sample,
-        grade.score_units,
-        grade.passed,
-        frozenset(card.hard_gates),
-        frozenset(failed),
-        frozenset(name for name in failed if ended_well and card.hard_gates[name] is None),
-        frozenset(grade.floor_failures),
-        norms,
-        Stratum(
-            "" if card.profile is None else card.profile.id,
-            tuple([item.name for item, _ in ordered]),
-            tuple([weight for _, weight in ordered]),
-            tuple([_formula(item.criterion) for item, _ in ordered]),
-        ),
-        card.group or None,  # an empty name is none: those samples share nothing
-        frozenset(card.tags),
-        None if card.workflow is None else card.workflow.family,
-        (grade.run_id,),
-        {item.name: item.floor_units for item in grade.criteria if item.floor_units is not None},
-        {
-            item.name: item.criterion.role
-            for item in grade.criteria
-            if item.criterion.role is not None
-        },
-        norms,
-        grade.threshold_units,
-        {
-            item.name: judge_text(item.criterion.source)
-            for item in grade.criteria
-            if item.criterion.raw_score is not None
-        },
-    )
+
+class _Shared:
+    """Equal values as one object: most samples have the same checks, criteria and floors."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def one(self, key: Hashable, value: T) -> T:
+        """The value that was first seen under this key."""
+        known: T = self._known.setdefault(key, value)
+        return known
+
+    def same(self, value: T) -> T:
+        """The value that was first seen of those equal to it."""
+        known: T = self._known.setdefault(value, value)
+        return known
+
+
+class Attempts:
+    """Makes attempts of grades, sharing what they have in common."""
+
+    def __init__(self, severe: SevereKinds) -> None:
+        self._severe = severe
+        self._shared = _Shared()
+
+    def of(self, grade: Grade) -> Attempt:
+        """A graded run as the rules read it."""
+        card, shared = grade.scorecard, self._shared
+        judged, failed, severe, unjudged = (set[Check]() for _ in range(4))
+        for name, passed in card.hard_gates.items():
+            check = Check("gate", name)
+            if passed is None:
+                unjudged.add(check)
+                continue
+            judged.add(check)
+            if not passed:
+                failed.add(check)
+                if name in self._severe.gates:
+                    severe.add(check)
+        ordered = sorted(
+            zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name
+        )
+        total = sum(grade.weights)
+        norms: list[int | None] = []
+        gaps: dict[str, int] = {}
+        for item, weight in ordered:
+            unscored = item.criterion.raw_score is None and not item.was_measured
+            norms.append(None if unscored else item.norm_units)
+            if unscored:
+                gaps[item.name] = -(-exact.SCORE_MAX * weight // total) if total else 0
+            elif item.floor_units is not None:
+                check = Check("floor", item.name)
+                judged.add(check)
+                if item.floor_failed:
+                    failed.add(check)
+                    if item.criterion.role in self._severe.roles:
+                        severe.add(check)
+        errored = card.status in ERRORED and not severe
+        best = min(exact.SCORE_MAX, grade.score_units + sum(gaps.values()))
+        if grade.passed:
+            judged.add(PASS)
+        elif failed or errored or best < grade.threshold_units:
+            judged.add(PASS)
+            failed.add(PASS)
+        used = (card.cost_usd, card.latency_ms, card.tokens)
+        return Attempt(
+            shared.same(frozenset(judged)),
+            shared.same(frozenset(failed)),
+            shared.same(frozenset(severe)),
+            grade.score_units,
+            shared.same(tuple(item.name for item, _ in ordered)),
+            shared.same(tuple(norms)),
+            shared.one(tuple(gaps.items()), MappingProxyType(gaps)) if gaps else _NO_GAPS,
+            shared.same(frozenset(unjudged)),
+            ()
+            if used == (None, None, None)
+            else tuple(None if value is None else float(value) for value in used),
+            errored,
+        )
+
+
+_NO_GAPS: Mapping[str, int] = MappingProxyType({})
 
 
 def judge_text(source: Source | None) -> str:
@@ -249,152 +288,160 @@ def scorers_of(grade: Grade) -> set[str]:
 class SideBuilder:
     """Builds a side from its graded runs, one by one."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, severe: SevereKinds | None = None) -> None:
         self.name = name
-        self._rows: dict[str, dict[int | None, Row]] = {}
+        self._attempts = Attempts(severe or SevereKinds())
+        self._shared = _Shared()
+        self._samples: dict[str, Sample] = {}
         self._parts: dict[str, set[str | None]] = {}
         self._ids: list[str] = []
-        self._contents: dict[str, list[str]] = {}
-        self._samples: dict[str, set[SampleContent | None]] = {}
         self._versions: dict[str, set[str]] = {}
-        self._runs = 0
+        self._most: dict[str, int] = {}
+        """The highest number of an attempt in each dataset."""
+        self._stated: set[str] = set()
+        """The samples that state how many attempts were announced."""
         self._imported = False
 
-    def add(
-        self,
-        grade: Grade,
-        *,
-        attempt: int | None,
-        digest: str,
-        content: str,
-        declared: Declarations | None = None,
-        sample: SampleContent | None = None,
-        imported: bool = False,
-    ) -> None:
+    def add(self, grade: Grade, evidence: Evidence) -> None:
         """Add one run. Two runs of one sample need two attempt numbers: which of them counts is not
         ours to choose.
         """
-        row = row_of(grade)._replace(declared=declared)
-        attempts = self._rows.setdefault(row.sample, {})
-        if attempt in attempts or (attempts and (attempt is None or None in attempts)):
-            other = next(iter(attempts.values())).runs[0]
-            raise InputError(
-                "REL-004",
-                f"the sample {row.sample!r} appears twice: runs {other!r} and {grade.run_id!r}.",
-                where=self.name,
-                fix="Keep one run for each sample, or number the repeats with `attempt`.",
-            )
-        attempts[attempt] = row
+        sample = self._sample(grade, evidence)
+        known = self._samples.get(sample.sample)
+        self._samples[sample.sample] = sample if known is None else self._together(known, sample)
+        if evidence.attempts is not None:
+            self._stated.add(sample.sample)
+        dataset = _dataset(sample.sample)
+        self._most[dataset] = max(self._most.get(dataset, 1), sample.numbers[0])
         for key, value in parts_of(grade).items():
             self._parts.setdefault(key, set()).add(value)
         self._parts.setdefault("scored_by", set()).update(scorers_of(grade))
-        self._ids.append(digest)
-        self._contents.setdefault(row.sample, []).append(content)
-        self._samples.setdefault(row.sample, set()).add(sample)
+        self._ids.append(evidence.digest)
         if (workflow := grade.scorecard.workflow) is not None:
             self._versions.setdefault(workflow.id, set()).add(workflow.version)
-        self._runs += 1
-        self._imported |= imported
+        self._imported |= evidence.imported
+
+    def _sample(self, grade: Grade, evidence: Evidence) -> Sample:
+        """A sample of one run."""
+        card, shared, attempt = grade.scorecard, self._shared, self._attempts.of(grade)
+        ordered = sorted(
+            zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name
+        )
+        stratum = Stratum(
+            "" if card.profile is None else card.profile.id,
+            attempt.criteria,
+            tuple([weight for _, weight in ordered]),
+            tuple([_formula(item.criterion) for item, _ in ordered]),
+        )
+        floors = {
+            item.name: item.floor_units for item in grade.criteria if item.floor_units is not None
+        }
+        judges = {
+            item.name: frozenset((judge_text(item.criterion.source),))
+            for item in grade.criteria
+            if item.criterion.raw_score is not None
+        }
+        return Sample(
+            grade.sample,
+            (attempt,),
+            (evidence.attempt or 0,),
+            evidence.attempts or 1,
+            int(grade.passed),
+            shared.same(stratum),
+            card.group or None,  # an empty name is none: those samples share nothing
+            shared.same(frozenset(card.tags)),
+            None if card.workflow is None else card.workflow.family,
+            (grade.run_id,),
+            shared.one(("floors", *floors.items()), floors),
+            shared.one(("judges", *judges.items()), judges),
+            shared.same(frozenset((evidence.contract,))),
+            frozenset((evidence.content,)),
+            (evidence.behaviour,),
+        )
+
+    def _together(self, known: Sample, new: Sample) -> Sample:
+        """The runs of one sample, with one more."""
+        number = new.numbers[0]
+        if not number or 0 in known.numbers or number in known.numbers:
+            raise InputError(
+                "REL-004",
+                f"the sample {known.sample!r} appears twice: runs {known.runs[0]!r} and"
+                f" {new.runs[0]!r}.",
+                where=self.name,
+                fix="Keep one run for each sample, or number the repeats with `attempt`.",
+            )
+        if new.stratum != known.stratum:
+            raise InputError(
+                "REL-004",
+                f"the repeats of the sample {known.sample!r} were scored by different criteria or"
+                " weights.",
+            )
+        order = sorted(
+            zip(
+                (*known.numbers, number),
+                (*known.attempts, *new.attempts),
+                (*known.runs, *new.runs),
+                (*known.behaviours, *new.behaviours),
+                strict=True,
+            ),
+            key=lambda item: item[0],
+        )
+        numbers, attempts, runs, behaviours = zip(*order, strict=True)
+        return known._replace(
+            attempts=attempts,
+            numbers=numbers,
+            announced=max(known.announced, new.announced),
+            passed=known.passed + new.passed,
+            tags=known.tags | new.tags,
+            runs=runs,
+            floors={
+                name: max(side.get(name, 0) for side in (known.floors, new.floors))
+                for name in sorted(known.floors.keys() | new.floors.keys())
+            }
+            if known.floors != new.floors
+            else known.floors,
+            judges={
+                name: known.judges.get(name, frozenset()) | new.judges.get(name, frozenset())
+                for name in sorted(known.judges.keys() | new.judges.keys())
+            }
+            if known.judges != new.judges
+            else known.judges,
+            contracts=known.contracts | new.contracts,
+            contents=known.contents | new.contents,
+            behaviours=behaviours,
+        )
 
     def side(self, summary: SummaryBlock) -> Side:
         """The side, once all runs are added."""
-        rows = {sample: merged(attempts) for sample, attempts in self._rows.items()}
+        samples = {name: self._announced(sample) for name, sample in self._samples.items()}
         fingerprint = {
             key: sorted("" if value is None else value for value in values)
             for key, values in sorted(self._parts.items())
         }
-        repeats = {
-            sample: tuple(
-                Repeat(number, row.passed, row.score)
-                for number, row in sorted(attempts.items())
-                if number is not None
-            )
-            for sample, attempts in self._rows.items()
-            if None not in attempts
-        }
-        contents = {sample: tuple(sorted(contents)) for sample, contents in self._contents.items()}
         return Side(
             self.name,
-            rows,
+            samples,
             fingerprint,
             summary,
             {"evidence": digest(sorted(self._ids))},
-            self._runs,
+            len(self._ids),
             {name: frozenset(names) for name, names in self._versions.items()},
-            repeats,
-            contents,
-            {
-                name: frozenset(one for one in digests_of_sample if one is not None)
-                for name, digests_of_sample in self._samples.items()
-                if None not in digests_of_sample
-            },
             self._imported,
         )
 
-
-def merged(attempts: Mapping[int | None, Row]) -> Row:
-    """Repeats of one sample as one: mean scores, and every failure of any of them."""
-    rows = [row for _, row in sorted(attempts.items())]
-    first = rows[0]
-    if len(rows) == 1:
-        return first
-    if any(row.stratum != first.stratum for row in rows):
-        raise InputError(
-            "REL-004",
-            f"the repeats of the sample {first.sample!r} were scored by different criteria or"
-            " weights.",
-        )
-    return first._replace(
-        score=_mean([row.score for row in rows]),
-        passed=all(row.passed for row in rows),
-        # a repeat does not vouch for a gate that another one lacks
-        gates=frozenset.intersection(*(row.gates for row in rows)).union(
-            *(row.failed for row in rows)
-        ),
-        failed=frozenset().union(*(row.failed for row in rows)),
-        undetermined=frozenset()
-        .union(*(row.undetermined for row in rows))
-        .difference(*(row.failed - row.undetermined for row in rows)),
-        missed=frozenset().union(*(row.missed for row in rows)),
-        norms=tuple(_mean(column) for column in zip(*(row.norms for row in rows), strict=True)),
-        tags=frozenset().union(*(row.tags for row in rows)),
-        runs=tuple(sorted(run for row in rows for run in row.runs)),
-        floors={
-            name: max(row.floors.get(name, 0) for row in rows)
-            for name in sorted({name for row in rows for name in row.floors})
-        },
-        roles={name: role for row in rows for name, role in row.roles.items()},
-        threshold=min(row.threshold for row in rows),
-        declared=reduce(weakest, (row.declared for row in rows)),
-        lowest=tuple(min(column) for column in zip(*(row.lowest for row in rows), strict=True)),
-        judges={
-            name: " and ".join(sorted({row.judges[name] for row in rows if name in row.judges}))
-            for name in sorted({name for row in rows for name in row.judges})
-        },
-    )
+    def _announced(self, sample: Sample) -> Sample:
+        """A sample with as many announced attempts as its runs state, else as any sample of its
+        dataset has.
+        """
+        stated = sample.sample in self._stated
+        least = sample.announced if stated else self._most[_dataset(sample.sample)]
+        announced = max(least, len(sample.attempts), max(sample.numbers))
+        if announced == sample.announced and sample.numbers[0]:
+            return sample
+        numbers = tuple([number or 1 for number in sample.numbers])
+        return sample._replace(announced=announced, numbers=numbers)
 
 
-LOST = "a repeat was lost"
-"""A failed gate of a candidate's sample that lost a repeat, even if it has no gates."""
-
-
-def without(row: Row, kept: int, lost: int, *, candidate: bool) -> Row:
-    """A sample of which repeats were lost: on the candidate's side each counts as score 0 with
-    every gate failed, on the baseline's as 100 with all passed.
-    """
-    total = kept + lost
-    worth = 0 if candidate else 1
-    changed = row._replace(
-        score=Fraction(row.score * kept + worth * 10_000 * lost) / total,
-        norms=tuple(Fraction(norm * kept + worth * NORM_ONE * lost) / total for norm in row.norms),
-        unknown=Fraction(lost, total),
-    )
-    if not candidate:
-        return changed
-    return changed._replace(
-        passed=False, failed=row.gates | row.failed | {LOST}, missed=row.missed | row.floors.keys()
-    )
-
-
-def _mean(values: Sequence[int | Fraction]) -> Fraction:
-    return sum(map(Fraction, values), Fraction(0)) / len(values)
+def _dataset(sample: str) -> str:
+    """The dataset of a sample, of its full name."""
+    return sample.partition("/")[0] if "/" in sample else ""

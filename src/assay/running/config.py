@@ -83,8 +83,8 @@ class ReleaseBars(ClosedRecord, frozen=True):
 
     policy: str | None = None
     """Release policy by name, name@version or YAML file."""
-    margin: Amount | None = None
-    """How many points the score may drop and still count as not worse."""
+    tolerance: Amount | None = None
+    """How much the candidate may lose: points of scores, percentage points of gate failures."""
     min_pass_rate: Share | None = None
     """The minimum share of samples that pass."""
     confidence: Annotated[float, Meta(gt=0, lt=1)] | None = None

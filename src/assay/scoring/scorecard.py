@@ -66,6 +66,8 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
         hard_gates=gates,
         criteria=criteria,
         sample_id=run.dataset.sample_id,
+        attempt=run.attempt,
+        attempts=run.attempts,
         group=run.group,
         tags=run.tags,
         gate_reasons=reasons,

@@ -52,9 +52,11 @@ class DecisionRequest(RequestBody, frozen=True):
     grading_policy: Text | None = None
     profile: Text | None = None
     rubric: Text | None = None
-    allow_unpaired: bool = False
     quarantine: list[str] = []
-    looks: Annotated[int, Meta(ge=1, le=1000)] = 1
+    fresh: SideBody | None = None
+    """Fresh runs of the candidate, for the samples that seem to fail newly."""
+    fresh_baseline: SideBody | None = None
+    """Fresh runs of the baseline, for the same samples."""
     slices: list[Literal["tag", "group", "family"]] = []
     plan: (
         Annotated[

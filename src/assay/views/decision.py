@@ -14,7 +14,6 @@ from assay.errors import count, few
 from assay.records.decision import (
     SIDES,
     Decision,
-    FlakySample,
     PolicyOverride,
     RuleResult,
     SliceComparison,
@@ -58,16 +57,21 @@ OUTCOMES = {
 }
 """Each outcome in words, and what it means."""
 RULES = {
+    "complete": "Nothing is missing",
+    "new_failures": "No sample newly fails",
     "gate_failure_rate": "No more gate failures",
     "score_non_inferiority": "Score not worse",
-    "floor_regression": "No newly missed floors",
+    "criterion_regression": "No criterion worse",
+    "floor_regression": "No criterion below its floor",
+    "slices": "No slice worse",
     "severe_failures": "No new severe failures",
+    "operations": "Cost and latency within limits",
     "pass_rate": "Enough samples pass",
 }
 """Each promotion rule as a page calls it."""
 LOST = {
-    "candidate": "score 0 with every gate failed",
-    "baseline": "score 100 with every gate passed",
+    "candidate": "failed",
+    "baseline": "passed",
 }
 """What a sample counts as on the side that lacks it."""
 
@@ -95,12 +99,13 @@ def rule_order(rules: Sequence[RuleResult]) -> list[RuleResult]:
     return sorted(rules, key=lambda rule: (rule.holds is True, not rule.violated))
 
 
-def flaky_sentence(item: FlakySample) -> str:
-    """A flaky sample in words, with what leaves it out."""
-    return (
-        f"{item.sample} passed in {item.passed} of {item.repeats} repeats of the {item.side}; it"
-        f" counts unless you pass {item.leave_out}"
-    )
+def flaky_line(decision: Decision) -> str:
+    """The samples whose repeats disagree, in a line; empty if there are none."""
+    flaky = decision.flaky or []
+    if not flaky:
+        return ""
+    names = list(dict.fromkeys(item.sample for item in flaky))
+    return f"{count(len(names), 'sample')} sometimes pass and sometimes fail: {few(names, 3)}"
 
 
 def slice_sentence(item: SliceComparison) -> str:
@@ -131,12 +136,11 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     compared, missing = decision.comparison, decision.missing
     difference = compared.difference
     ends, method = _between(difference.low, difference.high, difference.reason), difference.method
-    paired = f"{compared.n_paired:,} paired" if decision.paired else "unpaired, as requested"
+    paired = f"{compared.n_paired:,} paired"
     detects = compared.minimum_detectable_effect
     changed = "; ".join(decision.plan.get("changed") or ())
     unplanned = decision.unplanned or []
-    looks = 1 if decision.looks is UNSET else decision.looks
-    slices = [] if decision.slices is UNSET else decision.slices.slices
+    slices = [] if decision.slices is UNSET else decision.slices
     fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
     label = "headroom" if decision.outcome == "promote" else "to change"
     return [
@@ -177,17 +181,12 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
                 if unplanned
                 else "",
             ),
-            ("looks", f"up to {looks}; the interval holds at every look" if looks > 1 else ""),
             *(
                 ("slice", slice_sentence(item))
                 for item in sorted(slices, key=lambda item: (not item.worse, item.difference.value))
             ),
-            *(
-                ("flaky", flaky_sentence(item))
-                for item in decision.flaky or ()
-                if not item.quarantined
-            ),
-            *(("note", text) for text in decision.notes or ()),
+            ("flaky", flaky_line(decision)),
+            *(("note", text) for text in (*(decision.regraded or ()), *(decision.notes or ()))),
             *((label, text) for text in decision.would_change),
             ("fell most", few(fell, total=compared.losses) if fell else ""),
         ),

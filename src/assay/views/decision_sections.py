@@ -81,9 +81,8 @@ def decision_charts(decision: Decision, pairs: Sequence[Any] | None = None) -> l
     that got worse are drawn.
     """
     made = [charts.rules(decision), charts.difference(decision)]
-    if decision.paired:
-        known = decision.worse if pairs is None else pairs
-        made.append(charts.paired_scatter(known, n_paired=decision.comparison.n_paired))
+    known = decision.worse if pairs is None else pairs
+    made.append(charts.paired_scatter(known, n_paired=decision.comparison.n_paired))
     for side in SIDES:
         block: SummaryBlock = getattr(decision, side)
         mix = summaries.grade_mix(block.grades, ", ".join(block.policies))
@@ -148,7 +147,7 @@ def _figures(decision: Decision) -> Facts:
             ("Margin", points(compared.margin)),
             (
                 "Paired samples",
-                f"{compared.n_paired:,}" if decision.paired else "none: the sets share no samples",
+                f"{compared.n_paired:,}",
             ),
             ("By sample", ", ".join(counts) or "not known"),
             (
@@ -227,18 +226,17 @@ def _rounded(value: Any) -> Any:
 
 def _change(decision: Decision) -> Section:
     """What would move the outcome, and what else a reader should know."""
-    notes = [*(decision.notes or ()), *(decision.mismatches or ())]
+    notes = [*(decision.regraded or ()), *(decision.notes or ())]
     flaky = [
         [
             item.sample,
             item.side,
             number(item.rate.value, interval=item.rate, percent=True),
             f"{item.passed} of {item.repeats}",
-            code(item.leave_out),
         ]
         for item in decision.flaky or ()
     ]
-    columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"), "Leave it out with")
+    columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"))
     title = "Samples whose repeats disagree"
     return section(
         "What would change the decision",

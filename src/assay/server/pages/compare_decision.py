@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide
+from assay.services.stored_compare import DecidedSides, ReleaseSide
 from assay.errors import AssayError
 from assay.server.auth import Principal
 from assay.server.pages.compared_rules import PageRules, gate_command, rules_for
@@ -42,12 +42,8 @@ def decision_section(
     project, ours, theirs = principal.project, candidate.side, baseline.side
     command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
     title = f"May {candidate.version.name} replace {baseline.version.name}?"
-    own = services.settings.release
     why_not = (
-        f"{own.source} sets {', '.join(own.only_command)} for `assay gate`, which this page can't"
-        " apply"
-        if own.only_command
-        else f"a side has more than {MOST:,} runs, which takes longer than a page may"
+        f"a side has more than {MOST:,} runs, which takes longer than a page may"
         if max(len(ours.evidence), len(theirs.evidence)) > MOST
         else ""
     )
@@ -88,8 +84,6 @@ def _other_rules(rules: PageRules) -> str:
 
 def refuse_other_rules(services: Services, policy: str) -> None:
     """Refuse to store a decision that was not made by the project's rules."""
-    if services.settings.release.only_command:
-        raise Problem(422, "this page can't make this decision.", fix="Decide with `assay gate`.")
     rules = rules_for(services, policy)
     if rules.project:
         raise Problem(422, _other_rules(rules), fix="Choose the project's rules in the form.")

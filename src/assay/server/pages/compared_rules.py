@@ -8,14 +8,14 @@ import shlex
 from typing import NamedTuple
 
 from assay.archive.evaluation_choice import EvaluationChoice
-from assay.archive.evaluation_deciding import ReleaseSide, choose_for
+from assay.services.stored_compare import ReleaseSide, choose_for
 from assay.errors import AssayError
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server.graded_by import with_additions
 from assay.server.state import Services, check_name
 
 _BARS = {
-    "margin": "margin {:g} points",
+    "tolerance": "tolerance {:g} points",
     "min_pass_rate": "minimum pass rate {:.10g}%",
     "confidence": "confidence {:.10g}%",
     "min_overlap": "minimum overlap {:.10g}%",
@@ -49,7 +49,7 @@ def _page_rules(services: Services, policy: str) -> PageRules:
     loaded = services.shelf.policy_of("release", policy)
     own = services.settings.release
     bars = (
-        _BARS[name].format(value if name == "margin" else value * 100)
+        _BARS[name].format(value if name == "tolerance" else value * 100)
         for name, value in own.bars._asdict().items()
         if value is not None
     )
@@ -92,12 +92,14 @@ def gate_command(
     address = settings.db
     is_file = address.startswith("sqlite:") or "://" not in address
     # the address of another database may contain a password: it comes from $ASSAY_DB or the file
-    kept = own.config is not None and (own.only_command or any(own.additions) or not is_file)
+    kept = own.config is not None and (any(own.additions) or not is_file)
     bars = {name: value for name, value in own.bars._asdict().items() if value is not None}
     words = (
         *("assay", "gate", candidate.name, "--baseline", baseline.name),
         *("--release-policy", policy or own.policy),
         *(word for name in bars for word in (f"--{name.replace('_', '-')}", repr(bars[name]))),
+        *(word for name in own.quarantine for word in ("--quarantine", name)),
+        *(word for name in own.slices for word in ("--slice", name)),
         *_graded_by(services, candidate, baseline),
         *(word for card in settings.cards for word in ("--judge-card", card)),
         *(["--library", settings.library] if settings.library else []),

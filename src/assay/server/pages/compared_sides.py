@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.archive.compared import baseline_runs
-from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide, decide_stored
+from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stored
 from assay.archive.evaluations import evaluation_label, first_grade
 from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
@@ -148,6 +148,8 @@ def decide_between(
         grader,
         choice=choice,
         project=project,
+        quarantine=services.settings.release.quarantine,
+        slices=services.settings.release.slices,
         take=take,
         basis=grader.basis,
         author=author,

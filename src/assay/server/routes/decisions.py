@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,7 +22,6 @@ from assay.archive.evaluation_choice import (
     refuse_other_scale,
     refuse_unknown_bar,
 )
-from assay.archive.evaluation_deciding import regraded_notes
 from assay.archive.evaluations import StoredEvaluation, need_evaluation, versions_of
 from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
@@ -34,15 +34,9 @@ from assay.archive.sides import (
 )
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
-from assay.pipeline.deciding import (
-    Terms,
-    check_kept_age,
-    decide,
-    declared,
-    kept_baseline,
-    regraded_note,
-)
 from assay.pipeline.grading import Grader
+from assay.pipeline.regraded import regraded_note
+from assay.pipeline.sides import severe_of
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
 from assay.release.baseline import age_warning, check_name, moment_of
@@ -58,6 +52,8 @@ from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, Stored
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
+from assay.services.compare import Asked, FreshRuns, check_kept_age, compare, kept_baseline
+from assay.services.stored_compare import regraded_notes
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
@@ -100,11 +96,9 @@ async def post_decision(
     grades of both sides.
     """
     body = await bodies.read(request, services.settings, DecisionRequest)
-    terms = Terms(body.allow_unpaired, tuple(body.quarantine), body.looks, tuple(body.slices))
-    terms = terms._replace(candidate=str(getattr(body.candidate, "evaluation", "")))
     document, drafts = await services.in_turn(
         principal.project,
-        lambda: _decided(services, principal.project, principal.author, body, terms),
+        lambda: _decided(services, principal.project, principal.author, body),
     )
     stored = await store_last(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document.outcome}")
@@ -119,11 +113,10 @@ async def store_last(services: Services, project: str, drafts: list[Draft]) -> S
 
 
 def _decided(
-    services: Services, project: str, author: str, body: DecisionRequest, terms: Terms
+    services: Services, project: str, author: str, body: DecisionRequest
 ) -> tuple[Decision, list[Draft]]:
     rules = _rules(services, body.policy)
     plan = None if body.plan is None else check_plan(body.plan, where="plan")
-    declaration = declared(plan, rules, looks=terms.looks, slices=terms.slices)
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
     candidate = read_evidence(services, project, body.candidate, "candidate", rules)
     judged = versions_of(document.tree for document in candidate.documents)
@@ -131,8 +124,26 @@ def _decided(
     choice = _choice(services, _named_rules(body), baseline, candidate)
     # like the command, which uses only the cards it is given
     grader = grader_by(services, project, choice, stored_cards=False)
-    ours = _side(candidate, author, grader, drafts, "candidate")
-    theirs = _side(baseline, author, grader, drafts, f"baseline {baseline.title}".strip())
+    ours = _side(candidate, author, grader, drafts, "candidate", rules)
+    theirs = _side(baseline, author, grader, drafts, f"baseline {baseline.title}".strip(), rules)
+    fresh = FreshRuns(
+        *(
+            None
+            if side is None
+            else _side(
+                read_evidence(services, project, side, name, None),
+                author,
+                grader,
+                drafts,
+                name,
+                rules,
+            )
+            for side, name in (
+                (body.fresh, "fresh candidate"),
+                (body.fresh_baseline, "fresh baseline"),
+            )
+        )
+    )
     notes = [
         note
         for side in (candidate, baseline)
@@ -152,15 +163,16 @@ def _decided(
         changed = check_kept_rules(baseline.kept, theirs.side, name=name, given=chosen, fix=_RULES)
         if changed is not None:
             notes.append(regraded_note(name, *changed, kind="baseline"))
-    document = decide(
-        ours.side,
-        theirs.side,
-        rules,
-        grader,
-        terms=terms._replace(
-            plan=declaration.plan, samples=declaration.samples, regraded=tuple(notes)
-        ),
+    own = services.settings.release
+    asked = Asked(
+        tuple(dict.fromkeys((*own.quarantine, *body.quarantine))),
+        tuple(dict.fromkeys((*own.slices, *body.slices))),
+        plan,
+        str(getattr(body.candidate, "evaluation", "")),
+        tuple(notes),
+        fresh,
     )
+    document = compare(ours, theirs, rules, grader, asked)
     return document, [
         *drafts.values(),
         *decision_drafts(document, ours, theirs, plan=plan, made=choice.made, author=author),
@@ -172,12 +184,6 @@ def _rules(services: Services, policy: str | None) -> ReleaseRules:
     request can't name others: a decision by weaker rules would be stored like any other.
     """
     own = services.settings.release
-    if own.only_command:
-        raise Problem(
-            422,
-            f"{own.source} sets {', '.join(own.only_command)}, which this request can't apply.",
-            fix="Decide with `assay gate`.",
-        )
     project = make_release_rules(services.shelf.policy_of("release", own.policy), own.bars)
     if policy is None:
         return project
@@ -238,7 +244,12 @@ def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
 
 
 def _side(
-    evidence: Evidence, author: str, grader: Grader, drafts: dict[bytes, Draft], name: str
+    evidence: Evidence,
+    author: str,
+    grader: Grader,
+    drafts: dict[bytes, Draft],
+    name: str,
+    rules: ReleaseRules | None = None,
 ) -> KeptSide:
     """One side, and the drafts of what it depends on."""
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
@@ -247,10 +258,11 @@ def _side(
         drafts.update((item.digest, item) for item in group)
 
     return keep_side(
-        evidence.documents,
+        partial(iter, evidence.documents),
         grader,
         take,
         name=name,
+        severe=None if rules is None else severe_of(rules),
         basis=basis,
         author=author,
         stored=evidence.stored,

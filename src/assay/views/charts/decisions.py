@@ -175,7 +175,7 @@ def difference(decision: Decision) -> Chart:
         ("All samples", compared.n_paired, overall, "whole"),
         *(
             (item.slice, item.n, item.difference, "worse" if item.worse else "slice")
-            for item in (decision.slices.slices if decision.slices else ())
+            for item in (decision.slices if decision.slices else ())
         ),
     ]
     drawn: list[dict[str, Any]] = []

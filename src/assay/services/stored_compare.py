@@ -7,6 +7,7 @@ Nothing is stored here; `take` gets the records that a stored decision depends o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,13 +24,14 @@ from assay.archive.named_baselines import as_stored
 from assay.archive.sides import KeptSide, Take, keep_side
 from assay.errors import InputError
 from assay.files.json_files import Document
-from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
 from assay.pipeline.grading import Grader
 from assay.pipeline.regraded import regraded_in
+from assay.pipeline.sides import severe_of
 from assay.records.decision import Decision
 from assay.release.baseline import refuse_exam
 from assay.release.comparability import check_kept_rules
 from assay.release.policy import ReleaseRules
+from assay.services.compare import Asked, check_kept_age, compare
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
 from assay.store.ledger import Ledger
@@ -111,6 +113,8 @@ def decide_stored(
     *,
     choice: EvaluationChoice,
     project: str,
+    quarantine: tuple[str, ...] = (),
+    slices: tuple[str, ...] = (),
     take: Take | None = None,
     basis: Basis = NO_BASIS,
     author: str | None = None,
@@ -136,10 +140,11 @@ def decide_stored(
         notes += regraded_notes(ledger, side.stored, side.name, documents, grader, project=project)
         sides.append(
             keep_side(
-                documents,
+                partial(iter, documents),
                 grader,
                 take,
                 name=name,
+                severe=severe_of(rules),
                 where=side.name,
                 basis=basis,
                 author=author,
@@ -148,9 +153,8 @@ def decide_stored(
         )
     if baseline.kept is not None:
         check_kept_rules(baseline.kept.record, sides[1].side, name=baseline.name)
-    plan, samples = declared(None, rules, looks=1, slices=())
-    terms = Terms(plan=plan, samples=samples, regraded=tuple(notes))
-    decision = decide(sides[0].side, sides[1].side, rules, grader, terms=terms)
+    asked = Asked(quarantine=quarantine, slices=slices, regraded=tuple(notes))
+    decision = compare(sides[0], sides[1], rules, grader, asked)
     return DecidedSides(decision, sides[0], sides[1], bool(notes), choice.made)
 
 

@@ -7,7 +7,7 @@ recomputed, which is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.archive.grades import trace
@@ -19,11 +19,12 @@ from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.deciding import Terms, decide, declared, is_regraded_note, side_of
 from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.release.plan import check_plan
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
+from assay.services.compare import Asked, compare
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 
@@ -68,21 +69,19 @@ def _release_decision(
             fix="Decide again on the runs themselves.",
         )
     grader = _KnownGrades(shelf, next(iter(graded.values())).grade.policy, graded)
-    # only the digest of each document is needed: its content was read, checked and graded above
-    candidate, baseline = (
-        side_of(
-            [Document({}, digest) for digest in digests], grader, name=str(stored[name]["name"])
-        )
-        for name, digests in named.items()
-    )
     rules = _rules(shelf, stored)
-    return decide(
-        candidate,
-        baseline,
-        rules,
-        grader,
-        terms=_terms(ledger, stored, item, rules, project),
-    )
+
+    def read(name: str) -> Rereadable:
+        # only the digest of each document is needed: its content was read and graded above
+        def documents() -> Iterator[Document]:
+            return (Document({}, digest) for digest in named[name])
+
+        label, severe = str(stored[name]["name"]), severe_of(rules)
+        side = side_of(documents(), grader, name=label, severe=severe)
+        return Rereadable(side, documents)
+
+    asked = _asked(ledger, stored, item, project)
+    return compare(read("candidate"), read("baseline"), rules, grader, asked)
 
 
 def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
@@ -118,14 +117,8 @@ def _graded(
     return graded
 
 
-def _terms(
-    ledger: Ledger,
-    stored: Mapping[str, Any],
-    item: Item,
-    rules: Any,
-    project: str,
-) -> Terms:
-    """The terms that the decision was made on."""
+def _asked(ledger: Ledger, stored: Mapping[str, Any], item: Item, project: str) -> Asked:
+    """What the decision was asked."""
     shown_plan = stored["plan"]
     plan = None
     if shown_plan["declared"]:
@@ -142,14 +135,9 @@ def _terms(
             raise NotEnoughEvidence(
                 "STO-008", "the plan of this decision is not in the ledger.", where=item.digest
             )
-    looks, slices = int(shown_plan["looks"]), [str(name) for name in shown_plan["slices"]]
-    shown, samples = declared(plan, rules, looks=looks, slices=slices)
-    return Terms(
-        not stored["paired"],
+    return Asked(
         tuple(stored["missing"]["quarantined"]),
-        looks,
-        tuple(slices),
-        shown,
-        samples,
-        tuple(note for note in stored.get("notes") or () if is_regraded_note(note)),
+        tuple(str(name) for name in shown_plan["slices"]),
+        plan,
+        regraded=tuple(stored.get("regraded") or ()),
     )
