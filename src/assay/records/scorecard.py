@@ -209,6 +209,10 @@ class Scorecard(ClosedRecord, frozen=True):
     """The sample it ran on."""
     status: str | None = None
     """How the run ended."""
+    attempt: Annotated[int, Meta(ge=1)] | None = None
+    """Which attempt at the sample this is, from 1."""
+    attempts: Annotated[int, Meta(ge=1)] | None = None
+    """How many attempts at the sample were announced."""
     ended_by: str | None = None
     """What ended a run that did not succeed, such as an error of the provider."""
     judge: Judge | None = None

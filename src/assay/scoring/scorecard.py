@@ -75,6 +75,8 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
         workflow=run.workflow,
         dataset=run.dataset,
         status=run.status,
+        attempt=run.attempt,
+        attempts=run.attempts,
         ended_by=ended_by(run),
         judge=run.judge,
         latency_ms=run.latency_ms,
