@@ -141,19 +141,26 @@ def test_a_single_agent_with_a_tool_is_one_step_with_its_call_and_its_tokens(kin
     )
     outputs, record = called(made)
     assert outputs == {"answer": "5"}
-    assert record.evidence() == {
+    evidence = record.evidence()
+    [shown] = evidence.pop("tools")  # what the call was held to
+    assert (shown["name"], shown["schema"]["required"]) == ("add", ["a", "b"])
+    assert evidence == {
         "steps": [
             {"name": "calc", "status": "success", "agent": "calc", "model": "m-1", "tokens": 10}
         ],
         "tool_calls": [
-            {"name": "add", "step": "calc", "arguments": {"a": 2, "b": 3}, "valid": True}
+            {
+                "name": "add",
+                "step": "calc",
+                "arguments": {"a": 2, "b": 3},
+                "valid": True,
+                "checked": True,
+            }
         ],
         "handoffs": [],
         "retries": 0,
         "tokens": 10,
     }
-    [[name, schemas]] = record.offered.items()
-    assert (name, len(schemas)) == ("add", 1)  # what the call was held to
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -163,7 +170,14 @@ def test_arguments_that_break_the_schema_of_the_tool_make_the_call_invalid(kind:
     )
     _, record = called(made)
     assert record.evidence()["tool_calls"] == [
-        {"name": "add", "step": "calc", "arguments": {"a": "two"}, "valid": False, "error": BROKEN}
+        {
+            "name": "add",
+            "step": "calc",
+            "arguments": {"a": "two"},
+            "valid": False,
+            "checked": True,
+            "error": BROKEN,
+        }
     ]
 
 
@@ -174,7 +188,13 @@ def test_arguments_that_only_the_lax_reading_of_a_framework_accepts_are_invalid(
     )
     _, record = called(made)
     assert record.evidence()["tool_calls"] == [
-        {"name": "add", "step": "calc", "arguments": {"a": "2", "b": 3}, "valid": False}
+        {
+            "name": "add",
+            "step": "calc",
+            "arguments": {"a": "2", "b": 3},
+            "valid": False,
+            "checked": True,
+        }
     ]
 
 
@@ -185,7 +205,14 @@ def test_a_call_of_a_tool_that_does_not_exist_is_a_call_and_invalid(kind: str) -
     )
     _, record = called(made)
     assert record.evidence()["tool_calls"] == [
-        {"name": "rm", "step": "calc", "arguments": {"path": "/"}, "valid": False, "error": UNKNOWN}
+        {
+            "name": "rm",
+            "step": "calc",
+            "arguments": {"path": "/"},
+            "valid": False,
+            "checked": True,
+            "error": UNKNOWN,
+        }
     ]
 
 
@@ -276,6 +303,7 @@ def test_a_call_that_is_cancelled_leaves_the_steps_begun_so_far_open_for_the_run
             "step": "calc",
             "arguments": {"a": 1},
             "valid": True,
+            "checked": True,
             "error": "CancelledError",
         }
     ]
@@ -309,7 +337,13 @@ def test_calls_at_once_do_not_mix_their_evidence(kind: str) -> None:
         assert outputs == {"answer": f"answer {number}"}
         evidence = record.evidence()
         assert evidence["tool_calls"] == [
-            {"name": "add", "step": "calc", "arguments": {"a": number, "b": 1}, "valid": True}
+            {
+                "name": "add",
+                "step": "calc",
+                "arguments": {"a": number, "b": 1},
+                "valid": True,
+                "checked": True,
+            }
         ]
         assert evidence["steps"] == [
             {"name": "calc", "status": "success", "agent": "calc", "model": "m-1", "tokens": 10}

@@ -334,7 +334,7 @@ def test_assertions_become_one_gate_of_every_run(tmp_path: Path) -> None:
     data = from_rows(rows, id="d", version="1", where="d")
     # a first assertion makes no other profile: the baseline stays comparable
     assert additions_of(flow, prepare(flow, data)) == ((), ())
-    assert [len(run["metadata"].get("assertions", ())) for run in (good, bad, none)] == [1, 2, 0]
+    assert [len(run.get("assertions", ())) for run in (good, bad, none)] == [1, 2, 0]
 
 
 def test_assertions_may_be_a_criterion_the_share_that_hold(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_no_assertions_in_the_dataset_add_nothing(tmp_path: Path) -> None:
     flow = flow_of(tmp_path, "")
     (run,) = ran(flow, [{"id": 1, "q": "x", "assert": []}])
     assert "gates" not in run
-    assert "assertions" not in run["metadata"]
+    assert "assertions" not in run
 
 
 def test_none_of_the_texts_of_a_negated_list_may_be_there() -> None:

@@ -83,7 +83,7 @@ def test_a_skipped_metric_is_missing_and_lower_is_better_counts_from_the_other_e
     assert runs[3]["metadata"]["deepeval"] == {
         "Shouting": {"score": Decimal("0.1"), "threshold": Decimal("0.5")}
     }
-    assert runs[3]["metadata"]["imported_checks"] == {"1 - Shouting": Decimal("0.5")}
+    assert runs[3]["checks"] == {"1 - Shouting": Decimal("0.5")}
     assert "1 - Shouting" in tally.doubts, "it never failed, so it may pass whatever its score is"
     assert runs[0]["workflow"] == {"id": "deepeval", "version": "towns-1"}
     assert runs[0]["latency_ms"] == 500

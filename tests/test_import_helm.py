@@ -8,7 +8,6 @@ import pytest
 
 from assay.errors import InputError
 from assay.pipeline.made_profile import reasons_not_to_grade
-from assay.records.evidence import CHECKS
 from peer_files import RECORDED, broken, imported, survives, takers
 
 FOLDER = RECORDED / "helm"
@@ -134,7 +133,7 @@ def test_metrics_and_annotators_are_required_with_their_arguments(tmp_path) -> N
         spec = json.loads(SPEC.read_text())
         spec["annotators"] = [{"class_name": "acme.Judge", "args": args}]
         runs, _ = imported("helm", STATS, written(tmp_path / "spec.json", spec))
-        return runs[0]["metadata"][CHECKS]
+        return runs[0]["checks"]
 
     plain, one, other = checks(), checks(model="m-1"), checks(model="yes-2")
     metric = "metric helm.benchmark.metrics.basic_metrics.BasicGenerationMetric"

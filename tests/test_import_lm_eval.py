@@ -97,6 +97,7 @@ def test_old_keys_and_number_versions_are_read() -> None:
         stated = expected[f"lm_eval/{path.name}"]["results"][name]
         metrics = {key: one for key, one in stated.items() if "stderr" not in key}
         assert {key: float(one["raw"]) for key, one in run["scores"].items()} == metrics
+        assert run["dataset"].pop("row").startswith("sha256:")
         assert run["dataset"] == {"id": name, "version": "0", "sample_id": name}
     new = sorted((SHARED / "lm_eval_new").iterdir())
     runs, tally = imported("lm_eval", *new)
@@ -254,7 +255,7 @@ def test_a_mean_over_other_documents_or_other_prompts_never_promotes(assay, tmp_
 
     def contents(path):
         runs, _ = imported("lm_eval", path)
-        return [(run["metadata"]["sample_digest"], [*run["scores"]]) for run in runs]
+        return [(run["dataset"]["row"], [*run["scores"]]) for run in runs]
 
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     old.write_text(json.dumps(lasting("old")))

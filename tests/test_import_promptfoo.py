@@ -235,7 +235,7 @@ def test_an_assertion_that_failed_under_a_threshold_is_told_and_not_required(tmp
             asserted("Laos", (True,) * 122, extra=many),
         ),
     )
-    checks = [list(run["metadata"]["imported_checks"]) for run in runs]
+    checks = [list(run["checks"]) for run in runs]
     both = ["contains", "moderation"]
     assert checks[:4] == [["contains"], both, both, ["contains"]]
     assert len(checks[4]) == 101

@@ -37,7 +37,7 @@ from assay.tracing.dialects import meaning
 from assay.tracing.failures import error_of
 from assay.tracing.genai import MAX_SPANS, evidence
 from assay.tracing.protobuf import from_protobuf
-from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, passages, schemas_shown
+from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, listed_tools, passages
 from assay.tracing.spans import Span
 from assay.tracing.wire import MAX_TEXT, from_json
 from assay.views.documents import encode
@@ -129,6 +129,7 @@ def test_a_call_that_is_asked_for_and_carried_out_is_one_call(shared: Path) -> N
             "name": "add",
             "arguments": {"a": 2, "b": 3},
             "valid": True,
+            "checked": True,
             "metadata": {"call_id": "c1"},
         }
     ]
@@ -495,7 +496,7 @@ def test_a_call_without_ids_is_matched_by_name() -> None:
     assert [(call["name"], call["arguments"]) for call in found] == [("add", {"a": 1})]
 
 
-def test_a_run_keeps_the_digest_of_each_schema_that_its_models_were_shown() -> None:
+def test_a_run_keeps_each_schema_that_its_models_were_shown() -> None:
     def shown(*schemas: Any) -> Any:
         tools = [
             json.dumps([{"type": "function", "function": {"name": "add", "parameters": schema}}])
@@ -505,23 +506,21 @@ def test_a_run_keeps_the_digest_of_each_schema_that_its_models_were_shown() -> N
             chat(place + 2, 1, begin=place + 1, gen_ai__tool__definitions=listed)
             for place, listed in enumerate(tools)
         ]
-        return evidence([agent(1), *chats])["metadata"].get("offered_tools")
+        return evidence([agent(1), *chats]).get("tools")
 
     strict, wide = {"type": "object", "required": ["a"]}, {"type": "object"}
-    assert shown(strict, strict) == shown({"description": "Adds.", **strict})
-    assert len(shown(strict)["add"]) == 1
-    assert (
-        shown(strict, wide)
-        == shown(wide, strict)
-        == {"add": sorted(shown(strict)["add"] + shown(wide)["add"])}
-    )
-    assert shown(None) is shown() is None
+    described = {"description": "Adds.", **strict}
+    assert shown(strict, strict) == [{"name": "add", "schema": strict}]
+    assert shown(described) == [{"name": "add", "schema": described}]
+    assert shown(strict, wide) == shown(wide, strict) == [*shown(strict), *shown(wide)]
+    assert shown(None) == [{"name": "add"}]
+    assert shown() is None
     # also one that is shown to an agent, by which a tool is checked that no model asked for
     listed = json.dumps([{"type": "function", "function": {"name": "add", "parameters": wide}}])
     spans = [agent(1, gen_ai__tool__definitions=listed), chat(2, 1), tool(3, 1, begin=2)]
-    assert evidence(spans)["metadata"]["offered_tools"] == shown(wide)
-    strange = {"const": "\ud800"}  # has no digest
-    assert schemas_shown([{"add": wide}, {"add": strange}])["add"] == ["", *shown(wide)["add"]]
+    assert evidence(spans)["tools"] == shown(wide)
+    strange = {"const": "\ud800"}  # can't be written as JSON
+    assert listed_tools([{"add": wide}, {"add": strange}]) == [*shown(None), *shown(wide)]
 
 
 def test_two_spans_of_one_call_are_one_call() -> None:
@@ -563,7 +562,7 @@ def test_without_a_schema_only_a_span_that_says_so_makes_a_call_valid() -> None:
         ]
     )
     assert [call.get("valid") for call in found["tool_calls"]] == [True, None]
-    assert found["metadata"]["otel"]["vouched_calls"] == 1  # a comparison tells it from a check
+    assert not any("checked" in call for call in found["tool_calls"])
 
 
 ADD = {

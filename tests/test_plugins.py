@@ -487,9 +487,8 @@ def test_every_plugin_of_the_example_does_its_job(
     done = with_example("import", *tickets)
     assert (done.code, "lines without three cells" in done.out + done.err) == (0, True)
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    assert all(
-        "plugin:importer/assay_example.tickets" in one["metadata"]["plugins"] for one in runs
-    )
+    for one in runs:
+        assert any(name.startswith("importer/assay_example.tickets ") for name in one["checks"])
     done = with_example("grade", "runs.jsonl", "--profile", "profile.yaml", "-o", "grades.json")
     graded = json.loads((tmp_path / "grades.json").read_text())["results"]
     assert [one["passed"] for one in graded] == [True, False, False]
@@ -550,9 +549,8 @@ def test_runs_by_another_version_of_an_importer_do_not_replace_those_of_the_base
     words = ("tickets.tsv", "--from", "assay_example.tickets", "--profile", "profile.yaml")
     with_example("import", *words, "--no-store", "-o", "runs.jsonl")
     runs = (tmp_path / "runs.jsonl").read_text()
-    mark = json.loads(runs.partition("\n")[0])["metadata"]["plugins"]
-    for made in mark.values():
-        (tmp_path / "new.jsonl").write_text(runs.replace(made, "sha256:" + 64 * "0"))
+    (check,) = json.loads(runs.partition("\n")[0])["checks"]
+    (tmp_path / "new.jsonl").write_text(runs.replace(check, "importer/assay_example.tickets 0"))
     gate = ("gate", "new.jsonl", "--baseline", "runs.jsonl", "--profile", "profile.yaml")
     done = with_example(*gate)
     assert done.code == 1

@@ -22,6 +22,7 @@ import pytest
 import assay
 from assay.errors import InputError
 from assay.files.json_files import Document
+from assay.records.reading import read_run
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows
 from assay.running.post_run import after_of
@@ -131,7 +132,8 @@ def answer(inputs, record):
         ("search", True),
         ("rm", False),
     ]  # a tool that is not declared breaks the contract
-    assert list(run["metadata"]["declared_tools"]) == ["search"]
+    assert [call.get("checked", False) for call in run["tool_calls"]] == [True, True]
+    assert run["tools"] == [{"name": "search", "schema": tools[0]["parameters"]}]
     assert run["handoffs"] == [{"from": "planner", "to": "writer"}]
     card = assay.score(run)
     assert card.hard_gates["no_forbidden_tool"] is False
@@ -151,33 +153,50 @@ def answer(inputs, record):
 """
     (run,) = ran(tmp_path, code)
     assert [call.get("valid") for call in run["tool_calls"]] == [None, False]
-    assert "declared_tools" not in run["metadata"]
+    assert "tools" not in run
+    assert not any("checked" in call for call in run["tool_calls"])
 
 
-def test_a_run_keeps_what_a_framework_says_of_the_schemas_of_tools(tmp_path: Path) -> None:
-    code = """
+NARROW, WIDE = {"type": "object", "required": ["q"]}, {"type": "object", "title": "Search"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "kept"),
+    [
+        (None, [("search", WIDE), ("book", None)]),
+        ([], [("search", WIDE), ("book", None)]),
+        ([{"name": "search", "parameters": WIDE}], [("search", WIDE), ("book", None)]),
+        (
+            [{"name": "search", "parameters": NARROW}, {"name": "now"}],
+            [("now", True), ("search", NARROW), ("search", WIDE), ("book", None)],
+        ),
+    ],
+    ids=["nothing declared", "no tools declared", "the same declared", "others declared"],
+)
+def test_a_run_has_the_tools_that_were_shown_and_those_that_are_declared(
+    tmp_path: Path, declared: Any, kept: Any
+) -> None:
+    code = f"""
 def answer(inputs, record):
-    record.offered = {"search": ["sha256:a"]}
-    return {"answer": "x"}
+    record.tools = [{{"name": "search", "schema": {WIDE}}}, {{"name": "book"}}]
+    return {{"answer": "x"}}
+"""
+    (run,) = ran(tmp_path, code, **({} if declared is None else {"tools": declared}))
+    assert [(tool["name"], tool.get("schema")) for tool in run["tools"]] == kept
+    read = read_run(Document(run, "run"))
+    assert [(tool.name, tool.schema) for tool in read.tools or ()] == kept
+
+
+@pytest.mark.parametrize("tools", ["{'search': 1}", "'search'", "[{'name': 1}]", "[{'sort': 'x'}]"])
+def test_tools_that_are_none_are_refused_evidence(tmp_path: Path, tools: str) -> None:
+    code = f"""
+def answer(inputs, record):
+    record.tools = {tools}
+    return {{"answer": "x"}}
 """
     (run,) = ran(tmp_path, code)
-    assert run["metadata"]["offered_tools"] == {"search": ["sha256:a"]}
-
-
-def test_only_what_a_tool_schema_checks_is_declared(tmp_path: Path) -> None:
-    declared = []
-    for name, part in (
-        ("plain", {"type": "string"}),
-        ("described", {"type": "string", "description": "The words to look for."}),
-        ("laxer", {"description": "The words to look for."}),
-    ):
-        (tmp_path / name).mkdir()
-        shape = {"type": "object", "properties": {"description": part}}
-        tools = [{"name": "search", "parameters": shape}]
-        code = "def answer(inputs, record):\n    return {'answer': 'x'}\n"
-        (run,) = ran(tmp_path / name, code, tools=tools)
-        declared.append(run["metadata"]["declared_tools"])
-    assert declared[0] == declared[1] != declared[2]
+    assert run["status"] == "error"
+    assert "evidence that the workflow reported is invalid" in run["metadata"]["error"]
 
 
 def _plain(value: Any) -> Any:

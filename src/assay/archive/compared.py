@@ -168,7 +168,11 @@ def earlier_evaluation(
     lost its failing rows would otherwise be its own baseline as soon as it is imported again.
     """
     of = newest.evaluation.dataset
-    on_dataset = [evaluation for evaluation in earlier if evaluation.evaluation.dataset.id == of.id]
+    on_dataset = [
+        evaluation
+        for evaluation in earlier
+        if evaluation.evaluation.dataset.id == of.id and not evaluation.evaluation.only
+    ]
 
     def lost(evaluation: StoredEvaluation) -> int:
         if evaluation.evaluation.dataset != of:

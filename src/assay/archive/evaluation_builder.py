@@ -14,13 +14,13 @@ from hashlib import sha256
 from typing import Any, Literal, TypedDict
 
 import msgspec
-from msgspec import structs, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from assay.archive.evaluations import check_name
 from assay.canon import canonical, digest, in_order, time_text
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.grading import Graded
-from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.records.evaluation import ChosenSamples, EvaluatedRun, Evaluation, VersionedName
 from assay.release.summary import EvaluationTally
 from assay.store.drafts import Draft, body_of, check_size, digest_text, note
 from assay.store.facets import facets_of
@@ -85,7 +85,9 @@ class EvaluationBuilder:
         started: datetime,
         source: Literal["run", "import"] = "run",
         labels: Sequence[str] = (),
+        only: ChosenSamples | None = None,
     ) -> None:
+        """`only` are the samples that were chosen; None for the whole dataset."""
         check_name(name)
         self.name = name
         self.workflow, self.dataset = workflow, dataset
@@ -93,6 +95,7 @@ class EvaluationBuilder:
         self.started = started
         self._source: Literal["run", "import"] = source
         self._labels = sorted(set(labels))
+        self._only = only
         self._runs = bytearray()
         self._evaluates = bytearray()
         self._ids: set[bytes] = set()
@@ -178,6 +181,7 @@ class EvaluationBuilder:
             dataset=self.dataset,
             configuration=digest(self._settings),
             settings=self._settings,
+            only=UNSET if self._only is None else self._only,
             labels=self._labels,
             started=time_text(self.started, "milliseconds"),
             finished=time_text(finished, "milliseconds"),

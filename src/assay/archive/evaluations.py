@@ -140,7 +140,7 @@ def find_evaluation(
     ledger: Ledger, reference: str, *, project: str, workflow: str | None = None
 ) -> StoredEvaluation | None:
     """The evaluation that `latest`, `latest~N`, an id, a name or `NAME~N` means; None if the
-    project has none. `workflow` narrows `latest` down.
+    project has none. `workflow` narrows `latest` down, which skips evaluations of chosen samples.
     """
     matched = _REFERENCE.fullmatch(reference)
     if matched is None:
@@ -152,7 +152,10 @@ def find_evaluation(
         filters = {"tag": f"id:{name}"}
     else:
         filters = {"tag": f"name:{name}"}
-    return next(islice(_matching(ledger, filters, project), back, None), None)
+    matching = _matching(ledger, filters, project)
+    if name == LATEST:
+        matching = (stored for stored in matching if not stored.evaluation.only)
+    return next(islice(matching, back, None), None)
 
 
 def evaluation_names(ledger: Ledger, *, project: str) -> list[str]:
@@ -222,8 +225,8 @@ def find_other_version(
 ) -> StoredEvaluation | None:
     """The evaluation that a reference means as a baseline. `latest~N` goes N steps back from the
     newest evaluation of the judged workflow and skips those of the judged versions: running a
-    rejected candidate again doesn't make it its own baseline. Any other reference is resolved as
-    usual.
+    rejected candidate again doesn't make it its own baseline. It also skips those of chosen
+    samples. Any other reference is resolved as usual.
     """
     if not judged or reference.partition("~")[0] != LATEST or not _REFERENCE.fullmatch(reference):
         return find_evaluation(ledger, reference, project=project)
@@ -234,7 +237,7 @@ def find_other_version(
         ledger, project=project, workflow=workflows[0] if len(workflows) == 1 else None
     ):
         version = stored.evaluation.workflow
-        if version.id not in workflows:
+        if version.id not in workflows or stored.evaluation.only:
             continue
         if version in judged:
             back -= newest and back > 0

@@ -120,7 +120,9 @@ def evaluations_graded_by(
 def _with_evaluations(
     ledger: Ledger, project: str, workflow: ActiveWorkflow, before: int | None
 ) -> WorkflowState:
-    """A workflow with its last evaluations, and the digests of those that can't be trusted."""
+    """A workflow with its last evaluations, without those of chosen samples, and the digests of
+    those that can't be trusted.
+    """
     briefs = recent.newest(
         ledger.database,
         project,
@@ -133,7 +135,8 @@ def _with_evaluations(
     evaluations = brief_evaluations(ledger, project, digests)
     known = {evaluation.digest for evaluation in evaluations}
     changed = (digest for digest in digests if digest not in known)
-    return WorkflowState(workflow, tuple(evaluations), tuple(changed))
+    whole = tuple(stored for stored in evaluations if not stored.evaluation.only)
+    return WorkflowState(workflow, whole, tuple(changed))
 
 
 def _baseline(

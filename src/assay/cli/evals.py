@@ -69,6 +69,7 @@ def in_brief(stored: StoredEvaluation) -> dict[str, Any]:
     evaluation = stored.evaluation
     return {
         **{key: getattr(evaluation, key) for key in _KEYS},
+        **({"only": evaluation.only} if evaluation.only else {}),
         "started": evaluation.started,
         "finished": evaluation.finished,
         "totals": evaluation.totals,

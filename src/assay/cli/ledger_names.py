@@ -42,7 +42,7 @@ class LedgerNames:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._url = options.db or getattr(options, "store", None) or ""
+        self._url = getattr(options, "db", None) or getattr(options, "store", None) or ""
         self._project = options.project
 
     @cached_property

@@ -55,6 +55,7 @@ def run(options: Options) -> int:
     from assay.archive.evaluations import check_name
     from assay.cli.preflight import check_endpoints
     from assay.cli.run_profile import configured_scorers, extend_profile
+    from assay.cli.run_samples import choose
     from assay.cli.run_work import JudgedLines, RunWork
     from assay.records.evaluation import VersionedName
     from assay.running.adapters.loading import exits_as_errors
@@ -71,7 +72,7 @@ def run(options: Options) -> int:
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
     all_samples = prepare(workflow, dataset)
-    samples = all_samples[: options.limit]
+    samples, only = choose(options, dataset, all_samples)
     work = work_of(samples, settings)
     planned = plan_of(options, workflow)
     spec = judge_of(options)
@@ -105,6 +106,7 @@ def run(options: Options) -> int:
         dataset=VersionedName(id=dataset.id, version=dataset.version),
         settings=configuration(options, workflow, dataset, settings, planned, judge),
         started=options.started,
+        only=only,
     )
     if not options.resume:
         make_folder(folder)
@@ -137,10 +139,11 @@ def run(options: Options) -> int:
             report(doing.judging)
         for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
             opt.warn(sentence)
-        if left_out := len(all_samples) - len(samples):
+        wanted = len(all_samples) if options.chosen is None else len(options.chosen)
+        if left_out := wanted - len(samples):
             opt.warn(
-                f"--limit left out {left_out:,} of {count(len(all_samples), 'sample')}, so the"
-                " result doesn't cover them."
+                f"--limit left out {left_out:,} of {count(wanted, 'sample')}, so the result doesn't"
+                " cover them."
             )
         code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
     if settings.repeat > 1:
@@ -297,6 +300,24 @@ COMMANDS = {
                 type=int,
                 metavar="N",
                 help="only the first N samples",
+            ),
+            arg(
+                "--only",
+                kind="name",
+                metavar="NAMES|FILE",
+                help=(
+                    "only these samples, separated by commas, or those in a file with one on each"
+                    " line, such as the suspects that `assay gate` writes"
+                ),
+            ),
+            arg(
+                "--failed-in",
+                kind="name",
+                metavar="NAME",
+                help=(
+                    "only the samples that did not pass in an evaluation, by its name, or in a file"
+                    " of grades"
+                ),
             ),
             arg(
                 "--name",

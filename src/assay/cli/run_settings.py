@@ -42,6 +42,8 @@ _REMEMBERED = (
     "dataset",
     "repeat",
     "limit",
+    "only",
+    "failed_in",
     "timeout",
     "retries",
     "profile",
@@ -75,6 +77,7 @@ def remember(options: Options, settings: RunSettings, folder: str) -> None:
         "name": settings.name,
         "now": settings.now,
         "started": options.started.isoformat(),
+        "chosen": options.chosen,
         **given,
         **paths,
     }
@@ -97,6 +100,7 @@ def recall(options: Options) -> None:
         options.now = tree.get("now") or options.now
         options.workflow = options.workflow or tree.get("workflow")
         options.dataset = options.dataset or tree.get("dataset")
+        options.chosen = tree.get("chosen")
         options.started = datetime.fromisoformat(tree.get("started") or options.started.isoformat())
         for name in _REMEMBERED[2:]:
             begun_with = tree.get(name, getattr(options, name))

@@ -29,7 +29,6 @@ from assay.importers.parts import amount, is_number, objects, optional, refused,
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 CASES, TALKS = "testCases", "conversationalTestCases"
 _WRAPPED = "testRunData"
@@ -284,7 +283,8 @@ def _run(
         else {"answer": right},
         latency_ms=amount(case.get("completionTime"), 1000),
         cost_usd=amount(case.get("tokenCost")),
-        metadata=_metadata(case, run, measured) or None,
+        checks=_checks(run, measured),
+        metadata=_metadata(case, measured) or None,
     )
 
 
@@ -307,13 +307,17 @@ def _scores(run: _TestRun, values: dict[str, Any]) -> dict[str, Any]:
     return scores
 
 
-def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
-    """The name of a case, its scores and thresholds as they are written, and what a comparison
-    requires of it.
-    """
+def _metadata(case: dict[str, Any], measured: list[CaseMetric]) -> dict[str, Any]:
+    """The name of a case, and its scores and thresholds as they are written."""
     named = {"name": str(case["name"])[:200]} if "name" in case else {}
-    if not measured:
-        return named
+    written = {
+        metric.name: {"score": metric.score, "threshold": metric.threshold} for metric in measured
+    }
+    return {**named, "deepeval": written} if measured else named
+
+
+def _checks(run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
+    """What a comparison requires of a case."""
     checks: dict[str, Any] = {}
     for metric in measured:
         if metric.flaky:  # it fails no case, so it can't replace a metric that does
@@ -324,15 +328,12 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
     times = Counter(run.label(one.name) for one in measured if not one.flaky)
     if not run.uneven:  # another version may have fewer spans
         checks |= {f"scores of {label}": n for label, n in times.items() if n > 1}
-    if run.has_own:  # more metrics would make another mean
+    if run.has_own and measured:  # more metrics would make another mean
         checks[f"mean of {len({metric.name for metric in measured})} metrics"] = 0
     for metric in measured:
         if models := run.judged.get(metric.name):
             checks[f"{run.label(metric.name)} by {' and '.join(sorted(models))}"] = 0
-    written = {
-        metric.name: {"score": metric.score, "threshold": metric.threshold} for metric in measured
-    }
-    return {**named, "deepeval": written, CHECKS: checks}
+    return checks
 
 
 def _inputs(case: dict[str, Any], turns: list[Any] | None) -> dict[str, Any]:

@@ -35,7 +35,6 @@ from assay.importers.parts import (
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import json_line
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "helm"
 KINDS = {
@@ -262,7 +261,7 @@ def _run(
         latency_ms=amount(values.get("inference_runtime"), 1000),
         tokens=sum_of(values.get("num_prompt_tokens"), values.get("num_output_tokens")),
         tags=[f"split:{split}"] if split else None,
-        metadata={CHECKS: checks} if checks else {},
+        checks=checks,
     )
 
 

@@ -37,7 +37,6 @@ from assay.importers.inspect_samples import (
 from assay.importers.parts import objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 _SAMPLE = re.compile(r"samples/.*_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
 _CHUNK = re.compile(r"(samples/.*_epoch_\d+)/attachments/(\d{1,9})\.json", re.DOTALL)
@@ -297,12 +296,12 @@ class _Log:
                 where=self._path,
             )
         self._seen.add(mark)
-        if self._checks:
-            made["metadata"][CHECKS] = self._checks
         if self._origin.verdicts and (passed := made["scores"].get(VERDICT)) is not None:
             made["verdict"] = passed == 1
         self._errors += made["status"] != "success"
-        return sample_run(self._origin, self._wanted, self._tally, **{**self._times, **made})
+        return sample_run(
+            self._origin, self._wanted, self._tally, checks=self._checks, **{**self._times, **made}
+        )
 
     def _absent(self, declared: _Declared) -> list[tuple[str, int]]:
         """The samples that are declared and not there."""

@@ -49,7 +49,6 @@ from assay.importers.samples import (
     short_id,
 )
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "langfuse"
 _COLUMNS = """
@@ -233,7 +232,7 @@ class _ExportReader:
         failed = _is_error(row) or str(row["id"]) in self._failed
         sample_id = short_id(str(row["id"]) if given is None else {"input": given}, 0)
         self._seen[sample_id] += 1
-        checks = self._judges.pop(str(row["id"]), None)
+        checks = self._judges.pop(str(row["id"]), {})
         return sample_run(
             self._origin,
             self._wanted,
@@ -252,7 +251,8 @@ class _ExportReader:
             tags=[str(name)[:200]] if name is not None else None,
             attempt=self._seen[sample_id],
             endings={"level"} & row.keys(),
-            metadata={"trace_id": str(row["id"])[:200], **({CHECKS: checks} if checks else {})},
+            checks=checks,
+            metadata={"trace_id": str(row["id"])[:200]},
         )
 
 

@@ -32,7 +32,6 @@ from assay.importers.parts import (
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "lm_eval"
 _NO_METRICS = frozenset(
@@ -153,13 +152,10 @@ def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator
             scores=scores if size != 0 else dict.fromkeys(scores),
             reason="" if metrics else "the results list this task but have no metrics for it",
             inputs=content,
-            metadata={
-                "sample_digest": digest(content),
-                "task_version": results.version(task),
-                CHECKS: results.checks(task),
-                **others,
-            },
+            checks=results.checks(task),
+            metadata={"task_version": results.version(task), **others},
         )
+        run["dataset"]["row"] = digest(content)
         for score in run.get("scores", {}).values():
             if size is not None:
                 score["n"] = size
@@ -242,7 +238,7 @@ def _sample_runs(
     several = dataset.id != task
     origin = ResultOrigin(TOOL, NameVersion(dataset.id, model), dataset, file_id(path))
     lead = f"{task}/" if several else ""
-    checks = {} if results is None else {CHECKS: results.checks(task)}
+    checks = {} if results is None else results.checks(task)
     sums: dict[str, Fraction | None] = {}
     count = 0
     for rows in sample_rows(path):
@@ -281,7 +277,8 @@ def _sample_runs(
             outputs={"answer": answer_of(row)},
             expected=row.get("target"),
             tags=[f"task:{task}"] if several else None,
-            metadata=others | checks,
+            checks=checks,
+            metadata=others,
         )
     if results is not None:
         size = results.size(task)
@@ -299,7 +296,7 @@ def _sample_runs(
                 sample_id=f"{lead}missing-{index + 1 - count}",
                 status="cancelled",
                 reason="the results count this document, and the samples don't have it",
-                metadata=checks,
+                checks=checks,
             )
         _check_means(task, results, sums, count, tally)
 

@@ -33,7 +33,6 @@ from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import keyed, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "mlflow"
 _SCORE = re.compile(r"(?P<label>.+/v\d+)/score|(?P<name>.+)/value")
@@ -200,8 +199,7 @@ class _MetricTable:
         self._seen[sample_id] += 1
         answer = first_of(row, _OUTPUTS)
         answered = self._origin.answers or answer is not None
-        checks = dict.fromkeys(judges.values(), 0)
-        notes = (("reasons", scores.reasons), ("labels", scores.labels), (CHECKS, checks))
+        notes = (("reasons", scores.reasons), ("labels", scores.labels))
         return sample_run(
             self._origin,
             self._wanted,
@@ -217,6 +215,7 @@ class _MetricTable:
             latency_ms=_latency(row),
             attempt=self._seen[sample_id],
             endings={"state", "status"} & row.keys(),
+            checks=dict.fromkeys(judges.values(), 0),
             metadata={key: value for key, value in notes if value},
             line=line_of(place),
         )

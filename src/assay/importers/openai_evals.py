@@ -20,7 +20,6 @@ from assay.importers.openai_items import is_items, read_items
 from assay.importers.parts import head_of, is_number, name_of, objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "openai_evals"
 CORRECT = "correct"
@@ -74,8 +73,7 @@ def _log(
         for group in groups:
             tally.read["events"] += len(group)
             for run in _sample(group, origin, wanted, tally, path):
-                run["metadata"] |= checks
-                yield run
+                yield {**run, "checks": {**run.get("checks", {}), **checks}} if checks else run
     if report is None:
         tally.note(f"{path} has no final report: the run did not finish.")
         yield sample_run(
@@ -94,7 +92,7 @@ def _log(
                 tally.state(tally.metric(label), value, is_plain=label != key)
 
 
-def _checks(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _checks(spec: Mapping[str, Any]) -> dict[str, int]:
     """What a comparison requires: the eval's class with the same arguments, apart from the file
     that its samples come from. Another one may be easier to please.
     """
@@ -103,7 +101,7 @@ def _checks(spec: Mapping[str, Any]) -> dict[str, Any]:
             given = next(iter(objects([made.get("args")])), {})
             options = {key: value for key, value in given.items() if key != "samples_jsonl"}
             suffix = f"with the options {digest(options)[7:19]}" if options else "without options"
-            return {CHECKS: {f"eval {str(made.get('cls'))[:100]} {suffix}": 0}}
+            return {f"eval {str(made.get('cls'))[:100]} {suffix}": 0}
     return {}
 
 

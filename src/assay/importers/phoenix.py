@@ -39,7 +39,6 @@ from assay.importers.parts import (
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "phoenix"
 _FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind|metadata)")
@@ -139,7 +138,7 @@ class _Annotations:
     @property
     def metadata(self) -> dict[str, Any]:
         """What isn't a score."""
-        parts = (("reasons", self.reasons), ("labels", self.labels), (CHECKS, self.checks))
+        parts = (("reasons", self.reasons), ("labels", self.labels))
         return {key: value for key, value in parts if value}
 
 
@@ -211,6 +210,7 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
             ),
             attempt=seen[sample_id],
             endings={"error"} & row.keys(),
+            checks=annotations.checks,
             metadata=annotations.metadata,
             line=line_of(place),
         )
@@ -293,6 +293,7 @@ class _SpanReader:
             attempt=self._seen[sample_id],
             endings={"status_code"} & row.keys(),
             tags=[str(row["name"])[:200]] if present(row.get("name")) is not None else None,
+            checks=annotations.checks,
             metadata={"span_id": span_id[:200], **annotations.metadata},
         )
 

@@ -27,7 +27,7 @@ from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yam
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS, DESCRIPTION
+from assay.records.evidence import DESCRIPTION
 
 
 def _fits(head: Head) -> bool:
@@ -215,9 +215,8 @@ def _run(
         tags=[f"{what}:{value}"[:200] for what, value in variants if value] or None,
         latency_ms=amount(row.latency_ms),
         cost_usd=amount(row.cost_usd),
-        metadata=({CHECKS: required} if required else {})
-        | ({DESCRIPTION: row.description} if row.description else {})
-        or None,
+        checks=required,
+        metadata={DESCRIPTION: row.description} if row.description else None,
         tokens=row.tokens if isinstance(row.tokens, int) and amount(row.tokens) else None,
     )
 

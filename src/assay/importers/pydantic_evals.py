@@ -36,7 +36,6 @@ from assay.importers.parts import (
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
-from assay.records.evidence import CHECKS
 
 TOOL = "pydantic-evals"
 _LISTS = (("cases",), ("failures",))
@@ -236,10 +235,15 @@ class _ReportReader:
     def _sample(
         self, sample_id: str, attempt: int, *, checks: dict[str, int] | None = None, **more: Any
     ) -> dict[str, Any]:
-        required = self._survey.checks | (checks or {})
-        metadata = more.pop("metadata", {}) | ({CHECKS: required} if required else {})
-        named = {"sample_id": sample_id, "attempt": attempt, "metadata": metadata}
-        return sample_run(self._origin, self._wanted, self._tally, **named, **more)
+        return sample_run(
+            self._origin,
+            self._wanted,
+            self._tally,
+            sample_id=sample_id,
+            attempt=attempt,
+            checks=self._survey.checks | (checks or {}),
+            **more,
+        )
 
     def _repeat(self, case: dict[str, Any], at: str) -> tuple[str, int]:
         """The id of a case, and which repeat of it this is."""

@@ -19,7 +19,7 @@ from assay.errors import InputError, UsageError
 from assay.files.inputs import file_digest
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally, Metric
-from assay.records.evidence import CHECKS, IMPORTED, RUN_SCHEMA, UNCHECKED
+from assay.records.evidence import IMPORTED, RUN_SCHEMA
 
 UNVERSIONED = "unversioned"
 """The version of a dataset or workflow that has none."""
@@ -109,6 +109,7 @@ def sample_run(
     line: int | None = None,
     unused: Mapping[str, Any] = {},
     endings: Collection[str] = (),
+    checks: Mapping[str, Any] = {},
     unchecked: bool = False,
     **more: Any,
 ) -> dict[str, Any]:
@@ -118,9 +119,10 @@ def sample_run(
     status. `line` is the line of the sample in its file. `unused` is data of the sample that the
     run leaves out: only its digest is kept, so that samples that differ only there stay distinct.
     `endings` are the fields in which the tool says how the sample ended: a comparison requires
-    those of the baseline, because leaving one out could hide an error. `unchecked` samples passed
-    although the tool checked nothing. `more` are other parts of `assay.run/1`, such as `expected`,
-    `latency_ms` or `steps`.
+    those of the baseline, because leaving one out could hide an error. `checks` are what the tool
+    checked of the sample, as in `assay.run/1`: a comparison requires those too. `unchecked` samples
+    passed although the tool checked nothing. `more` are other parts of `assay.run/1`, such as
+    `expected`, `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
@@ -165,13 +167,19 @@ def sample_run(
         tally.verdicts += known is not None
         tally.passed += known is True
     metadata = more.get("metadata") or {}
-    required = {f"field {name}": 0 for name in sorted(endings)} | {
-        f"scores of {label[:100]}": len(values)
-        for label, values in scores.items()
-        if isinstance(values, list) and len(values) > 1
+    required = {
+        **checks,
+        **{f"field {name}": 0 for name in sorted(endings)},
+        **{
+            f"scores of {label[:100]}": len(values)
+            for label, values in scores.items()
+            if isinstance(values, list) and len(values) > 1
+        },
     }
     if required:
-        metadata = {**metadata, CHECKS: {**metadata.get(CHECKS, {}), **required}}
+        run["checks"] = required
+    if unchecked:
+        run["unchecked"] = True
     if reason and (status != "success" or not origin.verdicts):
         metadata = {"reason": reason[:2000], **metadata}
     tally.unchecked += unchecked
@@ -180,7 +188,6 @@ def sample_run(
     imported = {
         "from": origin.tool,
         **({} if line is None else {"line": line}),
-        **({UNCHECKED: True} if unchecked else {}),
         **({"unused": f"sha256:{sha256(text).hexdigest()}"} if unused else {}),
     }
     if scores:

@@ -115,11 +115,7 @@ def _card(result: Mapping[str, Any], run_id: Any, digests: Mapping[str, Any]) ->
         "group": result.get("group"),
         "tags": result.get("tags") or [],
         "digests": {key: digests[key] for key in ("profile", "rubric") if key in digests},
-        **{
-            key: result[key]
-            for key in ("workflow", "dataset", "status", "judge", "scoringSystem")
-            if result.get(key) is not None
-        },
+        **{key: result[key] for key in _CARRIED if result.get(key) is not None},
         **(
             {key: result["operations"].get(key) for key in ("latency_ms", "cost_usd")}
             if result.get("operations")
@@ -132,6 +128,7 @@ def _card(result: Mapping[str, Any], run_id: Any, digests: Mapping[str, Any]) ->
     return card
 
 
+_CARRIED = ("workflow", "dataset", "status", "attempt", "attempts", "judge", "scoringSystem")
 _KEPT = (
     *("name", "raw_score", "formula_id", "weight", "params", "role", "layer", "n", "label"),
     *("missing", "source", "disagreement"),

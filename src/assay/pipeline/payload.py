@@ -116,6 +116,8 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
         "group": card.group,
         "tags": card.tags,
         "status": card.status,
+        **({} if card.attempt is None else {"attempt": card.attempt}),
+        **({} if card.attempts is None else {"attempts": card.attempts}),
         **({"cause": grade.cause} if grade.cause else {}),
         "judge": card.judge,
         "operations": {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from assay.records.summary import ValueInterval
 
@@ -54,6 +54,15 @@ class EvaluatedRun(Struct, frozen=True, kw_only=True):
     """The digest of the stored grade; null for a run that could not be graded."""
 
 
+class ChosenSamples(Struct, frozen=True, kw_only=True):
+    """The part of a dataset that was chosen to run."""
+
+    of: int
+    """How many samples the dataset has."""
+    samples: list[str]
+    """The ids of the samples that ran."""
+
+
 class Evaluation(Struct, frozen=True, kw_only=True):
     """One version of a workflow on one dataset."""
 
@@ -73,6 +82,10 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     """The digest of `settings`."""
     settings: dict[str, Any]
     """What the runs were made and graded with."""
+    only: ChosenSamples | UnsetType = UNSET
+    """The samples that were chosen by name or because they failed before; absent unless that was
+    done. `latest` skips such a part of an evaluation.
+    """
     labels: list[str] = []
     """Labels that users gave the evaluation."""
     started: str

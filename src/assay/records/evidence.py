@@ -12,28 +12,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 RUN_SCHEMA = "assay.run/1"
-CHECKS = "imported_checks"
-"""The key in a run's metadata for what another tool checked of the sample, each with its lowest
-passing score. A comparison requires of the candidate what the baseline has.
-"""
-TOOLS = "declared_tools"
-"""The key in a run's metadata for the tools that its workflow declares: a digest of the schema of
-each tool's arguments. A comparison requires of the candidate what the baseline has.
-"""
-OFFERED = "offered_tools"
-"""The key in a run's metadata for the tools that its models were shown: digests of the schemas of
-each. A comparison holds the candidate's calls to those that the baseline was shown.
-"""
-TESTING = "declared_testing"
-"""The key in a run's metadata for a digest of how its patch is tested: the command, the tests, and
-the files that are restored first. A comparison requires of the candidate what the baseline has.
-"""
-VOUCHED = "vouched_calls"
-"""The key below `otel` in a traced run's metadata: how many tool calls only the workflow itself
-reports as valid.
-"""
-UNCHECKED = "unchecked"
-"""The key below `IMPORTED` of a run that its tool passed without a check."""
+CHECKS, TOOLS, OFFERED = "imported_checks", "declared_tools", "offered_tools"
+TESTING, VOUCHED, UNCHECKED = "declared_testing", "vouched_calls", "unchecked"
+"""Keys that nothing writes any more; `release.declarations` still imports them."""
 IMPORTED = "imported"
 """The key in a run's metadata for the tool that it was imported from, its place in that tool's
 file, and what the import left out.
@@ -85,7 +66,7 @@ class Dataset(ClosedRecord, frozen=True):
     sample_id: str
     """The sample that the run is about."""
     row: str | None = None
-    """A digest of the row of the dataset."""
+    """A digest of the sample's row in the dataset."""
 
 
 class Source(ClosedRecord, frozen=True):
@@ -188,7 +169,7 @@ class Step(ClosedRecord, frozen=True):
 
 
 class Tool(ClosedRecord, frozen=True):
-    """A tool that the models of a run were shown."""
+    """One tool that a model was shown, or that the workflow declares."""
 
     name: str
     """The tool's name."""
@@ -208,7 +189,9 @@ class ToolCall(ClosedRecord, frozen=True):
     valid: bool | None = None
     """Whether the arguments keep the tool's schema; null where nobody checked."""
     checked: bool = False
-    """Whether Assay held the arguments to the schema that the model was shown."""
+    """Whether Assay checked the arguments against the schema that the model was shown or that the
+    workflow declares; false where only the workflow or a file says that they are valid.
+    """
     error: Any = None
     """The error that the tool returned."""
     metadata: dict[str, Any] = {}
@@ -349,10 +332,26 @@ class Run(ClosedRecord, frozen=True):
     """What the dataset expects of this sample."""
     forbidden_tools: list[str] | None = None
     """Tools that must not be called."""
+    tools: list[Tool] | None = None
+    """The tools that its models were shown, and those that its workflow declares. A tool that was
+    shown with several schemas is listed once with each.
+    """
     handoff_rules: list[tuple[str, str]] | None = None
     """The allowed handoffs, as pairs of agents."""
     patch_applies: bool | None = None
     """Whether the patch applies cleanly."""
+    testing: str | None = None
+    """A digest of how its patch is tested: the command, the tests, and the files that are restored
+    first.
+    """
+    assertions: list[Any] | None = None
+    """What the sample asserts of the outputs, as the dataset states it."""
+    checks: dict[str, Number] = {}
+    """What another tool, or the project's scorers, checked of the sample: each with its lowest
+    passing value, 0 where it has none.
+    """
+    unchecked: bool = False
+    """Whether the tool that it was imported from passed it without checking anything."""
     tags: list[str] = []
     """Labels for slicing results."""
     group: str | None = None
@@ -361,15 +360,5 @@ class Run(ClosedRecord, frozen=True):
     """Which attempt at the sample this is, from 1."""
     attempts: Annotated[int, Meta(ge=1)] | None = None
     """How many attempts at the sample were announced."""
-    tools: list[Tool] | None = None
-    """The tools that its models were shown."""
-    checks: dict[str, Number] = {}
-    """What another tool or a scorer checked, each with its lowest passing value; 0 without one."""
-    assertions: list[Any] | None = None
-    """What the dataset asserts of the answer."""
-    testing: str | None = None
-    """A digest of how its patch is tested."""
-    unchecked: bool = False
-    """Whether the tool that it was imported from passed it without a check."""
     metadata: dict[str, Any] = {}
     """Anything else, under any keys. Importers and the runner add theirs."""

@@ -103,6 +103,11 @@ def _run_faults(run: Run) -> Iterable[Fault]:
             problem = _identifier_faults(name)
             if problem is not None:
                 yield Fault(f"the name {problem}.", code="SCO-013", path=what)
+    for name, least in run.checks.items():
+        try:
+            exact.ratio(least)
+        except ValueError as error:
+            yield Fault(f"must be a number; {error}.", code="SCO-003", path=f"checks.{name}")
     if run.tests is not None:
         for name in ("fail_to_pass", "pass_to_pass"):
             tally = getattr(run.tests, name)

@@ -191,10 +191,6 @@ class Scorecard(ClosedRecord, frozen=True):
     """The score from 0 to 100 that the run must reach, instead of the policy's."""
     sample_id: str | None = None
     """The sample that the run is about."""
-    attempt: Annotated[int, Meta(ge=1)] | None = None
-    """Which attempt at the sample this is, from 1."""
-    attempts: Annotated[int, Meta(ge=1)] | None = None
-    """How many attempts at the sample were announced."""
     group: str | None = None
     """The group of the sample; samples of one group are not independent."""
     tags: list[str] = []
@@ -213,6 +209,10 @@ class Scorecard(ClosedRecord, frozen=True):
     """The sample it ran on."""
     status: str | None = None
     """How the run ended."""
+    attempt: Annotated[int, Meta(ge=1)] | None = None
+    """Which attempt at the sample this is, from 1."""
+    attempts: Annotated[int, Meta(ge=1)] | None = None
+    """How many attempts at the sample were announced."""
     ended_by: str | None = None
     """What ended a run that did not succeed, such as an error of the provider."""
     judge: Judge | None = None

@@ -14,7 +14,6 @@ from assay.errors import UsageError, count
 from assay.files.atomic import write_file
 from assay.grouping import grouped
 from assay.library.shelf import Shelf
-from assay.records.evidence import CHECKS
 from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
 from assay.running.compatibility import PreparedSample
 from assay.running.journal import scorers_digest
@@ -271,13 +270,15 @@ def _added(workflow: LoadedWorkflow, scorers: Sequence[PlacedScorer]) -> PostRun
     """
     by_scorers = [item.id for item in scorer_additions(scorers).criteria]
     checks = _checks(workflow, scorers)
-    required = {CHECKS: checks} if checks else {}
     weighted = isinstance(workflow.spec.assertions, AssertionWeight)
 
     def measure(sample: PreparedSample, run: dict[str, Any]) -> dict[str, Any]:
         asserted = [CRITERION] if weighted and sample.assertions is not None else []
         names = by_scorers + asserted
-        return {"metadata": {**({ADDED: names} if names else {}), **required}}
+        return {
+            **({"checks": {**run.get("checks", {}), **checks}} if checks else {}),
+            **({"metadata": {ADDED: names}} if names else {}),
+        }
 
     return measure
 

@@ -19,9 +19,7 @@ import msgspec
 from assay.canon import canonical, digest, time_text
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
-from assay.records.evidence import OFFERED, TESTING, TOOLS
 from assay.records.reading import read_run
-from assay.records.schema_weight import without_notes
 from assay.running.adapters import WorkflowTask
 from assay.running.compatibility import PreparedSample
 from assay.running.dataset import LoadedDataset
@@ -30,7 +28,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.scoring.gate_rules import may_be_forbidden
 from assay.tracing.failures import MAX_ERROR, CallFailed, describe, ending
 from assay.tracing.recorder import Recorder, ToolCheck, elapsed_ms
-from assay.tracing.rules import keeps
+from assay.tracing.rules import keeps, listed_tools
 
 Keep = Callable[[dict[str, Any]], None]
 RunNotify = Callable[[str, str, dict[str, Any]], None]
@@ -123,7 +121,7 @@ class Runner:
         self._tools = (
             None
             if tools is None
-            else {tool.name: digest(without_notes(tool.parameters)) for tool in tools}
+            else listed_tools([{tool.name: tool.parameters for tool in tools}])
         )
 
     async def run(self, work: Iterable[SampleWork]) -> None:
@@ -163,8 +161,9 @@ class Runner:
         }
         _count_earlier(run, [tried.record for tried in spent])
         keep_forbidden(run, [tried.record.evidence() for tried in spent])
-        known = {OFFERED: last.record.offered, "error": last.error}
-        run["metadata"] = head["metadata"] | {key: value for key, value in known.items() if value}
+        _add_declared(run, self._tools)
+        if last.error:
+            run["metadata"] = head["metadata"] | {"error": last.error}
         run = _valid({key: value for key, value in run.items() if value is not None}, head)
         for measure in self._after:
             more = await asyncio.to_thread(measure, work.sample, run)
@@ -257,6 +256,7 @@ class Runner:
                 "id": self.dataset.id,
                 "version": self.dataset.version,
                 "sample_id": sample.sample_id,
+                "row": digest(sample.row),
             },
             "inputs": sample.inputs,
             "required_inputs": self.workflow.required_inputs,
@@ -264,21 +264,20 @@ class Runner:
             "output_schema": spec.output_schema,
             "expected": sample.expected,
             "forbidden_tools": spec.forbidden_tools,
+            "tools": self._tools,
             "handoff_rules": spec.handoff_rules,
+            "testing": None if spec.repository is None else spec.repository.testing,
+            "assertions": list(sample.assertions) if sample.assertions else None,
             "tags": [*spec.tags, *sample.tags] or None,
             "group": sample.group,
             "attempt": work.attempt,
+            "attempts": self.settings.repeat,
             "started_at": started,
             "metadata": {
                 "workflow_digest": self.workflow.digest,
                 "dataset_digest": self.dataset.digest,
                 "strategy": spec.strategy,
-                **({} if self._tools is None else {TOOLS: self._tools}),
-                **({} if spec.repository is None else {TESTING: spec.repository.testing}),
                 **self.workflow.plugins,
-                "sample_digest": digest(sample.row),
-                # part of what the sample is: see `release.overlap`
-                **({"assertions": list(sample.assertions)} if sample.assertions else {}),
             },
         }
         return {key: value for key, value in head.items() if value is not None}
@@ -289,6 +288,13 @@ class Runner:
     def _tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
         if self._notify is not None:
             self._notify(run_id, kind, fields)
+
+
+def _add_declared(run: dict[str, Any], declared: list[dict[str, Any]] | None) -> None:
+    """Add the declared tools to those that the models were shown."""
+    shown = run.get("tools")
+    if declared and isinstance(shown, list):
+        run["tools"] = [*declared, *(tool for tool in shown if tool not in declared)]
 
 
 def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:

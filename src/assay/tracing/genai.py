@@ -16,12 +16,11 @@ from msgspec import to_builtins
 
 from assay.canon import time_text
 from assay.errors import InputError
-from assay.records.evidence import OFFERED, VOUCHED
 from assay.tracing.content import inputs_of, outputs_of
 from assay.tracing.dialects import meaning
 from assay.tracing.failures import failure
 from assay.tracing.handoffs import handoffs
-from assay.tracing.rules import passages, schemas_shown
+from assay.tracing.rules import listed_tools, passages
 from assay.tracing.spans import Span
 from assay.tracing.steps import TracedStep, milliseconds, traced_steps, used
 from assay.tracing.tools import tool_calls
@@ -73,7 +72,6 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
         trace.gaps["refused_spans"] = refused
     steps = traced_steps(trace)
     calls, passed = tool_calls(trace, steps), handoffs(trace, steps)
-    offered = schemas_shown(trace.offered_to.values())
     whole = not trace.gaps
     run = {
         "status": _status(trace),
@@ -88,7 +86,8 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
         "retries": sum(step.retries for step in steps) if whole and steps else None,
         **_times(trace),
         **_content(trace),
-        "metadata": {"otel": _otel(trace), **({OFFERED: offered} if offered else {})},
+        "tools": listed_tools(trace.offered_to.values()) or None,
+        "metadata": {"otel": _otel(trace)},
     }
     return {key: value for key, value in run.items() if value is not None}
 
@@ -213,7 +212,6 @@ def _otel(trace: Trace) -> dict[str, Any]:
         "span_id": first.span_id if trace.roots else None,
         "spans": len(trace.spans),
         "response_id": last,
-        VOUCHED: trace.vouched or None,
         "dropped": dict(sorted((+trace.dropped).items())) or None,
         "gaps": dict(sorted(trace.gaps.items())) or None,
         "unreadable": unreadable or None,

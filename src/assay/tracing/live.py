@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.tracing.handoffs import handoffs
 from assay.tracing.recorder import OpenStep, Recorder
-from assay.tracing.rules import passages, schemas_shown
+from assay.tracing.rules import listed_tools, passages
 from assay.tracing.spans import Meaning, Span
 from assay.tracing.steps import TracedStep, traced_steps
 from assay.tracing.tools import TracedCall, tool_calls
@@ -174,7 +174,7 @@ class LiveRun:
             self._fill(self._steps[step.key], step)
         for call in tool_calls(trace, traced) or ():
             self._record.keep_call(self._checked(call))
-        self._record.offered = schemas_shown(trace.offered_to.values())
+        self._record.tools = listed_tools(trace.offered_to.values())
         for handoff in handoffs(trace, traced) or ():
             self._record.handoff(*handoff)
         searches = [meant for meant in trace.means.values() if meant.kind == "retrieval"]
@@ -193,5 +193,6 @@ class LiveRun:
             {} if had_none else call.arguments,
             step=call.step,
             valid=call.valid,
+            checked=call.checked,
             error=call.error,
         )

@@ -50,8 +50,8 @@ class Recorder:
         """A monotonic clock in nanoseconds; None if no time is measured."""
         self.steps: list[OpenStep] = []
         """The steps in the order in which they began."""
-        self.offered: dict[str, list[str]] = {}
-        """The schemas that each tool was offered with, as digests."""
+        self.tools: list[dict[str, Any]] = []
+        """The tools that the models were shown, as evidence."""
         self._notify = notify
         self._check = check
         self._lock = threading.Lock()
@@ -124,20 +124,25 @@ class Recorder:
         *,
         step: str | None = None,
         valid: bool | None = None,
+        checked: bool = False,
         error: str | None = None,
     ) -> dict[str, Any]:
-        """A tool call as evidence."""
+        """A tool call as evidence. It was `checked` if `valid` comes from the schema that the model
+        was shown.
+        """
         arguments = json_of(arguments, "the arguments of a tool call")
-        if self._check is not None and valid is not False:
+        if self._check is not None:
             # A declared tool is checked against its schema, whatever the workflow reports; a call
             # that the workflow itself reports as invalid stays invalid.
-            valid = self._check(name, arguments)
+            kept = self._check(name, arguments)
+            valid, checked = False if valid is False else kept, kept is not None
         return _known(
             {
                 "name": text_of(name, "a tool's name"),
                 "step": step,
                 "arguments": arguments,
                 "valid": valid,
+                "checked": checked or None,
                 "error": error,
             },
             "valid",
@@ -199,6 +204,7 @@ class Recorder:
         return {
             "steps": [step.shown() for step in self.steps],
             **{name: list(items) for name, items in lists.items() if name in self._complete},
+            **({"tools": self.tools} if self.tools else {}),
             **self.totals(),
         }
 

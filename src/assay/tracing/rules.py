@@ -25,11 +25,11 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
-from assay.canon import digest
+from assay.canon import canonical
 from assay.errors import AssayError
+from assay.files.json_files import parse_json
 from assay.records.contract import check
 from assay.records.evidence import Retrieved
-from assay.records.schema_weight import without_notes
 from assay.tracing.spans import RequestedCall, amount
 
 T = TypeVar("T")
@@ -133,27 +133,27 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
     return schemas if schemas or not tools else None
 
 
-def schemas_shown(offers: Iterable[Mapping[str, Any] | None]) -> dict[str, list[str]]:
-    """The digests of the schemas that each tool was offered with: an empty text for a schema that
-    has no digest, and nothing for any other value.
+def listed_tools(offers: Iterable[Mapping[str, Any] | None]) -> list[dict[str, Any]]:
+    """The tools of several offers as evidence, by name, each with every schema that it was offered
+    with. A schema that can't be written as JSON is unknown.
 
-    >>> schemas_shown([{"now": {}}, {"now": {"title": "Now"}, "add": None}, None])
-    {'now': ['sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a']}
+    >>> listed_tools([{"now": {}}, {"now": {"type": "object"}, "add": None}, None, {"now": {}}])
+    [{'name': 'add'}, {'name': 'now', 'schema': {}}, {'name': 'now', 'schema': {'type': 'object'}}]
     """
-    shown = {
+    seen = {
         (name, repr(schema)): schema  # the models of a run are mostly shown the same tools
         for offer in {id(offer): offer for offer in offers if offer}.values()
         for name, schema in offer.items()
-        if isinstance(schema, dict | bool)
     }
-    digests: dict[str, set[str]] = {}
-    for (name, _), schema in shown.items():
+    tools: dict[tuple[str, bytes], dict[str, Any]] = {}
+    for (name, _), schema in seen.items():
         try:
-            made = digest(without_notes(schema))
-        except (AssayError, ValueError, RecursionError):
-            made = ""
-        digests.setdefault(name, set()).add(made)
-    return {name: sorted(found) for name, found in sorted(digests.items())}
+            text = canonical(schema) if isinstance(schema, dict | bool) else b""
+        except (AssayError, TypeError, ValueError, RecursionError):
+            text = b""
+        known = {"schema": parse_json(text)} if text else {}
+        tools[name, text] = {"name": name, **known}
+    return [tool for _, tool in sorted(tools.items(), key=lambda item: item[0])]
 
 
 # --- costs

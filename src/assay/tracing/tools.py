@@ -38,6 +38,8 @@ class TracedCall(NamedTuple):
     arguments: Any
     call_id: str | None
     valid: bool | None
+    checked: bool
+    """Whether the arguments were held to the schema that the model was shown."""
     error: str | None
     not_run: bool = False
 
@@ -52,6 +54,7 @@ class TracedCall(NamedTuple):
             "name": self.name,
             "arguments": self.arguments,
             "valid": self.valid,
+            "checked": self.checked or None,
             "error": self.error,
             "metadata": metadata or None,
         }
@@ -201,7 +204,6 @@ def _executed(
     kept = (
         None if offered is None or arguments is None else keeps(offered.get(meant.name), arguments)
     )
-    trace.vouched += kept is None and meant.valid is True
     # a call that the framework or the schema found invalid stays invalid
     valid = (
         False
@@ -216,6 +218,7 @@ def _executed(
         arguments,
         call_id,
         valid,
+        kept is not None,
         BROKEN if meant.refused else trace.error(key),
     )
 
@@ -224,9 +227,11 @@ def _not_executed(
     request: _Request, names: Mapping[str, str], refused: set[tuple[str | None, str]]
 ) -> TracedCall:
     call, step = request.call, names.get(request.within or "")
-    valid, error = (
-        (False, BROKEN)
-        if call.call_id is not None and (request.within, call.call_id) in refused
-        else verdict_if_not_run(call, request.offered)
+    was_refused = call.call_id is not None and (request.within, call.call_id) in refused
+    valid, error = verdict_if_not_run(call, request.offered)
+    checked = request.offered is not None and valid is not None
+    if was_refused:
+        valid, error = False, BROKEN
+    return TracedCall(
+        step, call.name, call.arguments, call.call_id, valid, checked, error, not_run=True
     )
-    return TracedCall(step, call.name, call.arguments, call.call_id, valid, error, not_run=True)

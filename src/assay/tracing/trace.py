@@ -28,8 +28,6 @@ class Trace:
         """`means` has the meanings of the spans, if they are known already."""
         self.dropped: Counter[str] = Counter()
         self.gaps: Counter[str] = Counter()
-        self.vouched = 0
-        """Calls that only the workflow itself reports as valid: no span has the schema."""
         self.spans = self._unique(spans)
         self.means: dict[str, Meaning] = {
             key: meaning(span) if means is None else means[key] for key, span in self.spans.items()

@@ -12,7 +12,7 @@ from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.grade import Grade
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table, parts_of
-from assay.views.evaluations import import_notes, unchecked, versioned
+from assay.views.evaluations import import_notes, on_dataset, unchecked, versioned
 from assay.views.grade_line import as_line, unscored
 from assay.views.pieces import number, phrase, verdict
 from assay.views.worst_samples import WorstSample, worst_facts
@@ -45,7 +45,7 @@ def evaluation_view(
     what to run next and what each shows.
     """
     totals = evaluation.totals
-    subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
+    subject = f"{versioned(evaluation.workflow)} on {on_dataset(evaluation)}"
     whole = totals.passed == totals.n and totals.n > 0
     outcome = verdict(
         ("undetermined" if unchecked(evaluation.settings) else "passed") if whole else "failed",

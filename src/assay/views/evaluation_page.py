@@ -21,7 +21,7 @@ from assay.views.blocks import (
     section,
     stated,
 )
-from assay.views.evaluations import versioned
+from assay.views.evaluations import on_dataset, versioned
 from assay.views.pieces import (
     clip,
     coded,
@@ -81,7 +81,7 @@ def evaluation_lead(evaluation: Evaluation, policies: Sequence[str]) -> str:
     """What was evaluated, on what, when, and by which policy it was graded."""
     made = "imported" if evaluation.source == "import" else "started"
     return phrase(
-        f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}, {made} ",
+        f"{versioned(evaluation.workflow)} on {on_dataset(evaluation)}, {made} ",
         moment(evaluation.started),
         f", graded by {' and '.join(policies)}" if policies else "",
         *(f" · {clip(label, 60)}" for label in evaluation.labels[:10]),

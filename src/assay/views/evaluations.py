@@ -38,6 +38,18 @@ def unchecked(settings: Mapping[str, Any]) -> str:
     return f"{share} {was} passed unchecked"
 
 
+def chosen_part(evaluation: Evaluation) -> str:
+    """How much of the dataset ran, where samples were chosen; empty if all of it was to run."""
+    only = evaluation.only
+    return f"{len(only.samples):,} of {count(only.of, 'sample')}, chosen" if only else ""
+
+
+def on_dataset(evaluation: Evaluation) -> str:
+    """The dataset of an evaluation, and how much of it ran, where samples were chosen."""
+    part = chosen_part(evaluation)
+    return f"{versioned(evaluation.dataset)}{f' ({part})' if part else ''}"
+
+
 def graded_by(settings: Mapping[str, Any]) -> str:
     """What an evaluation was graded by, in words: pass rates by different rules can't be compared.
 
@@ -68,7 +80,7 @@ def evaluation_line(evaluation: Evaluation) -> str:
         if totals.ungraded == totals.n
         else f"{totals.passed:,} of {count(totals.n, 'run')} passed"
     )
-    subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
+    subject = f"{versioned(evaluation.workflow)} on {on_dataset(evaluation)}"
     warning = unchecked(evaluation.settings)
     return f"{evaluation.name}: {subject}, {passed}{f'; {warning}' if warning else ''}"
 
@@ -83,7 +95,7 @@ def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:
             [
                 evaluation.name,
                 versioned(evaluation.workflow),
-                versioned(evaluation.dataset),
+                on_dataset(evaluation),
                 f"{totals.n:,}",
                 phrase(
                     number(totals.pass_rate.value, interval=totals.pass_rate, percent=True),
@@ -121,7 +133,7 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]]) -> Table:
             [
                 phrase(link(evaluation.name, href), *(labels if evaluation.labels else ())),
                 clip(versioned(evaluation.workflow), 80),
-                clip(versioned(evaluation.dataset), 80),
+                clip(on_dataset(evaluation), 120),
                 f"{totals.n:,}",
                 phrase(
                     meter(100 * (totals.pass_rate.value or 0), whole=100, digits=1, unit="%"),

@@ -43,6 +43,8 @@ GRADE = {
     "group": "The group of the sample; samples of one group are not independent.",
     "tags": "Labels for slicing results.",
     "status": "How the run ended.",
+    "attempt": "Which attempt at the sample this is, from 1.",
+    "attempts": "How many attempts at the sample were announced.",
     "cause": "What ended a run that did not succeed, where the run states it.",
     "judge": "The judge that the run names, with model and versions.",
     "operations": "Latency, cost, tokens and retries.",

@@ -172,6 +172,8 @@ _GRADE = _closed(
         "group": _TEXT_OR_NULL,
         "tags": _NAMES,
         "status": _TEXT_OR_NULL,
+        "attempt": {"type": "integer", "minimum": 1},
+        "attempts": {"type": "integer", "minimum": 1},
         "cause": {"type": "string"},
         "judge": {"type": ["object", "null"]},
         "operations": described(
@@ -194,7 +196,7 @@ _GRADE = _closed(
             "additionalProperties": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
         },
     },
-    optional=("cause",),
+    optional=("attempt", "attempts", "cause"),
 )
 _GRADE = described(_GRADE, grade_fields.GRADE)
 _INTERVAL = described(

@@ -4,7 +4,7 @@ is a decision too, with its own rules and letters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.compared import evaluation_of_runs
-from assay.archive.evaluations import evaluation_label, list_evaluations
+from assay.archive.evaluations import StoredEvaluation, evaluation_label, list_evaluations
 from assay.archive.sides import DecisionEvidence, evidence_of_decision
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
 from assay.records.exam import EXAM_GATE
@@ -119,10 +119,13 @@ def _first_command(services: Services, project: str) -> str:
     may have the same version, so `latest~1` may mean neither.
     """
     candidate, baseline = "latest", "latest~1"
-    for newest in islice(list_evaluations(services.ledger, project=project), 1):
-        of_workflow = newest.evaluation.workflow.id
-        same = list_evaluations(services.ledger, project=project, workflow=of_workflow)
-        for before in islice(same, 1, 2):
+
+    def whole(**of: str) -> Iterator[StoredEvaluation]:
+        listed = list_evaluations(services.ledger, project=project, **of)
+        return (stored for stored in listed if not stored.evaluation.only)
+
+    for newest in islice(whole(), 1):
+        for before in islice(whole(workflow=newest.evaluation.workflow.id), 1, 2):
             named = newest.evaluation.name != before.evaluation.name
             baseline = before.evaluation.name if named else before.evaluation.id
             candidate = newest.evaluation.name

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from msgspec import UNSET
 from msgspec.structs import asdict
 from starlette.responses import Response
 
@@ -157,7 +158,9 @@ def _brief(item: Item) -> dict[str, Any]:
     document = {**lookup.listed(item), "record": None}
     if item.body is not None:
         record = asdict(read_evaluation(item).evaluation)
-        document["record"] = {key: value for key, value in record.items() if key != "runs"}
+        document["record"] = {
+            key: value for key, value in record.items() if key != "runs" and value is not UNSET
+        }
     return document
 
 
