@@ -1626,6 +1626,7 @@ def test_a_lone_surrogate_in_json_is_read_as_javascript_reads_it(tmp_path: Path)
         (b"\xff\xfe{}", "FIL-002"),
         (b'{"tools": {"a": NaN}}', "FIL-002"),
         (b'{"tools": {"a": 1e999}}', "FIL-002"),
+        (b'{"tools": {"a": 1e99999999999999999999, "b": "\\ud800"}}', "FIL-002"),
         (b"[" * 300 + b"]" * 300, "FIL-004"),
         (b'{"name": "x"}', "FMC-008"),
         (b"[]", "FMC-008"),
