@@ -740,7 +740,7 @@ def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:
 def test_two_rows_never_fall_into_one(names: list[str]) -> None:
     made = chart.labels(names)
     assert len(set(made)) == len(names)
-    assert not {sign for text in made for sign in map(ord, text)} & set(chart._UNSEEN)
+    assert not {sign for text in made for sign in map(ord, text)} & set(chart.UNSEEN)
 
 
 # --- pages

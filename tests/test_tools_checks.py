@@ -738,7 +738,7 @@ def test_a_known_owner_is_found_in_any_word_of_a_name_and_a_word_that_many_use_v
 
 @pytest.mark.req("F-048")
 def test_every_known_owner_has_a_reason_and_domains_that_somebody_registered() -> None:
-    for word, owner in key_owners._words().known.items():
+    for word, owner in key_owners.key_words().known.items():
         assert word == word.lower()
         assert owner.reason
         assert owner.domains
