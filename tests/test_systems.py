@@ -408,12 +408,12 @@ def test_reports_and_findings_of_tool_schemas_carry_both_systems(
         "export const main = { namespace: 'alpha', name: 'tide', version: '4.0.0' };\n"
     )
     said = assay(
-        "tools", "check", "alpha", "--policy", policy, "--json", "-o", "f.sarif", "-o", "f.json"
+        "tools", "validate", "alpha", "--policy", policy, "--json", "-o", "f.sarif", "-o", "f.json"
     ).json()
     sarif = json.loads((tmp_path / "f.sarif").read_text())["runs"][0]["properties"]
     assert systems(said) == systems(sarif) == systems(json.loads((tmp_path / "f.json").read_text()))
     assert said["gradingSystem"].startswith("gradingSystem/1.0.0+")
-    assert systems(assay("tools", "check", "alpha", "--json").json()) == FIRST
+    assert systems(assay("tools", "validate", "alpha", "--json").json()) == FIRST
 
 
 # --- everywhere else

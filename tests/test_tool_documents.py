@@ -225,9 +225,9 @@ def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(
         "skills": {},
     }
     (tmp_path / "grade.json").write_text(json.dumps(proof))
-    assert assay("tools", "check", "grade.json").code == 0
+    assert assay("tools", "validate", "grade.json").code == 0
     (tmp_path / "grade.json").write_text(json.dumps({**proof, "status": "graded"}))
-    done = assay("tools", "check", "grade.json")
+    done = assay("tools", "validate", "grade.json")
     assert done.code == 1
     assert "IDX-007" in done.out
 
@@ -280,7 +280,7 @@ def test_a_folder_of_schemas_is_read_without_opening_an_env_file(
     (folder / "linked.json").symlink_to(".env")
     for path in folder.iterdir():
         os.utime(path, (0, 2_000_000_000))  # so that reading it leaves a later time of access
-    done = assay("tools", "check", folder, "--json")
+    done = assay("tools", "validate", folder, "--json")
     assert [Path(item["path"]).name for item in done.json()["skipped"]] == [
         ".env.json",
         "linked.json",

@@ -837,13 +837,13 @@ def test_no_control_character_of_an_input_reaches_the_terminal(
             "a tool's name": {"tools": {evil: tool()}},
         }[what]
         put(tmp_path / "scales.json", schema(**changes))
-        result = assay("tools", "check", "scales.json")
+        result = assay("tools", "validate", "scales.json")
     assert not set(words(result)) & set("\x1b\x07\u202e")
 
 
 def test_json_output_escapes_what_a_terminal_would_obey(assay: Run, tmp_path: Path) -> None:
     put(tmp_path / "scales.json", schema(requiredServerParams=["x\x1b[2Jy\x07_KEY"]))
-    result = assay("tools", "check", "scales.json", "--json")
+    result = assay("tools", "validate", "scales.json", "--json")
     assert not set(result.out) & set("\x1b\x07")
     assert "x\x1b[2Jy\x07_KEY" in json.dumps(result.json(), ensure_ascii=False).encode().decode(
         "unicode_escape"

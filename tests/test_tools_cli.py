@@ -172,7 +172,7 @@ def test_a_namespace_grows_from_its_import_to_an_open_production_gate(
     exported = assay("tools", "export", "beewatch", "-o", "out", "--json")
     assert exported.code == 0
     assert Path(exported.json()["written"][0]).name == "index.json"
-    assert assay("tools", "check", "out/index.json").code == 0
+    assert assay("tools", "validate", "out/index.json").code == 0
 
 
 @pytest.mark.req("F-089", "X-21")
@@ -731,7 +731,7 @@ def test_evidence_of_a_veto_may_come_as_an_object_and_is_written_as_text(
     )
     assert result.json()["entry"]["categoricalVeto"]["evidence"] == '{"line":3,"url":"x"}'
     entry = put(tmp_path / "entry.json", result.json()["entry"])
-    assert assay("tools", "check", entry).code == 0
+    assert assay("tools", "validate", entry).code == 0
 
 
 @pytest.mark.req("F-146")
@@ -1122,7 +1122,7 @@ def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(
     for command in ("index", "gate", "status"):
         assert assay("tools", command).code not in (0, 1)
     path.write_bytes(written)
-    assert assay("tools", "check", path).code == 0
+    assert assay("tools", "validate", path).code == 0
     assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (
         2,
         "scoringSystem/1.0.0",
@@ -1326,9 +1326,9 @@ def test_an_export_is_strict_plain_named_and_never_over_anything(
     assert (exported.code, exported.out.splitlines()[0]) == (0, "out/index.json")
     assert (tmp_path / "out/scales.json").read_bytes() == (tmp_path / "scales.json").read_bytes()
     assert "scoringSystem" not in json.loads((tmp_path / "out/index.json").read_bytes())
-    assert assay("tools", "check", "out/index.json").code == 0
+    assert assay("tools", "validate", "out/index.json").code == 0
     for entry in (tmp_path / "out").rglob("_gradings/*.json"):
-        assert assay("tools", "check", entry).code == 0
+        assert assay("tools", "validate", entry).code == 0
     again = assay("tools", "export", "beewatch", "-o", "out")
     assert (again.code, "[FIL-008]" in again.err) == (2, True)
     inside = assay("tools", "export", "beewatch", "-o", "grading-data/out")
@@ -1343,11 +1343,11 @@ def test_an_entry_or_index_that_does_not_add_up_fails_its_validation(
     entry = json.loads(
         next(home(tmp_path, "scales/tools/getWeight/_gradings").iterdir()).read_bytes()
     )
-    raised = assay("tools", "check", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
+    raised = assay("tools", "validate", put(tmp_path / "e.json", {**entry, "aggregateGrade": "C"}))
     assert (raised.code, "the answers give B" in raised.out) == (1, True)
-    assert assay("tools", "check", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
+    assert assay("tools", "validate", put(tmp_path / "e.json", {**entry, "extra": 1})).code == 1
     index = json.loads(home(tmp_path, "index.json").read_bytes())
-    wrong = assay("tools", "check", put(tmp_path / "i.json", {**index, "status": "graded"}))
+    wrong = assay("tools", "validate", put(tmp_path / "i.json", {**index, "status": "graded"}))
     assert (wrong.code, "IDX-007" in wrong.out) == (1, True)
 
 
@@ -1419,7 +1419,7 @@ def test_an_entry_or_index_without_its_id_or_version_is_told_so_by_name(
     ):
         result = assay(
             "tools",
-            "check",
+            "validate",
             put(
                 tmp_path / "x.json",
                 {name: value for name, value in document.items() if name != key},
@@ -1446,7 +1446,7 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
     ):
         for document, code in ((good, 0), (bad, 1)):
             path = put(tmp_path / "x.json", document)
-            assert assay("tools", "check", path, "-o", "f.sarif", "-o", "f.json").code == code
+            assert assay("tools", "validate", path, "-o", "f.sarif", "-o", "f.json").code == code
             run = json.loads((tmp_path / "f.sarif").read_bytes())["runs"][0]
             assert {(item["ruleId"], item["level"]) for item in run["results"]} == (
                 {(rule, "error")} if code else set()
@@ -1456,8 +1456,8 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
             assert {(item["file"], item["rule"]) for item in listed} == (
                 {(str(path), rule)} if code else set()
             )
-            assert assay("tools", "check", path, "-o", "f.txt").code == 2
-    assert assay("tools", "check", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
+            assert assay("tools", "validate", path, "-o", "f.txt").code == 2
+    assert assay("tools", "validate", "--rules", "-o", "r.json", "-o", "r.sarif").code == 0
     rules = [item["id"] for item in json.loads((tmp_path / "r.json").read_bytes())["rules"]]
     assert "not-data" in rules
     assert [
@@ -1466,7 +1466,7 @@ def test_findings_of_entries_indexes_and_the_list_of_rules_are_written_where_ask
             "rules"
         ]
     ] == rules
-    assert assay("tools", "check", "--rules", "-o", "r.txt").code == 2
+    assert assay("tools", "validate", "--rules", "-o", "r.txt").code == 2
 
 
 # --- selections
@@ -1544,7 +1544,7 @@ def test_a_selection_is_graded_as_a_whole_once_its_members_are_locked(
     ) == (grade, "A", grade)
     assert found["summary"]["membersStable"] == count
     assert assay("tools", "export", "city-bees", "-o", "out").code == 0
-    assert assay("tools", "check", "out/index.json").code == 0
+    assert assay("tools", "validate", "out/index.json").code == 0
     assert json.loads((tmp_path / "out/selection.json").read_bytes()) == selection(names)
 
 

@@ -1082,7 +1082,7 @@ def test_when_to_use_does_not_apply_to_a_server_without_instructions(
     entry = json.loads((tmp_path / found["entry"]).read_bytes())
     answer = next(one for one in entry["gradings"] if one["questionId"] == "Q-whenToUse")
     assert (answer["score"], answer["naReason"]) == ("n/a", "not-applicable-to-tool-type")
-    assert assay("tools", "check", found["entry"]).code == 0
+    assert assay("tools", "validate", found["entry"]).code == 0
 
 
 def test_instructions_or_a_skill_make_when_to_use_apply_to_a_server(

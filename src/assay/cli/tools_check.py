@@ -1,5 +1,5 @@
 """`assay tools check`: findings of schemas, servers and grading files; and how findings are shown
-and written.
+and written. `assay tools validate` is its older name.
 """
 
 from __future__ import annotations
@@ -281,21 +281,26 @@ def left_lines(sources: inp.Sources) -> Iterator[str]:
     yield from (printable(f"skipped  {item.path}: {item.reason}") for item in sources.skipped)
 
 
+_CHECK = Command(
+    _check,
+    "List what is wrong with a schema, the tools of a server, a grading entry or an index,"
+    " each finding with a fix, and how legible the tools are from 0 to 100. Asks no model.",
+    "assay tools check schemas/ --min-score 80 -o legibility.html",
+    (
+        *inp.SOURCE,
+        flag("--rules", "list the rules instead"),
+        leg.MIN_SCORE,
+        *inp.CHECKS,
+        *inp.RULES,
+        "--now",
+        *STORE,
+    ),
+    formats=(".sarif", ".json", *leg.FORMATS),
+)
 COMMANDS = {
-    "tools check": Command(
-        _check,
-        "List what is wrong with a schema, the tools of a server, a grading entry or an index,"
-        " each finding with a fix, and how legible the tools are from 0 to 100. Asks no model.",
-        "assay tools check schemas/ --min-score 80 -o legibility.html",
-        (
-            *inp.SOURCE,
-            flag("--rules", "list the rules instead"),
-            leg.MIN_SCORE,
-            *inp.CHECKS,
-            *inp.RULES,
-            "--now",
-            *STORE,
-        ),
-        formats=(".sarif", ".json", *leg.FORMATS),
-    )
+    "tools check": _CHECK,
+    "tools validate": _CHECK._replace(
+        description="The older name of `assay tools check`.",
+        example="assay tools validate schemas/ --min-score 80",
+    ),
 }

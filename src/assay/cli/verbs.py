@@ -111,6 +111,7 @@ _TOOLS = {
         "tools_check",
         "list what is wrong with a schema, a server or grading files, each with a fix",
     ),
+    "validate": ("tools_check", "the older name of `assay tools check`"),
     "grade": (
         "tools_grade",
         "run the two deterministic stages: --emit-prompts, then --consume-scores FILE",
