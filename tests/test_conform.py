@@ -385,9 +385,9 @@ KEYS = sorted({key for _, given_, _ in VALUES for key in given_})
 def test_no_input_makes_an_operation_fail_by_a_fault_of_ours(
     op: str, given_: dict[str, Any]
 ) -> None:
-    from assay.cli.conform import _run_case
+    from assay.cli.conform import run_case
 
-    found = _run_case({"name": "x", "op": op, "input": given_})
+    found = run_case({"name": "x", "op": op, "input": given_})
     assert found["status"] == "computed"
     assert isinstance(found["actual"], dict)
     assert not found["actual"].get("fault"), found["actual"]

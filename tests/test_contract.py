@@ -27,7 +27,7 @@ from assay.records.schema_weight import weight_of
 from assay.sandbox import worker
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import WrittenCall
-from assay.tools.legibility import _invalid
+from assay.tools.legibility import schema_fault
 from examples import CAMPAIGN
 
 
@@ -256,7 +256,7 @@ def test_every_schema_from_outside_has_the_budget(text: str) -> None:
     elif text == "answer":
         assert compile_schema(schema).check({}).valid is None
     else:
-        assert _invalid({**schema, "$ref": "http://127.0.0.1:9/x"}) is not None
+        assert schema_fault({**schema, "$ref": "http://127.0.0.1:9/x"}) is not None
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")

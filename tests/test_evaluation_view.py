@@ -92,8 +92,8 @@ def test_one_gate_that_fails_a_sample_comes_with_its_reason() -> None:
     gates = {"no_pii": {"status": "fail", "reason": "reported with the run: it has\nan address"}}
     grade = {"run_id": "r", "grade": "F", "hard_gate_failures": ["no_pii"], "hard_gates": gates}
     said = "gate no_pii does not pass"
-    assert worst_sample(grade, None).why == f"{said}: it has an address"
-    gates["no_pii"]["reason"] = "reported with the run"
+    assert worst_sample(grade, None).why == f"{said}: reported with the run: it has an address"
+    gates["no_pii"]["reason"] = ""
     assert worst_sample(grade, None).why == said
     two = {**grade, "hard_gate_failures": ["no_pii", "signed"]}
     assert worst_sample(two, None).why == "gates no_pii, signed do not pass"

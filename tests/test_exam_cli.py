@@ -469,8 +469,21 @@ def test_misuse_is_told(assay: Any, tmp_path: Path) -> None:
     )
     assert assay("exam", "grade", "exam.yaml", "--command", "no-such-tutor-anywhere").code == 2
     assert assay("exam", "grade", "exam.yaml", "--command", "true", "--timeout", "nan").code == 2
-    for action in ("grade", "gate", "lint", "break", "recalibrate", "export-sm2"):
-        assert "example: assay exam" in assay("exam", action, "--help").out
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "grade",
+        "gate",
+        "lint",
+        "break",
+        "recalibrate",
+        "export-sm2",
+    ],
+)
+def test_the_help_of_each_action_has_an_example(assay: Any, action: str) -> None:
+    assert "example: assay exam" in assay("exam", action, "--help").out
 
 
 # --- lint
@@ -717,19 +730,24 @@ def test_no_path_of_this_machine_stands_in_a_result(assay: Any, tmp_path: Path) 
     )
 
 
-def test_the_mistakes_of_a_first_exam_say_what_to_do(assay: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("grade exam.yaml --answers answers.jsonl", "The keys are item, response, latency_ms"),
+        ("grade exam.yaml --answers half.jsonl --keep-going", "assay: half.jsonl: line 2 not"),
+        ("grade exam.yaml --answers half.jsonl --break loercase", "case-fold (lowercase)"),
+        ("gate exam.yaml", "exam.yaml: is YAML, not a graded exam. Name the file that"),
+        ("lint rubric.yaml", "is a rubric, not an exam. Name the file with the items"),
+    ],
+)
+def test_the_mistakes_of_a_first_exam_say_what_to_do(
+    assay: Any, tmp_path: Path, line: Any, words: Any
+) -> None:
     write_exam(tmp_path, item("a"), item("b"))
     (tmp_path / "rubric.yaml").write_text("rubric_id: mine\nversion: 1\naxes: {}\n")
     (tmp_path / "answers.jsonl").write_text('{"item": "a", "answer": "She ate."}\n')
     write_answers(tmp_path, {"item": "a", "response": RIGHT}, name="half.jsonl")
     with (tmp_path / "half.jsonl").open("a") as stream:
         stream.write('{"item": "b", \n')
-    for line, words in (
-        ("grade exam.yaml --answers answers.jsonl", "The keys are item, response, latency_ms"),
-        ("grade exam.yaml --answers half.jsonl --keep-going", "assay: half.jsonl: line 2 not"),
-        ("grade exam.yaml --answers half.jsonl --break loercase", "case-fold (lowercase)"),
-        ("gate exam.yaml", "exam.yaml: is YAML, not a graded exam. Name the file that"),
-        ("lint rubric.yaml", "is a rubric, not an exam. Name the file with the items"),
-    ):
-        done = assay("exam", *line.split())
-        assert words in done.err + done.out, (line, done.err, done.out)
+    done = assay("exam", *line.split())
+    assert words in done.err + done.out, (line, done.err, done.out)

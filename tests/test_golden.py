@@ -123,11 +123,11 @@ def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.Monke
     assert has_moved(("workflow", "grading"))
 
 
-@pytest.mark.parametrize("name", list(patterns._FINDERS))
+@pytest.mark.parametrize("name", list(patterns.FINDERS))
 def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(patterns._FINDERS, name, lambda *given: iter(()))
+    monkeypatch.setitem(patterns.FINDERS, name, lambda *given: iter(()))
     assert has_moved(("exam", "grading"))
 
 

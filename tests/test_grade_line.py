@@ -39,7 +39,7 @@ CAUSES = {
     "gates": "gate a failed: it leaked",
     "floors": "c0 is 0.9, 0.05 below its floor of 0.95",
     "score": "50.00 is below 70",
-    "ungated": "the score 90.00 reaches the threshold 70.00, but the scorecard has no hard gate",
+    "ungated": "Grade A, not passed: the score 90.00 reaches the threshold 70.00, but the",
 }
 
 

@@ -384,7 +384,15 @@ def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
 # --- severity
 
 
-def test_severity_counts_unsupported_claims_only() -> None:
+@pytest.mark.parametrize(
+    "unjudged",
+    [
+        {"text": "e", "supported": False},
+        {"text": "f"},
+        {"text": "g", "citations": ["d9"], "supported": True},
+    ],
+)
+def test_severity_counts_unsupported_claims_only(unjudged: Any) -> None:
     claims = [
         {"text": "a", "citations": ["d1"], "supported": True, "severity": "critical"},
         {"text": "b", "supported": False, "severity": "low"},
@@ -393,13 +401,8 @@ def test_severity_counts_unsupported_claims_only() -> None:
     ]
     name = "severity_weighted_support"
     assert taken(name, claims=claims, retrieval=PASSAGES) == 1 - (1 + 0.25) / 4
-    for unjudged in (
-        {"text": "e", "supported": False},
-        {"text": "f"},
-        {"text": "g", "citations": ["d9"], "supported": True},
-    ):
-        refused = taken(name, claims=[*claims, unjudged], retrieval=PASSAGES)
-        assert refused.reason.startswith("1 of 5 claims")
+    refused = taken(name, claims=[*claims, unjudged], retrieval=PASSAGES)
+    assert refused.reason.startswith("1 of 5 claims")
 
 
 @pytest.mark.req("W-060")

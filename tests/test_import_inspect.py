@@ -338,7 +338,7 @@ def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path, monkeypatch, smal
     path = tmp_path / "log.eval"
     archive(path, {"header.json": log(apart), "samples/1_epoch_1.json": apart})
     # read whole, and piece by piece
-    monkeypatch.setattr("assay.importers.inspect_ai._SMALL", small)
+    monkeypatch.setattr("assay.importers.inspect_ai.SMALL", small)
     runs, _ = imported("inspect_ai", path)
     assert runs[0]["inputs"] == {"input": "a long question"}
     assert runs[0]["outputs"] == {"answer": "Paris"}

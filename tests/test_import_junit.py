@@ -221,12 +221,9 @@ def test_a_case_that_stands_twice_is_two_attempts(tmp_path: Path) -> None:
     assert _passed(runs) == [False, True]
 
 
-def test_tests_that_a_suite_counts_and_does_not_list_are_missing(tmp_path: Path) -> None:
-    runs, tally = _imported(tmp_path, JEST.replace('tests="2"', 'tests="4"'))
-    assert _passed(runs) == [True, False, None, None]
-    assert runs[3]["dataset"]["sample_id"] == "cart::missing-2"
-    assert any("counts 4 tests and lists 2" in note for note in tally.notes)
-    for wrong, words in (
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
         (JEST.replace('failures="1" skipped', 'failures="2" skipped'), "`failures` and shows 1"),
         (SUREFIRE.replace('errors="1"', 'errors="2"'), "`errors` and shows 1"),
         (JEST.replace('failures="1" errors', 'failures="2" errors'), "'jest tests' counts 2"),
@@ -235,10 +232,18 @@ def test_tests_that_a_suite_counts_and_does_not_list_are_missing(tmp_path: Path)
         (SUREFIRE.replace("<testsuite ", "<!DOCTYPE testsuite><testsuite "), "DOCTYPE"),
         (SUREFIRE[:-20], "cut off"),
         ("<testsuite/>\n<testsuite/>", "junk after"),
-    ):
-        with pytest.raises(AssayError) as caught:
-            _imported(tmp_path, wrong)
-        assert words in str(caught.value)
+    ],
+)
+def test_tests_that_a_suite_counts_and_does_not_list_are_missing(
+    tmp_path: Path, wrong: Any, words: Any
+) -> None:
+    runs, tally = _imported(tmp_path, JEST.replace('tests="2"', 'tests="4"'))
+    assert _passed(runs) == [True, False, None, None]
+    assert runs[3]["dataset"]["sample_id"] == "cart::missing-2"
+    assert any("counts 4 tests and lists 2" in note for note in tally.notes)
+    with pytest.raises(AssayError) as caught:
+        _imported(tmp_path, wrong)
+    assert words in str(caught.value)
 
 
 def test_subtests_that_pass_are_not_missing(tmp_path: Path) -> None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from assay.errors import InputError
 from assay.importers.parts import is_number, name_of, optional, shaped
 
 
-def test_a_wrong_type_is_named() -> None:
-    assert shaped(True, bool, "`passed`", "x") is True
-    assert optional(None, list, "`results`", "x") is None
-    for value, kind, words in (
+@pytest.mark.parametrize(
+    ("value", "kind", "words"),
+    [
         ({}, list, "must be a list; here it is an object"),
         (True, int, "must be a whole number; here it is true"),
         (None, str, "must be a string; here it is null"),
         (1, bool, "must be true or false; here it is 1"),
-    ):
-        with pytest.raises(InputError, match=words):
-            shaped(value, kind, "`part`", "log.json:3")
+    ],
+)
+def test_a_wrong_type_is_named(value: Any, kind: Any, words: Any) -> None:
+    assert shaped(True, bool, "`passed`", "x") is True
+    assert optional(None, list, "`results`", "x") is None
+    with pytest.raises(InputError, match=words):
+        shaped(value, kind, "`part`", "log.json:3")
 
 
 def test_names_are_texts_or_whole_numbers() -> None:

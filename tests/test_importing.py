@@ -239,8 +239,18 @@ def test_a_decision_without_a_candidate_says_what_is_missing(
     assert "a decision needs a candidate to compare with" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gate", "header.csv", "--baseline", "old.json"],
+        ["gate", "old.json", "--baseline", "header.csv"],
+        ["grade", "header.csv"],
+        ["import", "header.csv", "-o", "runs.jsonl"],
+        ["import", "empty.jsonl", "-o", "runs.jsonl"],
+    ],
+)
 def test_an_empty_side_is_not_taken_for_the_file_of_another_tool(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], words: Any
 ) -> None:
     scores(here / "old.json")
     (here / "empty.jsonl").write_text("")
@@ -251,14 +261,7 @@ def test_an_empty_side_is_not_taken_for_the_file_of_another_tool(
         assert assay(["gate", new, "--baseline", old]) == ExitCode.NOT_ENOUGH
         assert f"empty.jsonl: the {side} contains no runs." in capsys.readouterr().err
     (here / "header.csv").write_text("id,score\n")
-    for words in (
-        ["gate", "header.csv", "--baseline", "old.json"],
-        ["gate", "old.json", "--baseline", "header.csv"],
-        ["grade", "header.csv"],
-        ["import", "header.csv", "-o", "runs.jsonl"],
-        ["import", "empty.jsonl", "-o", "runs.jsonl"],
-    ):
-        assert assay(words) == ExitCode.NOT_ENOUGH, words
+    assert assay(words) == ExitCode.NOT_ENOUGH, words
 
 
 def test_nothing_is_half_imported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

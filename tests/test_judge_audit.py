@@ -497,20 +497,31 @@ def test_a_card_with_an_impossible_figure_is_refused_and_admits_nobody(
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")]
 )
-def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: Any) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        "agreement",
+        "biases",
+        "calibration",
+        "injection",
+        "inconsistency_rate",
+    ],
+)
+def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(
+    value: Any, part: Any
+) -> None:
     assert TERMS is not None
-    for part in ("agreement", "biases", "calibration", "injection", "inconsistency_rate"):
-        card = {
-            **good_card(),
-            part: {
-                "cohen_kappa": {"value": value, "low": value},
-                "n_labelled": value,
-                "value": value,
-            },
-        }
-        with pytest.raises(InputError, match="has an impossible figure"):
-            check_card(card)
-        assert not admit_tree(card, TERMS, now=NOW).may_gate
+    card = {
+        **good_card(),
+        part: {
+            "cohen_kappa": {"value": value, "low": value},
+            "n_labelled": value,
+            "value": value,
+        },
+    }
+    with pytest.raises(InputError, match="has an impossible figure"):
+        check_card(card)
+    assert not admit_tree(card, TERMS, now=NOW).may_gate
 
 
 @pytest.mark.parametrize(

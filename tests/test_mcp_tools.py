@@ -561,7 +561,7 @@ def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(
 ) -> None:
     import anyio
     from mcp import Client
-    from mcp.client.stdio import StdioServerParameters
+    from mcp.client.stdio import StdioServerParameters, stdio_client
 
     parameters = StdioServerParameters(
         command=sys.executable,
@@ -571,7 +571,9 @@ def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(
     other = [sys.executable, str(Path(__file__).parent / "servers" / "bad.py"), "fine"]
 
     async def talk() -> tuple[Any, Any, Any]:
-        async with Client(parameters) as client:
+        # the default is the stream that the first import of `mcp` found
+        server = stdio_client(parameters, errlog=sys.__stderr__)
+        async with Client(server) as client:
             listed = await client.list_tools()
             decided = await client.call_tool("decide_release", {"baseline": "base"})
             checked = await client.call_tool("check_running_server", {"command": other})

@@ -5,6 +5,7 @@ them by the end.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -215,7 +216,7 @@ def test_without_an_exporter_nothing_is_kept_and_no_thread_runs(
         monkeypatch.delenv(name, raising=False)
     with serving(url) as api:
         api.post("/runs", run())
-        assert (api.services.exporter._thread, len(api.services.exporter._queue)) == (None, 0)
+        assert "assay-exporter" not in {thread.name for thread in threading.enumerate()}
         assert metric(api, "otlp_grades_sent") == 0
 
 

@@ -13,7 +13,7 @@ import pytest
 from assay.archive import compared
 from assay.records.summary import ValueInterval
 from assay.server.pages import overview
-from assay.server.pages.running import _state
+from assay.server.pages.running import state_text
 from assay.store import jobs
 from assay.views import drawing
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
@@ -418,8 +418,8 @@ def test_an_execution_whose_server_died_says_so(tmp_path: Path) -> None:
         until(lambda: api.get(f"/executions/{made['execution']}").json()["state"] == "running")
         row = jobs.find(api.services.ledger.database, "default", made["execution"])
         assert row is not None
-        assert _state(row) == "… running"
-        assert "its server is gone" in _state(row._replace(beat_ms=0))
+        assert state_text(row) == "… running"
+        assert "its server is gone" in state_text(row._replace(beat_ms=0))
         (tmp_path / "workflows" / "review" / "go").touch()
         finished(api, made)
 

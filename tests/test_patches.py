@@ -288,15 +288,18 @@ def take(outputs: Any, expected: Any) -> Any:
     )
 
 
-def test_a_run_is_compared_with_the_patch_that_is_expected() -> None:
-    assert take({"patch": PATCH}, {"patch": PATCH}) == 1
-    assert take({"patch": " "}, {"patch": PATCH}) == 0
-    for outputs, expected in (
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
         (None, {"patch": PATCH}),
         ({"patch": PATCH}, None),
         ({"patch": 3}, {"patch": PATCH}),
         ({"patch": "junk"}, {"patch": PATCH}),
-    ):
-        found = take(outputs, expected)
-        assert isinstance(found, Undetermined)
-        assert "patch" in found.reason
+    ],
+)
+def test_a_run_is_compared_with_the_patch_that_is_expected(outputs: Any, expected: Any) -> None:
+    assert take({"patch": PATCH}, {"patch": PATCH}) == 1
+    assert take({"patch": " "}, {"patch": PATCH}) == 0
+    found = take(outputs, expected)
+    assert isinstance(found, Undetermined)
+    assert "patch" in found.reason

@@ -145,6 +145,12 @@ def test_every_family_is_in_the_one_table_and_describes_itself() -> None:
         assert all(callable(home_value(system.behaviour)) for system in family.systems)
 
 
+HOMES = {
+    f"assay.scoring.metrics.{home.replace('.', ':')}": names
+    for home, names in metrics.FAMILIES.items()
+}
+
+
 def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -156,7 +162,7 @@ def test_measures_are_loaded_once_and_found_by_all_however_many_threads_ask_firs
 
     monkeypatch.setattr("assay.registry.import_module", slowly)
     names = [name for family in metrics.FAMILIES.values() for name in family]
-    measures: Registry[Any] = Registry("measure", homes=metrics.MEASURES._homes)
+    measures: Registry[Any] = Registry("measure", homes=HOMES)
     start, missed = threading.Barrier(8), []
 
     def look() -> None:

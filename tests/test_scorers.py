@@ -322,9 +322,9 @@ def test_a_run_without_outputs_leaves_the_gate_undetermined(tmp_path: Path, how:
 def test_of_two_verdicts_on_one_gate_the_worse_stays(
     tmp_path: Path, known: bool | None, new: bool | None, kept: bool | None
 ) -> None:
-    from assay.running.scorers import _with_verdicts
+    from assay.running.scorers import with_verdicts
 
-    made = _with_verdicts({"g": {"passed": known}}, {"g": {"passed": new}})
+    made = with_verdicts({"g": {"passed": known}}, {"g": {"passed": new}})
     assert made["g"]["passed"] is kept
 
 

@@ -538,7 +538,16 @@ def test_the_count_of_tokens_can_be_missing_or_odd(usage: str, expected: Any) ->
         assert json.loads(data).get("usage", "none") == expected
 
 
-def test_its_models_are_listed_and_a_wrong_behaviour_is_refused() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"position_bias": 0.7, "verbosity_bias": 0.4},
+        {"noise": 2},
+        {"hang": "up"},
+        {"dead": "tired"},
+    ],
+)
+def test_its_models_are_listed_and_a_wrong_behaviour_is_refused(wrong: Any) -> None:
     async def models(url: str) -> Any:
         async with aiohttp.ClientSession() as session, session.get(f"{url}/models") as reply:
             return await reply.json()
@@ -547,14 +556,8 @@ def test_its_models_are_listed_and_a_wrong_behaviour_is_refused() -> None:
         assert asyncio.run(models(judge.url))["data"][0]["id"] == "owl"
         with pytest.raises(ValueError, match="no such behaviour"):
             judge.become(malformed="nicely")
-    for wrong in (
-        {"position_bias": 0.7, "verbosity_bias": 0.4},
-        {"noise": 2},
-        {"hang": "up"},
-        {"dead": "tired"},
-    ):
-        with pytest.raises(ValueError):  # noqa: PT011
-            Behaviour(**wrong)
+    with pytest.raises(ValueError):  # noqa: PT011
+        Behaviour(**wrong)
 
 
 @pytest.mark.parametrize("own_process", [False, True])

@@ -30,7 +30,7 @@ from sqlalchemy.exc import DBAPIError
 import postgres
 from assay.errors import UsageError
 from assay.records.contract import OVER_BUDGET
-from assay.server import background, evaluating
+from assay.server import evaluating
 from assay.server.app import create_app
 from assay.server.background import Owner, is_dead
 from assay.server.evaluating import take_up
@@ -49,7 +49,7 @@ from commands import ASSAY
 from documents import run
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, on_sqlite
-from serving import API, Configured, Process, description, frames, runs, serving, until
+from serving import API, Configured, Process, description, frames, is_running, runs, serving, until
 from test_contract import SOONER, doubling
 from test_server_events import Watcher, end_of, head_of
 
@@ -643,11 +643,10 @@ if CAMPAIGN:  # the test above has its quick part
         )
         assert made.stdout is not None
         pid, folder = made.stdout.readline().split(maxsplit=1)
-        assert background._began(int(pid)) is not None or sys.platform != "linux"
         made.send_signal(signal.SIGKILL)
         made.communicate()
         until(lambda: not Path(folder.strip()).exists())
-        until(lambda: background._began(int(pid)) is None)
+        until(lambda: not is_running(int(pid)))
 
 
 # --- slow and many clients
@@ -725,12 +724,14 @@ def test_a_stranger_in_the_same_batch_costs_nobody_a_record(tmp_path: Path) -> N
         assert MAX_BATCH > 24
 
 
-def test_a_full_queue_asks_clients_to_come_again(tmp_path: Path) -> None:
+def test_a_full_queue_asks_clients_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(f"sqlite:///{tmp_path}/l.db") as api:
-        api.services.writer._records = 10**9
-        refused = api.post("/runs", run())
+        with monkeypatch.context() as patch:
+            patch.setattr("assay.server.writer.MAX_WAITING", -1)
+            refused = api.post("/runs", run())
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        api.services.writer._records = 0
         assert json.loads(api.post("/runs", run()).content)["new"] is True
 
 

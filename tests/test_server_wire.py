@@ -585,10 +585,16 @@ def test_a_client_that_drips_the_rest_of_a_refused_body_is_let_go(hasty: int) ->
 
 
 def test_a_client_that_is_gone_before_its_answer_is_no_internal_error(tmp_path: Path) -> None:
+    is_gone = False
+
     async def closed(_message: Any) -> None:
+        nonlocal is_gone
+        is_gone = True
         raise RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
 
     async def receive() -> Any:
+        if is_gone:
+            return {"type": "http.disconnect"}
         return {"type": "http.request", "body": b"", "more_body": False}
 
     with serving(f"sqlite:///{tmp_path}/l.db") as api:

@@ -1046,8 +1046,8 @@ class Tampering:
         assert verify(self.ledger).clean
         outside(self.ledger)  # without its triggers
         self.raw = sqlite3.connect(path, isolation_level=None)
-        self._good = sqlite3.connect(":memory:")
-        self.raw.backup(self._good)
+        self.good = sqlite3.connect(":memory:")
+        self.raw.backup(self.good)
 
     def report(self, statement: str) -> verifying.VerifyReport:
         """What is found after this change."""
@@ -1055,7 +1055,7 @@ class Tampering:
             self.raw.execute(statement)
             return verify(self.ledger)
         finally:
-            self._good.backup(self.raw)
+            self.good.backup(self.raw)
 
 
 def two_grades() -> list[Draft]:
@@ -1070,7 +1070,7 @@ def tampering(tmp_path: Path) -> Iterator[Tampering]:
     made = Tampering(tmp_path / "tampered.db")
     yield made
     assert verify(made.ledger).clean
-    for opened in (made.raw, made._good, made.ledger):
+    for opened in (made.raw, made.good, made.ledger):
         opened.close()
 
 

@@ -106,7 +106,7 @@ def test_schema_of_prints_them(assay: Any, name: str) -> None:
 
 
 def test_the_demo_grades_tools_good_vetoed_and_unsound() -> None:
-    reports = [json.loads(document_bytes(report)) for report in demo._graded_tools()]
+    reports = [json.loads(document_bytes(report)) for report in demo.graded_tools()]
     assert [(report["schemaId"], report["grade"], report["rawGrade"]) for report in reports] == [
         ("tidewatch/harbours", "B", "A"),
         ("tidewatch/alarms", "REJECTED", "B"),

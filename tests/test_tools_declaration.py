@@ -298,7 +298,21 @@ def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(
 # --- the file
 
 
-def test_every_fault_of_a_declaration_is_named_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("server: bees\nversion: 1.0\n", "Put it in quotes"),
+        ("server: &a bees\nversion: *a\n", "not allowed"),
+        ("[1]\n", "object"),
+        ("", "empty"),
+        (f"server: b\nversion: '1'\nmodules: [{', '.join(['a'] * 501)}]\n", "at most 500"),
+        ("server: b\nversion: '1'\nmodules: ['a==1.0']\n", "line 3  modules[0]"),
+        (f"server: b\nversion: '1'\nabout: {'x' * 70000}\n", "65,536"),
+    ],
+)
+def test_every_fault_of_a_declaration_is_named_with_its_line(
+    tmp_path: Path, content: Any, says: Any
+) -> None:
     path = put(
         tmp_path / "bees.yaml",
         "server: bees\nversions: 1\nmodules: mcp\nkeys: [A]\nnotApplicable:\n  hosts: x\n",
@@ -317,19 +331,10 @@ def test_every_fault_of_a_declaration_is_named_with_its_line(tmp_path: Path) -> 
         read_declaration(str(path))
     assert {fault.line for fault in error.value.faults} == {4, 6, 7, 9}
     assert "sk-live" not in str(error.value), "it may be the key itself"
-    for content, says in (
-        ("server: bees\nversion: 1.0\n", "Put it in quotes"),
-        ("server: &a bees\nversion: *a\n", "not allowed"),
-        ("[1]\n", "object"),
-        ("", "empty"),
-        (f"server: b\nversion: '1'\nmodules: [{', '.join(['a'] * 501)}]\n", "at most 500"),
-        ("server: b\nversion: '1'\nmodules: ['a==1.0']\n", "line 3  modules[0]"),
-        (f"server: b\nversion: '1'\nabout: {'x' * 70000}\n", "65,536"),
-    ):
-        put(path, content)
-        with pytest.raises(InputError) as error:
-            read_declaration(str(path))
-        assert says in str(error.value), content[:40]
+    put(path, content)
+    with pytest.raises(InputError) as error:
+        read_declaration(str(path))
+    assert says in str(error.value), content[:40]
 
 
 def test_the_command_refuses_a_declaration_of_a_folder_and_prints_the_schema(

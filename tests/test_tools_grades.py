@@ -436,15 +436,9 @@ def test_no_autonomous_area_is_ever_an_a(area: str) -> None:
 # --- vetoes
 
 
-def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
-    assert TRIGGERS == (
-        "malicious-module",
-        "api-key-domain-mismatch",
-        "illegal-content",
-        "ai-security-veto",
-    )
-    assert isinstance(TRIGGERS, tuple)
-    for trigger in (
+@pytest.mark.parametrize(
+    "trigger",
+    [
         None,
         "",
         "Malicious-module",
@@ -454,9 +448,18 @@ def test_four_things_trigger_a_veto_and_nothing_else_does() -> None:
         [],
         {},
         ["malicious-module"],
-    ):
-        assert refused(make_veto, trigger, evidence="e", grader=SCRIPT, now=NOW) == "VET-001"
-        assert refused(check_trigger, trigger) == "VET-001"
+    ],
+)
+def test_four_things_trigger_a_veto_and_nothing_else_does(trigger: Any) -> None:
+    assert TRIGGERS == (
+        "malicious-module",
+        "api-key-domain-mismatch",
+        "illegal-content",
+        "ai-security-veto",
+    )
+    assert isinstance(TRIGGERS, tuple)
+    assert refused(make_veto, trigger, evidence="e", grader=SCRIPT, now=NOW) == "VET-001"
+    assert refused(check_trigger, trigger) == "VET-001"
 
 
 @pytest.mark.req("F-028", "F-036", "F-045")

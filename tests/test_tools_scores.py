@@ -351,11 +351,19 @@ def built(*given_answers: dict[str, Any], area: str = "single-test") -> dict[str
 
 
 @pytest.mark.req("F-025")
-def test_a_model_that_answers_is_named() -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "robot",
+        "",
+        None,
+        1,
+    ],
+)
+def test_a_model_that_answers_is_named(kind: Any) -> None:
     assert built(answer())["gradings"][0]["llmModel"] == "m-1"
     assert refused(built, answer(llmModel=None)) == "GRD-007"
-    for kind in ("robot", "", None, 1):
-        assert refused(built, answer(graderIdentity={**HUMAN, "kind": kind})) == "GRD-020"
+    assert refused(built, answer(graderIdentity={**HUMAN, "kind": kind})) == "GRD-020"
 
 
 @pytest.mark.req("F-025")

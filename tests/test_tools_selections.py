@@ -202,7 +202,18 @@ def code_of(take: Any, *arguments: Any, **named: Any) -> str:
 
 
 @pytest.mark.req("F-109", "X-31", "X-32")
-def test_the_number_of_namespaces_says_what_a_selection_may_reach() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        -1,
+        True,
+        None,
+        "7",
+        6.5,
+        [],
+    ],
+)
+def test_the_number_of_namespaces_says_what_a_selection_may_reach(wrong: Any) -> None:
     assert [size_outcome(count, RULES) for count in (0, 1, 4, 5, 6, 7, 8, 10**6)] == [
         "n/a",
         "n/a",
@@ -215,8 +226,7 @@ def test_the_number_of_namespaces_says_what_a_selection_may_reach() -> None:
     ]
     assert [size_cap(count, RULES) for count in (5, 6, 7)] == ["B", "B", None]
     assert size_outcome(7.0, RULES) == "A allowed"
-    for wrong in (-1, True, None, "7", 6.5, []):
-        assert code_of(size_outcome, wrong, RULES) == "FMC-012"
+    assert code_of(size_outcome, wrong, RULES) == "FMC-012"
 
 
 @pytest.mark.req("F-109", "X-31")
@@ -744,15 +754,24 @@ def test_without_an_about_page_nothing_group_bound_is_graded(tmp_path: Path) -> 
 
 
 @pytest.mark.req("F-120")
-def test_readiness_is_a_ladder() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        "",
+        "Stable",
+        3,
+        [],
+    ],
+)
+def test_readiness_is_a_ladder(wrong: Any) -> None:
     assert READINESS == ("imported", "structural-valid", "deterministic-green", "stable")
     for lower, level in enumerate(READINESS):
         assert [meets(level, required) for required in READINESS] == [
             upper <= lower for upper in range(4)
         ]
-    for wrong in (None, "", "Stable", 3, []):
-        assert code_of(meets, wrong, "stable") == "FMC-012"
-        assert code_of(meets, "stable", wrong) == "FMC-012"
+    assert code_of(meets, wrong, "stable") == "FMC-012"
+    assert code_of(meets, "stable", wrong) == "FMC-012"
 
 
 @pytest.mark.req("F-120")
@@ -821,7 +840,16 @@ def test_a_selection_says_what_it_lacks(change: dict[str, Any], code: str) -> No
 
 
 @pytest.mark.req("F-114")
-def test_every_fault_of_a_selection_is_told_at_once() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        "x",
+        5,
+    ],
+)
+def test_every_fault_of_a_selection_is_told_at_once(wrong: Any) -> None:
     with pytest.raises(InputError) as caught:
         check_selection({})
     assert {fault.path for fault in caught.value.faults} == {
@@ -834,8 +862,7 @@ def test_every_fault_of_a_selection_is_told_at_once() -> None:
         "personaIds",
         "members",
     }
-    for wrong in (None, [], "x", 5):
-        assert code_of(check_selection, wrong) == "SEL-001"
+    assert code_of(check_selection, wrong) == "SEL-001"
 
 
 @pytest.mark.req("F-114")

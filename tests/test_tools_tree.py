@@ -229,12 +229,23 @@ def code_of(take: Any, *arguments: Any, **named: Any) -> str:
 
 
 @pytest.mark.req("F-068", "F-069")
-def test_a_node_is_never_operational_and_a_whole_is_never_graded() -> None:
+@pytest.mark.parametrize(
+    "word",
+    [
+        "operational",
+        "partial",
+        None,
+        "",
+        1,
+        [],
+        {},
+    ],
+)
+def test_a_node_is_never_operational_and_a_whole_is_never_graded(word: Any) -> None:
     assert NODE_STATUSES == ("pending", "blocked", "graded", "stable", "rejected")
     assert set(ROLLUP_STATUSES) == {"operational", "partial", "blocked", "pending", "rejected"}
-    for word in ("operational", "partial", None, "", 1, [], {}):
-        assert code_of(rollup_status, [word]) == "IDX-007"
-        assert code_of(schema_status, [word], "stable") == "IDX-007"
+    assert code_of(rollup_status, [word]) == "IDX-007"
+    assert code_of(schema_status, [word], "stable") == "IDX-007"
 
 
 @pytest.mark.req("F-070", "F-071")
@@ -383,7 +394,19 @@ def test_a_partial_grading_repeats_the_one_before_it_and_hides_no_veto(tree: Tre
 
 
 @pytest.mark.req("F-107", "F-108")
-def test_the_status_of_one_grading_is_that_of_its_letter() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "E",
+        "",
+        "n/a",
+        1,
+        True,
+        [],
+        {},
+    ],
+)
+def test_the_status_of_one_grading_is_that_of_its_letter(wrong: Any) -> None:
     assert [letter_status(grade) for grade in ("A", "B", "C", "D", "F", "REJECTED")] == [
         "stable",
         "stable",
@@ -393,8 +416,7 @@ def test_the_status_of_one_grading_is_that_of_its_letter() -> None:
         "rejected",
     ]
     assert code_of(letter_status, None) == "IDX-001"
-    for wrong in ("E", "", "n/a", 1, True, [], {}):
-        assert code_of(letter_status, wrong) == "IDX-007"
+    assert code_of(letter_status, wrong) == "IDX-007"
 
 
 @pytest.mark.req("F-104", "F-105", "F-106", "X-09")
@@ -1864,13 +1886,22 @@ def test_the_newest_version_does_not_depend_on_the_order_of_the_folder(
         ("selection-aggregate", "selections/g/_gradings"),
     ],
 )
-def test_gradings_lie_beside_what_they_grade(area: str, folder: str) -> None:
+@pytest.mark.parametrize(
+    "key",
+    [
+        "n",
+        "s",
+        "t",
+        "k",
+        "g",
+    ],
+)
+def test_gradings_lie_beside_what_they_grade(area: str, folder: str, key: Any) -> None:
     place = {"namespace": "n", "schema": "s", "tool": "t", "skill": "k", "selection": "g"}
     assert names.gradings_dir(area, place) == folder
-    for key in ("n", "s", "t", "k", "g"):
-        if f"/{key}/" in folder:
-            missing = {name: value for name, value in place.items() if value != key}
-            assert code_of(names.gradings_dir, area, missing) == "FMC-012"
+    if f"/{key}/" in folder:
+        missing = {name: value for name, value in place.items() if value != key}
+        assert code_of(names.gradings_dir, area, missing) == "FMC-012"
 
 
 @pytest.mark.req("F-091")

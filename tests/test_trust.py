@@ -169,11 +169,19 @@ def test_a_flag_that_a_file_sets_freely_can_be_taken_back(case: Case) -> None:
 
 
 @pytest.mark.parametrize("verb", CONFIGURED)
-def test_what_every_verb_has_is_never_set_by_a_file(verb: str) -> None:
-    for name in ("trust", "json", "no-config", "config"):
-        Path("assay.yaml").write_text(json.dumps({"commands": {verb: {name: True}}}))
-        with pytest.raises(InputError, match="can only be given on the command line"):
-            parse(verb, "--trust")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "trust",
+        "json",
+        "no-config",
+        "config",
+    ],
+)
+def test_what_every_verb_has_is_never_set_by_a_file(verb: str, name: Any) -> None:
+    Path("assay.yaml").write_text(json.dumps({"commands": {verb: {name: True}}}))
+    with pytest.raises(InputError, match="can only be given on the command line"):
+        parse(verb, "--trust")
 
 
 def test_what_the_command_line_replaces_needs_no_trust() -> None:
@@ -204,12 +212,21 @@ def test_the_default_ledger_needs_no_trust() -> None:
         "POSTGRESQL://h/x",
     ],
 )
-def test_only_a_plain_file_of_the_folder_is_a_ledger_without_trust(url: str) -> None:
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "evals",
+        "grade",
+        "measure text",
+        "import",
+        "run",
+    ],
+)
+def test_only_a_plain_file_of_the_folder_is_a_ledger_without_trust(url: str, verb: Any) -> None:
     Path("assay.yaml").write_text(json.dumps({"ledger": {"url": url, "store": True}}))
-    for verb in ("evals", "grade", "measure text", "import", "run"):
-        with pytest.raises(InputError) as caught:
-            parse(verb, *(["w.yaml", "--dataset", "d.jsonl"] if verb == "run" else []))
-        assert caught.value.code == "CFG-002"
+    with pytest.raises(InputError) as caught:
+        parse(verb, *(["w.yaml", "--dataset", "d.jsonl"] if verb == "run" else []))
+    assert caught.value.code == "CFG-002"
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,20 @@ def test_a_file_is_what_its_first_bytes_are() -> None:
         assert read_media(value) is None, value
 
 
-def test_a_pointer_leads_to_its_part_or_nowhere() -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "/a",
+        "/a~1b/1",
+        "/a~1b/x",
+        "/a~1b/0/~0/more",
+        "/a~1b/00",
+        "/a~1b/-1",
+    ],
+)
+def test_a_pointer_leads_to_its_part_or_nowhere(wrong: Any) -> None:
     tree = {"a/b": [{"~": 1}]}
     at = pointer(pointer(pointer("", "a/b"), 0), "~")
     assert part_at(tree, at) == 1
-    for wrong in ("/a", "/a~1b/1", "/a~1b/x", "/a~1b/0/~0/more", "/a~1b/00", "/a~1b/-1"):
-        with pytest.raises(KeyError):
-            part_at(tree, wrong)
+    with pytest.raises(KeyError):
+        part_at(tree, wrong)

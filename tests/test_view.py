@@ -29,7 +29,7 @@ def test_only_the_browser_that_opened_the_address_gets_in_and_nothing_is_left(
     (tmp_path / "results.csv").write_text(TABLE, encoding="utf-8")
     with viewing(tmp_path, "results.csv") as viewer:
         assert viewer.said["opened"] is False, "there is no display"
-        (kept,) = viewer.temporary.iterdir()
+        (kept,) = viewer.temporary.glob(f"{FOLDER}*")
         assert kept.stat().st_mode & 0o777 == 0o700
         secret = viewer.address.path
         for path in ("/", "/login", "/api/v1/runs", "/static/pages.css", "/open/", "/open/no"):

@@ -27,7 +27,7 @@ def run(options: Options) -> int:
     base = (
         _annex_base(options.file) if any(case["op"] == "annex.validate" for case in cases) else None
     )
-    results = [_run_case(case, base) for case in cases]
+    results = [run_case(case, base) for case in cases]
     if options.actual:
         kept = [{key: result[key] for key in ("name", "op", "actual")} for result in results]
         write_file(options.actual, _json(kept, pretty))
@@ -84,7 +84,8 @@ def _annex_base(file: str) -> Any:
     return read_json(path).tree if os.path.exists(path) else None
 
 
-def _run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
+def run_case(case: dict[str, Any], base: Any = None) -> dict[str, Any]:
+    """The result of a case."""
     op = OPS.get(case["op"])
     head = {"name": case["name"], "op": case["op"]}
     if op is None:

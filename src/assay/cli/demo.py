@@ -76,7 +76,7 @@ def run(options: Options) -> int:
     grades = _grades(results, block)
     # a folder that can't be written is refused before the work that takes seconds
     write_file(os.path.join(options.out, "grades.json"), grades)
-    tools = _graded_tools()
+    tools = graded_tools()
     exam, gate = _graded_exam()
     card = parts.carded(
         os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
@@ -132,7 +132,7 @@ def run(options: Options) -> int:
     return opt.give(options, document, lines)
 
 
-def _graded_tools() -> list[dict[str, Any]]:
+def graded_tools() -> list[dict[str, Any]]:
     """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing if the engine
     that reads modules is not installed.
     """

@@ -80,7 +80,7 @@ def _lines(
     for job in jobs:
         yield f"[{good if job.ok else lacking}] {job.job:<{width}}  {job.what}: {job.found}"
         if not job.ok:
-            is_other = f"[{job.extra}]" in job.fix and job.extra != job.job
+            is_other = job.installs_extra and job.extra != job.job
             note = f"  # {job.extra} is the extra for {job.job}" if is_other else ""
             yield f"       {job.fix}{note}"
     if not required and not all(job.ok for job in jobs):
@@ -200,6 +200,8 @@ class JobCheck(NamedTuple):
     found: str
     fix: str
     extra: str
+    installs_extra: bool = False
+    """Whether the fix installs the extra."""
 
 
 _LEDGER = (("sqlalchemy", "SQLAlchemy"), ("alembic", "alembic"))
@@ -306,15 +308,15 @@ def check_job(name: str) -> JobCheck:
     fix = install_hint(needs.extra) if faults else ""
     if clashing := [f"{_OLDER[name]} {name}" for _, name in needs.modules if _older_fault(name)]:
         fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
+    installs_extra = bool(faults and needs.extra)
     if needs.java and not faults:
         from assay.batch import java
 
         fault = java.java_fault()
         if fault:
             faults, fix = [fault], java.INSTALL
-    return JobCheck(
-        name, needs.what, not faults, "; ".join(faults) or ", ".join(present), fix, needs.extra
-    )
+    state = "; ".join(faults) or ", ".join(present)
+    return JobCheck(name, needs.what, not faults, state, fix, needs.extra, installs_extra)
 
 
 def _check_sandbox(name: str, needs: JobNeeds) -> JobCheck:

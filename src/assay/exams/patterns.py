@@ -57,7 +57,7 @@ def find_patterns(graded: MarkedExam, rules: ExamRules) -> list[PatternSeen]:
         # what fails throughout fails in every part: one finding says so
         if pattern.kind in ("tag_zero", "trend") and pattern.axis in systematic:
             continue
-        seen = list(_FINDERS[pattern.kind](search, pattern))
+        seen = list(FINDERS[pattern.kind](search, pattern))
         if pattern.kind == "axis_zero":
             systematic |= {pattern.evidence["axis"] for pattern in seen}
         patterns += seen
@@ -187,12 +187,13 @@ def _outlier(search: _Search, pattern: PatternRule) -> Iterator[PatternSeen]:
         )
 
 
-_FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
+FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
     "axis_zero": _axis_zero,
     "tag_zero": _tag_zero,
     "trend": _trend,
     "outlier": _outlier,
 }
+"""What finds each kind of pattern."""
 
 
 _LOOSER: dict[str, Callable[[str], str]] = {

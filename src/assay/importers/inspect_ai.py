@@ -45,7 +45,7 @@ _HEADERS = ("header.json", "_journal/start.json")
 _ENTRIES = tuple(name.encode() for name in _HEADERS)
 _LARGE = [("events",), ("messages",), ("attachments", "*"), ("store", "*"), ("timelines",)]
 """Parts of a sample that may be large and are read piece by piece."""
-_SMALL = 2 * 1024 * 1024
+SMALL = 2 * 1024 * 1024
 """Bytes of a sample that is read whole."""
 _MEANS = ("accuracy", "mean")
 MAX_DECLARED = 1_000_000
@@ -112,8 +112,8 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
 
 def _sample(archive: Archive, entry: ZipInfo, where: str) -> Any:
     """One sample of an archive; of a large one, without the parts that nothing here looks at."""
-    if entry.file_size < _SMALL:
-        return loads(archive.read(entry, _SMALL), where)
+    if entry.file_size < SMALL:
+        return loads(archive.read(entry, SMALL), where)
     sample: dict[str, Any] = {}
     texts: dict[str, Any] = {}
     named: set[str] | None = None

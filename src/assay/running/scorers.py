@@ -158,13 +158,13 @@ class _Measure:
             errors = run.get("metadata", {}).get("scorer_errors", {})
             return {
                 "metadata": {"scorer_errors": {**errors, self._spec.target: reason}},
-                **({"gates": _with_verdicts(given_gates, gates)} if gates else {}),
+                **({"gates": with_verdicts(given_gates, gates)} if gates else {}),
                 **({"scores": {**given_scores, **contested}} if contested else {}),
             }
         scores, gates = results
         return {
             **({"scores": {**given_scores, **scores}} if scores else {}),
-            **({"gates": _with_verdicts(given_gates, gates)} if gates else {}),
+            **({"gates": with_verdicts(given_gates, gates)} if gates else {}),
         }
 
     def _results(self, run: dict[str, Any]) -> ScorerResults:
@@ -184,7 +184,7 @@ class _Measure:
         return results_of(result, self._spec, self._source, self._criteria)
 
 
-def _with_verdicts(
+def with_verdicts(
     given: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The verdicts of a run with those of a scorer: of two on one gate, the worse."""

@@ -18,6 +18,7 @@ from assay.server.auth import host_name
 from assay.server.bodies import BODY_READ
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.server.streams import has_left
 
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -71,8 +72,12 @@ class Guard:
                 headers.append((b"x-request-id", request_id.encode()))
             try:
                 await send(message)
-            except (OSError, RuntimeError) as error:  # uvloop: "the handler is closed"
-                gone = isinstance(error, OSError) or "closed" in str(error)
+            except OSError:
+                gone = True
+                raise
+            except RuntimeError:  # uvloop, on a connection that is closed
+                await asyncio.sleep(0)
+                gone = has_left(receive)
                 raise
 
         try:

@@ -204,7 +204,7 @@ class LiveStream(Response):
                     try:
                         events = await hub.after(key, channel, position)
                     except AssayError:  # the database is unavailable: the watcher waits for it
-                        if await hub.pause() or _gone(receive):
+                        if await hub.pause() or has_left(receive):
                             break
                         await send(
                             {"type": "http.response.body", "body": HEARTBEAT, "more_body": True}
@@ -224,7 +224,7 @@ class LiveStream(Response):
                             break
                         continue
                 if not await hub.wait(channel):
-                    if _gone(receive):
+                    if has_left(receive):
                         return
                     await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
         finally:
@@ -232,7 +232,7 @@ class LiveStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _gone(receive: Receive) -> bool:
+def has_left(receive: Receive) -> bool:
     """Whether the client has closed the connection, without waiting for it to."""
     receiving = receive()
     try:

@@ -177,7 +177,7 @@ def _moments(groups: Groups, mean: float, n: int) -> Moments:
     ]
     squares = counted_sum((residual * residual, times) for residual, times in residuals)
     cubes = counted_sum((residual**3, times) for residual, times in residuals)
-    df = _freedom(groups.sizes, n, _alikeness(groups, mean, n), times=groups.times)
+    df = degrees_of_freedom(groups.sizes, n, _alikeness(groups, mean, n), times=groups.times)
     return Moments(
         mean, sqrt(squares) / n, df, cubes / squares**1.5 if squares else 0.0, groups.number
     )
@@ -203,7 +203,7 @@ def _alikeness(groups: Groups, mean: float, n: int) -> float:
     return 0.0 if shared <= 0 else shared / (shared + within)
 
 
-def _freedom(
+def degrees_of_freedom(
     sizes: Sequence[int], n: int, alikeness: float, *, times: Sequence[int] | None = None
 ) -> float:
     """Satterthwaite's degrees of freedom of the CR2 variance, for that correlation inside groups.
@@ -275,4 +275,6 @@ def sampled_share(samples: Mapping[tuple[int, int], int], *, level: float = 0.95
 
 def freedom_of_sizes(sizes: Sequence[int], n: int, *, times: Sequence[int]) -> float:
     """The fewest degrees of freedom that groups of these sizes can have, whatever their values."""
-    return min(_freedom(sizes, n, alikeness, times=times) for alikeness in (0.0, 0.5, 1.0))
+    return min(
+        degrees_of_freedom(sizes, n, alikeness, times=times) for alikeness in (0.0, 0.5, 1.0)
+    )

@@ -56,7 +56,8 @@ class _KeyWords(Struct, frozen=True):
 
 
 @cache
-def _words() -> _KeyWords:
+def key_words() -> _KeyWords:
+    """The words in names of keys: those with a known owner, and those that many use."""
     with open(os.path.join(DATA, "owners.json"), "rb") as stream:
         return json.decode(stream.read(), type=_KeyWords)
 
@@ -95,7 +96,7 @@ def _suffix_list(only_icann: bool) -> Any:
 def _tokens(name: str) -> list[str]:
     """The words of a key's name that can say whose it is."""
     words = [word.lower() for word in _WORDS.findall(name)]
-    return [word for word in words if word not in _words().generic and not word.isdigit()]
+    return [word for word in words if word not in key_words().generic and not word.isdigit()]
 
 
 def brand_of(name: str) -> str:
@@ -113,7 +114,7 @@ def is_credential(name: str) -> bool:
     >>> is_credential("ACME_API_KEY"), is_credential("TZ")
     (True, False)
     """
-    return any(word.lower() in _words().credential for word in _WORDS.findall(name))
+    return any(word.lower() in key_words().credential for word in _WORDS.findall(name))
 
 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", re.ASCII)
@@ -146,7 +147,7 @@ def _owners_in(tokens: list[str]) -> dict[str, _Owner]:
         for start in range(len(tokens))
         for end in range(start + 1, len(tokens) + 1)
     }
-    return {word: owner for word, owner in _words().known.items() if word in runs}
+    return {word: owner for word, owner in key_words().known.items() if word in runs}
 
 
 def owner_verdict(name: str, host: str, aliases: Mapping[str, Iterable[str]]) -> tuple[str, str]:

@@ -171,7 +171,7 @@ def _vague(name: str, text: str) -> str | None:
 
 def _check_input(tool: ShownTool, findings: SchemaFindings) -> None:
     place = f"{tool.path}.inputSchema"
-    if (why := _invalid(tool.schema)) is not None:
+    if (why := schema_fault(tool.schema)) is not None:
         findings.add("input-schema-invalid", place, why)
     if not isinstance(tool.schema, dict):
         return
@@ -234,7 +234,7 @@ _FREE_FORM = (
 """The types that hold others, and the keys of which one says what."""
 
 
-def _invalid(schema: Any) -> str | None:
+def schema_fault(schema: Any) -> str | None:
     """Why a schema is not the JSON Schema of an object; None if it is one. References to other
     addresses are refused, never fetched.
     """

@@ -98,7 +98,8 @@ def meaning(span: Span) -> Meaning:
     own: dict[str, Any] = (
         tool_of(span, read) if kind == "tool" else {"name": _name(span, kind, node)}
     )
-    own["error"] = _error(span) or own.get("error")
+    error, is_task_status = _error(span)
+    own["error"] = error or own.get("error")
     speaks = kind in ("model", "agent")
     answer = response_metadata(span.attributes) if kind == "model" else {}
     # structured output: the only tool that the model is shown is the format of its answer
@@ -123,6 +124,7 @@ def meaning(span: Span) -> Meaning:
         superstep=count(graph.get("langgraph_step")),
         sources=_sources(graph.get("langgraph_triggers")),
         unreadable=tuple(read.unreadable),
+        is_task_status=is_task_status,
         **own,
     )
 
@@ -273,22 +275,14 @@ def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
     return reported_cost([answer, mapping(answer.get("token_usage"))])
 
 
-def _error(span: Span) -> str | None:
-    """The error of a span. LangGraph raises an inner graph's command to its parent as an exception,
-    which isn't a failure.
+def _error(span: Span) -> tuple[str | None, bool]:
+    """The error of a span, and whether it is only the status that a task reports. LangGraph raises
+    an inner graph's command to its parent as an exception, which isn't a failure.
     """
-    error = span.error or _reported_error(span.attributes)
-    return None if error is not None and error.startswith(_COMMANDS) else error
-
-
-def _reported_error(attributes: Mapping[str, Any]) -> str | None:
-    """The error that a span's attributes report, apart from its status."""
-    kind = text(attributes.get("error.type"))
-    if kind is not None:
-        return kind
-    status = attributes.get("gen_ai.task.status")
-    return (
-        f"the task ended with status '{status}'"
-        if isinstance(status, str) and status.lower() in _FAILED
-        else None
-    )
+    error = span.error or text(span.attributes.get("error.type"))
+    if error is not None:
+        return None if error.startswith(_COMMANDS) else error, False
+    status = span.attributes.get("gen_ai.task.status")
+    if isinstance(status, str) and status.lower() in _FAILED:
+        return f"the task ended with status '{status}'", True
+    return None, False

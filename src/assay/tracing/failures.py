@@ -104,21 +104,11 @@ def _unquoted(message: str) -> str:
 
 
 def failure(error: str) -> str:
-    """The status for an error in a span: `cancelled`, `failed` where a task reports that, else
-    `error`. Only the runner reports a timeout; spans don't.
+    """The status for an error in a span, by the type of its exception: `cancelled` or `error`. Only
+    the runner reports a timeout; spans don't.
 
-    >>> [
-    ...     failure(x)
-    ...     for x in (
-    ...         "TimeoutError: 30 s",
-    ...         "CancelledError",
-    ...         "the task ended with status 'failure'",
-    ...         "boom",
-    ...     )
-    ... ]
-    ['error', 'cancelled', 'failed', 'error']
+    >>> [failure(x) for x in ("TimeoutError: 30 s", "CancelledError", "boom")]
+    ['error', 'cancelled', 'error']
     """
     kind = error.lower().partition(":")[0]
-    if "cancelled" in kind or "canceled" in kind:
-        return "cancelled"
-    return "failed" if kind.startswith("the task ended with status") else "error"
+    return "cancelled" if "cancelled" in kind or "canceled" in kind else "error"

@@ -18,7 +18,6 @@ from assay.canon import time_text
 from assay.errors import InputError
 from assay.tracing.content import inputs_of, outputs_of
 from assay.tracing.dialects import meaning
-from assay.tracing.failures import failure
 from assay.tracing.handoffs import handoffs
 from assay.tracing.rules import listed_tools, passages
 from assay.tracing.spans import Span
@@ -104,8 +103,7 @@ def is_run(spans: Sequence[Span]) -> bool:
 
 
 def _status(trace: Trace) -> str:
-    errors = [trace.means[key].error for key in trace.roots]
-    statuses = ["success" if error is None else failure(error) for error in errors]
+    statuses = [trace.means[key].status for key in trace.roots]
     return "error" if trace.gaps or not statuses else max(statuses, key=_ORDER.index)
 
 

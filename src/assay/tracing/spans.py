@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from assay.exact import is_amount
 from assay.files.json_files import parse_json
+from assay.tracing.failures import failure
 
 Kind = Literal["workflow", "agent", "step", "model", "tool", "retrieval", "handoff", "other"]
 
@@ -93,6 +94,15 @@ class Meaning(NamedTuple):
     """The nodes that triggered this one, where it names them."""
     unreadable: tuple[str, ...] = ()
     """Attributes with an invalid value."""
+    is_task_status: bool = False
+    """Whether the error is only the status that a task reports."""
+
+    @property
+    def status(self) -> str:
+        """The status of a step or a run for this span."""
+        if self.error is None:
+            return "success"
+        return "failed" if self.is_task_status else failure(self.error)
 
     @property
     def tokens(self) -> int | None:

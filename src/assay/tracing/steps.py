@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from assay.grouping import grouped
 from assay.tracing.content import reported_tokens
-from assay.tracing.failures import failure
 from assay.tracing.spans import Meaning
 from assay.tracing.trace import Trace
 
@@ -94,7 +93,7 @@ class TracedStep:
             else span.end_ns - span.start_ns
         )
         self.error = trace.error(key)
-        self.status = "success" if self.error is None else failure(self.error)
+        self.status = trace.status(key)
         answered = [speaker for speaker in speakers if trace.means[speaker].error is None]
         ended = sorted(
             answered,

@@ -260,6 +260,11 @@ class Trace:
         unfinished = "the span never ended" if self.spans[key].end_ns is None else None
         return self.means[key].error or unfinished
 
+    def status(self, key: str) -> str:
+        """How a span ended."""
+        is_over = self.spans[key].end_ns is not None or self.means[key].error is not None
+        return self.means[key].status if is_over else "error"
+
     def within(self, key: str) -> str | None:
         """The step that a span belongs to: the span itself, or the step that it runs in."""
         return key if key in self._is_step else self.step_of[key]

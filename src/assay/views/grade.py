@@ -16,9 +16,7 @@ from assay.views.blocks import (
     Details,
     Facts,
     Figure,
-    Group,
     Paragraph,
-    Part,
     Section,
     Sentences,
     Table,
@@ -26,7 +24,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, grades, steps
-from assay.views.grade_line import NO_REASON, change_text, explained, floor_state, outcome
+from assay.views.grade_line import NO_REASON, change_text, explained, floor_state
 from assay.views.pieces import (
     absent,
     clip,
@@ -66,36 +64,6 @@ def grade_charts(result: Result) -> list[Chart]:
         steps.timeline(result),
     )
     return [chart for chart in made if chart.spec is not None]
-
-
-def grade_head(result: Result) -> list[Part]:
-    """The letter with its policy, the verdict, and why in one sentence."""
-    sentence = next(iter(result.get("explanation") or ()), None)
-    reason = clip(sentence, 1000, absent_as="No reason given.")
-    policy = result.get("policy")
-    return [
-        Group(
-            [
-                letter(result.get("grade"), policy, large=True),
-                Group(
-                    [
-                        Paragraph(outcome(result.get("passed")), "passed"),
-                        Paragraph(reason, "verdict"),
-                    ]
-                ),
-            ],
-            "top",
-        ),
-        Facts(
-            [
-                ("Score", points(result.get("weighted_score"))),
-                ("Passing score", points(result.get("pass_threshold"), "not stated")),
-                ("By score alone", letter(result.get("provisional_grade"), policy)),
-                ("Adjusted for few samples", points(result.get("weighted_score_adjusted"))),
-            ],
-            "figures",
-        ),
-    ]
 
 
 def grade_sections(result: Result, *, url: str = "", ids: bool = True) -> list[Section]:

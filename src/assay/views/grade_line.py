@@ -92,11 +92,8 @@ class GradeLine(Struct, frozen=True):
 
     @property
     def because(self) -> str:
-        """Why it did or did not pass: the verdict sentence without its first half, which the
-        columns next to it show.
-        """
-        sentence = next(iter(self.explanation), "")
-        return sentence.partition(": ")[2] or sentence or self.why or NO_REASON
+        """Why it did or did not pass: the verdict in a sentence."""
+        return next(iter(self.explanation), "") or self.why or NO_REASON
 
     @property
     def counted(self) -> list[str]:

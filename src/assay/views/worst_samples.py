@@ -56,16 +56,23 @@ def worst_sample(result: Mapping[str, Any], run: Run | None) -> WorstSample:
     sample = grade.sample_id or run_id
     key = repr((result.get("dataset"), grade.sample_id)) if grade.sample_id else run_id
     score = float(grade.weighted_score or 0)
-    made = WorstSample(score, run_id, key, sample, grade.grade or "", _why(grade, result))
+    made = WorstSample(score, run_id, key, sample, grade.grade or "", _why(grade, result, run))
     return made if run is None else with_texts(made, run)
 
 
-def _why(grade: SampleGrade, result: Mapping[str, Any]) -> str:
-    """Why a run did not pass; if that is one gate, with the gate's reason."""
+def _why(grade: SampleGrade, result: Mapping[str, Any], run: Run | None) -> str:
+    """Why a run did not pass; if that is one gate, with the gate's reason, or with that of the
+    verdict that came with the run.
+    """
     if len(grade.hard_gate_failures) != 1 or grade.cause:
         return grade.why
-    gate = result.get("hard_gates", {}).get(grade.hard_gate_failures[0], {})
-    reason = _flat(str(gate.get("reason") or "")).removeprefix("reported with the run").lstrip(": ")
+    name = grade.hard_gate_failures[0]
+    verdict = None if run is None else run.gates.get(name)
+    if verdict is not None and verdict.passed is False and verdict.reason:
+        reason = verdict.reason
+    else:
+        reason = str(result.get("hard_gates", {}).get(name, {}).get("reason") or "")
+    reason = _flat(reason)
     return f"{grade.why}: {reason}" if reason else grade.why
 
 

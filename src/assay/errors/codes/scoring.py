@@ -111,10 +111,6 @@ CODES: dict[str, ErrorCode] = {
         "A line of a measured file is malformed, or the file has no lines.",
         "Correct the line that the message names.",
     ),
-    "SCO-037": ErrorCode(
-        "Raters cannot be compared in the requested way.",
-        "Name at least two columns that the file has, and a level that fits their values.",
-    ),
     "SCO-038": ErrorCode(
         "A patch, a source tree or a list of tests cannot be measured.",
         "Check that the paths exist and that the patch is a unified diff.",
@@ -142,10 +138,6 @@ CODES: dict[str, ErrorCode] = {
     "GRD-106": ErrorCode(
         "There are no criteria to grade.",
         "Give at least one criterion.",
-    ),
-    "GRD-107": ErrorCode(
-        "A gate's verdict is not true, false or null, or a gate has a weight.",
-        "Write true, false or null. A gate has no weight.",
     ),
     "GRD-108": ErrorCode(
         "A role looks like a misspelling of one that has a floor.",

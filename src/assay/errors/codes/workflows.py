@@ -101,13 +101,6 @@ CODES: dict[str, ErrorCode] = {
         "A file of judge work is malformed.",
         "Correct the line that the message names.",
     ),
-    "JDG-006": ErrorCode(
-        "The judge's budget is spent.",
-        (
-            "Raise `--max-usd` or `--max-calls` and run again; answered questions are not asked"
-            " again."
-        ),
-    ),
     "JDG-008": ErrorCode(
         "A file of labels is malformed.",
         'Correct the line that the message names: `{"id", "human", "judge"}`.',

@@ -20,12 +20,14 @@ class Accepted(NamedTuple):
 
     words: str
     holds: Callable[[Any], bool]
+    names: tuple[str, ...] = ()
+    """The names that it accepts, if it accepts only those."""
 
 
 def _one_of(names: Iterable[str]) -> Accepted:
     known = tuple(names)
     return Accepted(
-        f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known
+        f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known, known
     )
 
 
@@ -101,7 +103,7 @@ def param_faults(measure: Measure, given: Mapping[str, Any]) -> Iterator[ParamFa
             continue
         accepted = _accepted(name, measure.params[name])
         if not accepted.holds(value):
-            near = near_miss(value, _names(accepted)) if isinstance(value, str) else ""
+            near = near_miss(value, accepted.names) if isinstance(value, str) else ""
             yield ParamFault(name, f"is {value!r}; it must be {accepted.words}.{near}")
     for name, default in measure.params.items():
         if name not in given and not _accepted(name, default).holds(default):
@@ -110,10 +112,6 @@ def param_faults(measure: Measure, given: Mapping[str, Any]) -> Iterator[ParamFa
                 f"the measure '{measure.id}' needs the parameter '{name}',"
                 f" {_accepted(name, default).words}.",
             )
-
-
-def _names(accepted: Accepted) -> list[str]:
-    return accepted.words.removeprefix("one of ").split(", ")
 
 
 def _accepted(name: str, default: Any) -> Accepted:

@@ -69,8 +69,6 @@ CHOICES = (
     ("gate-passed", "exam or tool gate: passed"),
     ("gate-not-passed", "exam or tool gate: failed"),
 )
-SAME = ": candidate against baseline"
-"""How the name of a decision ends whose sides are the same version of a workflow."""
 COLUMNS = (
     Column("Decision"),
     Column("Outcome"),
@@ -112,6 +110,8 @@ class Line(NamedTuple):
     outcome: Piece
     why: str
     kind: str
+    version: str = ""
+    """The version of a workflow that both sides are."""
 
 
 def _first_command(services: Services, project: str) -> str:
@@ -229,8 +229,10 @@ def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
             gate = convert(given, ToolGate)
             return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), kind)
     first, other = (side_name(sides.get(side), getattr(decision, side), side) for side in SIDES)
-    name = f"{first}{SAME}" if first == other else f"{first} against {other}"
-    return Line(name, verdict(decision.outcome), str(decision.reason or "no reason given"), kind)
+    outcome, reason = verdict(decision.outcome), str(decision.reason or "no reason given")
+    if first == other:
+        return Line(f"{first}: candidate against baseline", outcome, reason, kind, version=first)
+    return Line(f"{first} against {other}", outcome, reason, kind)
 
 
 def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> str:
@@ -261,10 +263,10 @@ def show_decision(
     line = _line(read_brief(item.checked()), sides)
     parts = _parts(services, principal.project, item)
     title = line.name
-    if title.endswith(SAME):  # then the names of the evaluations tell the sides apart
+    if line.version:  # then the names of the evaluations tell the sides apart
         evidence = evidence_of_decision(services.ledger, item.digest, project=principal.project)
         first, other = _names(services, principal.project, evidence).values()
-        title = f"{first} against {other}, {title.removesuffix(SAME)}" if first and other else title
+        title = f"{first} against {other}, {line.version}" if first and other else title
     return page(request, title[:200], *parts, _stored(item), nav="/decisions")
 
 

@@ -35,8 +35,8 @@ from assay.views.pieces import sentence
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 20
+RUBRIC = "rubric"
 OFFERED = 20
-FROM_FILE = "assay label new"
 LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
 
 
@@ -66,9 +66,9 @@ def _page(
     parts: list[Part] = []
     if problem is not None:
         text = sentence(problem.detail)
-        # advice for the terminal doesn't help on a page, except for what only the command can do
-        typed = ("--" in problem.fix or "`assay" in problem.fix) and FROM_FILE not in problem.fix
-        fix = "Change the form below." if typed else problem.fix
+        # only the fix for a rubric is about this page; others are for the terminal
+        has_fix = problem.where == RUBRIC or problem.status >= 500
+        fix = problem.fix if has_fix else "Change the form below."
         parts.append(Note(f"{text} {fix}".strip(), kind="bad"))
     if results:
         parts.append(sets_table(results, _address))
@@ -148,4 +148,4 @@ def _new_set(services: Services, project: str, sent: Mapping[str, str]) -> Label
         return make_set(services.ledger, services.shelf, evaluation, other, draw, project=project)
     except (Problem, ShelfError) as error:
         fix = f"Choose one of the list. For one in a file, run {command_of(evaluation, 'FILE')}."
-        raise Problem(422, str(error), where="rubric", fix=fix) from None
+        raise Problem(422, str(error), where=RUBRIC, fix=fix) from None

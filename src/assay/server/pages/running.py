@@ -158,7 +158,7 @@ def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
             link(clip(request["name"], LONG), address("runs", workflow=request["workflow"]["id"])),
             small(f" {clip(named, LONG)}"),
         ),
-        _state(job),
+        state_text(job),
         meter(over, whole=total, digits=0, unit=f" of {count(total, 'run')}"),
         number(rate.value, interval=rate, n=ended, percent=True, absent_as="no run has ended"),
         moment(job.created_at),
@@ -168,7 +168,8 @@ def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
     ]
 
 
-def _state(job: Job) -> str:
+def state_text(job: Job) -> str:
+    """The state of a job, or that its server is gone."""
     silent = now_ms() - job.beat_ms > jobs.STALE_MS
     if job.state == jobs.RUNNING and (silent or is_dead(job.owner or "")):
         return verdict("stale", "Stopped: its server is gone, and another server must take over")

@@ -130,7 +130,7 @@ def over(values: Sequence[Mapping[str, Any]], layer: Spec) -> Spec:
 
 # Controls, half a surrogate pair, what makes text run backwards, and what XML forbids: no reader
 # sees them, and one name could pose as another.
-_UNSEEN = dict.fromkeys(
+UNSEEN = dict.fromkeys(
     [
         *range(32),
         *range(127, 160),
@@ -156,7 +156,7 @@ _UNSEEN = dict.fromkeys(
 
 def clean(value: object) -> str:
     """Any text on one line, with nothing in it that cannot be seen."""
-    return str(value).translate(_UNSEEN)
+    return str(value).translate(UNSEEN)
 
 
 def label(value: object, most: int = MAX_LABEL) -> str:
