@@ -253,9 +253,7 @@ def _decide_and_store(
             " The decision is stored, but cannot be replayed."
         )
     profile: ToolProfile | None = getattr(options, "made_profile", None)
-    drafts = decision_drafts(
-        made.decision, candidate, baseline, plan=_plan(options), made=profile
-    )
+    drafts = decision_drafts(made.decision, candidate, baseline, plan=_plan(options), made=profile)
     store.put(drafts)
     return made
 
@@ -325,9 +323,7 @@ def _attest(options: Options, made: Decided) -> None:
     from assay.release.attestation import envelope, statement
 
     now = opt.moment(options.now) or datetime.now(UTC)
-    stated = statement(
-        made.decision.tree(), subjects=made.judged, baseline=made.compared, now=now
-    )
+    stated = statement(made.decision.tree(), subjects=made.judged, baseline=made.compared, now=now)
     write_file(options.attest, pretty(envelope(stated, key=options.sign)))
 
 

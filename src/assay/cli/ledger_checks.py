@@ -12,7 +12,6 @@ from assay.archive.evaluations import find_evaluation
 from assay.archive.grades import grade_of_run
 from assay.archive.own_profiles import shelf_with_own
 from assay.archive.replay import Replayed, replay
-from assay.services.replay import replay_decision
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
 from assay.cli.ledger import open_for
@@ -22,6 +21,7 @@ from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageErro
 from assay.library.shelf import Shelf
 from assay.records.exam import EXAM_GATE
 from assay.records.tool_gate import SCHEMA_GATE
+from assay.services.replay import replay_decision
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.results import verb_of

@@ -14,6 +14,7 @@ from assay.files.yaml_files import is_yaml_name
 from assay.release.policy import Bars
 from assay.running.post_run import scorer_additions
 
+
 def release_settings(options: Options) -> ReleaseSettings:
     """The release rules of the assay.yaml that the options come from. An error in them is reported
     at the start.

@@ -172,9 +172,7 @@ def release_grading() -> list[Any]:
     return outcomes("decisions.jsonl", decided)
 
 
-def _side(
-    name: str, spec: dict[str, Any], n: int, rules: Rules, severe: SevereKinds
-) -> Side:
+def _side(name: str, spec: dict[str, Any], n: int, rules: Rules, severe: SevereKinds) -> Side:
     """A side of `n` samples: `score` for all of them; `scores`, `gates` and `missing` for single
     ones by their number; `criterion` for everything else.
     """

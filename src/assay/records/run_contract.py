@@ -113,9 +113,7 @@ def contract_of(run: Run) -> RunContract:
         if run.handoff_rules is None
         else tuple(sorted({(str(agent), str(other)) for agent, other in run.handoff_rules})),
         _steps(run.steps or ()),
-        (None, None)
-        if tests is None
-        else (_total(tests.fail_to_pass), _total(tests.pass_to_pass)),
+        (None, None) if tests is None else (_total(tests.fail_to_pass), _total(tests.pass_to_pass)),
         _tools(run),
         all(call.checked for call in calls) if calls else None,
         Fixed(
@@ -149,7 +147,11 @@ def _expected(run: Run) -> Any:
         if passed.expected is not None
     ]
     stated = run.expected
-    if not edges or (stated is not None and not isinstance(stated, dict)) or "handoffs" in (stated or ()):
+    if (
+        not edges
+        or (stated is not None and not isinstance(stated, dict))
+        or "handoffs" in (stated or ())
+    ):
         return stated
     return {**(stated or {}), "handoffs": sorted(edges)}
 
@@ -206,9 +208,7 @@ def _asked_steps(steps: list[Step], contract: RunContract) -> list[Step]:
     return [
         replace(
             step,
-            critical=critical.get(
-                step.name, step.critical or (gone and step.status != "success")
-            ),
+            critical=critical.get(step.name, step.critical or (gone and step.status != "success")),
         )
         for step in steps
     ]
@@ -223,7 +223,9 @@ def _asked_tests(tests: Tests | None, totals: tuple[int | None, int | None]) -> 
     asked = [
         tally
         if tally is None or total is None
-        else Tally(passed=max(0, min(tally.passed, total - tally.total + tally.passed)), total=total)
+        else Tally(
+            passed=max(0, min(tally.passed, total - tally.total + tally.passed)), total=total
+        )
         for tally, total in zip((tests.fail_to_pass, tests.pass_to_pass), totals, strict=True)
     ]
     return Tests(fail_to_pass=asked[0], pass_to_pass=asked[1])
@@ -239,7 +241,9 @@ def _asked_call(call: ToolCall, run: Run, contract: RunContract) -> ToolCall:
         return replace(call, valid=None) if unsure else call
     if call.checked and dict(_tools(run)).get(call.name) == schemas[call.name]:
         return call
-    known = [schema for text in schemas[call.name] if (schema := msgspec.json.decode(text)) is not None]
+    known = [
+        schema for text in schemas[call.name] if (schema := msgspec.json.decode(text)) is not None
+    ]
     if not known:
         return call
     arguments = {} if call.arguments is None else call.arguments

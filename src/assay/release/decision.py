@@ -49,7 +49,6 @@ from assay.release.pairs import slices_of
 from assay.release.pass_rate import check_pass_rate
 from assay.release.policy import ReleaseRules
 from assay.release.rules import (
-    CriterionChange,
     Judged,
     criterion_changes,
     judge,
@@ -85,7 +84,7 @@ class Terms(NamedTuple):
     samples: tuple[str, ...] | None = None
     """The samples that the plan declares."""
     fresh: Fresh | None = None
-    accepted: Mapping[tuple[str, Check], str] = {}  # noqa: RUF012
+    accepted: Mapping[tuple[str, Check], str] = {}
     """Failures that somebody accepted, and why."""
     shrinkage: exact.Pull | None = None
     """How the grading policy pulls norms towards its prior."""
@@ -97,7 +96,7 @@ class Paired(NamedTuple):
     pairs: Sequence[Pair]
     own: Sequence[Pair] | None = None
     """The same under the candidate's own contract; None where it is the baseline's."""
-    incomparable: Mapping[str, str] = {}  # noqa: RUF012
+    incomparable: Mapping[str, str] = {}
     """Samples that can't be compared, each with the reason."""
     changed: ContractChange | None = None
     overlap: SampleOverlap | None = None
@@ -202,9 +201,7 @@ def decide(
         regraded=list(notes.regraded) or UNSET,
         unplanned=UNSET
         if terms.samples is None
-        else sorted(
-            (candidate.samples.keys() | baseline.samples.keys()) - set(terms.samples)
-        ),
+        else sorted((candidate.samples.keys() | baseline.samples.keys()) - set(terms.samples)),
         slices=UNSET if not terms.slices else _slices(slices, results, limits.level),
         overrides=list(rules.overrides) or UNSET,
         overlap=UNSET if paired.overlap is None else paired.overlap,
@@ -345,9 +342,7 @@ def _passes(pairs: Sequence[Pair]) -> float | None:
     """The exact two-sided p-value of McNemar's test on which samples pass in all of their runs."""
     gained = lost = n = 0
     for pair in pairs:
-        ours, theirs = (
-            Share.seen(side, fails(PASS)) for side in (pair.candidate, pair.baseline)
-        )
+        ours, theirs = (Share.seen(side, fails(PASS)) for side in (pair.candidate, pair.baseline))
         if ours.runs and theirs.runs:
             n += 1
             gained += ours.failing == 0 < theirs.failing
@@ -487,8 +482,7 @@ def flaky_samples(candidate: Side, baseline: Side, level: float) -> list[FlakySa
     found = []
     for name, side in zip(SIDES, (candidate, baseline), strict=True):
         repeated = {
-            sample.sample: [True] * sample.passed
-            + [False] * (len(sample.attempts) - sample.passed)
+            sample.sample: [True] * sample.passed + [False] * (len(sample.attempts) - sample.passed)
             for sample in side.samples.values()
             if 0 < sample.passed < len(sample.attempts)
         }
@@ -564,12 +558,14 @@ def _confirmation(
         if pairs
         else 0.0,
         runs={
-            "candidate": sum(turn.candidate is not None for turns in fresh.values() for turn in turns),
-            "baseline": sum(turn.baseline is not None for turns in fresh.values() for turn in turns),
+            "candidate": sum(
+                turn.candidate is not None for turns in fresh.values() for turn in turns
+            ),
+            "baseline": sum(
+                turn.baseline is not None for turns in fresh.values() for turn in turns
+            ),
         },
-        suspects=[
-            _suspect_record(suspect, fresh, terms.accepted) for suspect in judged.suspects
-        ],
+        suspects=[_suspect_record(suspect, fresh, terms.accepted) for suspect in judged.suspects],
         severe=waiting,
     )
 
@@ -579,9 +575,7 @@ def _suspect_record(
 ) -> SuspectRecord:
     failing = fails(suspect.check)
     turns = fresh.get(suspect.sample, ())[: suspect.turns] if suspect.turns else ()
-    sides = [
-        [run for turn in turns if (run := getattr(turn, side)) is not None] for side in SIDES
-    ]
+    sides = [[run for turn in turns if (run := getattr(turn, side)) is not None] for side in SIDES]
     return SuspectRecord(
         sample=suspect.sample,
         check=str(suspect.check),
@@ -655,7 +649,11 @@ def _advice(
                 f" (about {round(times * n):,}) would show that the loss is below {margin:g}"
                 " points."
             )
-    if outcome in ("hold", "not_enough_evidence") and same_version is not None and same_version < 0.8:
+    if (
+        outcome in ("hold", "not_enough_evidence")
+        and same_version is not None
+        and same_version < 0.8
+    ):
         advice.append(
             f"This suite promotes a version against itself in about {same_version:.0%} of cases;"
             " `assay gate --plan` shows how many runs reach 80%."

@@ -53,9 +53,7 @@ def pair_up(
 _LOST = Observed((), 1)
 
 
-def slices_of(
-    pairs: Sequence[Pair], baseline: Side, kinds: Iterable[str]
-) -> dict[str, list[Pair]]:
+def slices_of(pairs: Sequence[Pair], baseline: Side, kinds: Iterable[str]) -> dict[str, list[Pair]]:
     """The pairs of each slice. Samples without a value are a slice too: a regression in them must
     show as well.
     """

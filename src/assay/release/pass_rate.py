@@ -98,7 +98,9 @@ least 95% with 0.95 confidence; about 73 would be enough at this rate
         "interval": None,
         "needed": None,
     }
-    counts = f"{f'{passed:,}' if isinstance(passed, int) else f'{float(passed):.4g}'} of {n:,} passed"
+    counts = (
+        f"{f'{passed:,}' if isinstance(passed, int) else f'{float(passed):.4g}'} of {n:,} passed"
+    )
     if not n:
         return BarResult(None, "there are no samples", evidence)
     rate = Fraction(passed, n)

@@ -124,7 +124,10 @@ def _confirmation(observed: Sequence[Observed], limits: Limits) -> dict[str, Any
         if (share := Share.seen(side, fails(PASS))).runs > 1
     ]
     expected = None if not spread else len(observed) * sum(spread) / len(spread)
-    return {"repeats": turns, "suspects_by_chance": None if expected is None else round(expected, 2)}
+    return {
+        "repeats": turns,
+        "suspects_by_chance": None if expected is None else round(expected, 2),
+    }
 
 
 def read_plan(path: str) -> dict[str, Any]:

@@ -172,7 +172,9 @@ class ReleasePolicy(ClosedRecord, frozen=True):
     @property
     def margin(self) -> Any:
         """How many points the candidate may lose."""
-        return (1 if self.deterministic else 3) if self.scores.margin is None else self.scores.margin
+        return (
+            (1 if self.deterministic else 3) if self.scores.margin is None else self.scores.margin
+        )
 
 
 class Errors(NamedTuple):

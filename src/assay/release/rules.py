@@ -29,7 +29,6 @@ from assay.release.confirmation import (
 from assay.release.observations import (
     Attempt,
     Check,
-    Observed,
     Pair,
     Share,
     fails_any,
@@ -290,11 +289,17 @@ def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     allowed = limits.gate_increase + limits.gate_margin
     numbers = {"mean_rise": float(rise.mean), "p": p, "high": high, "allowed": allowed}
     if p <= limits.errors.gates and rise.mean > limits.gate_increase:
-        return violated(id, f"gates fail in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers)
+        return violated(
+            id, f"gates fail in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers
+        )
     if high is None:
         return undecided(id, "fewer than two independent samples", **numbers)
     if high <= allowed:
-        return holds(id, f"gate failures rose by {max(high, 0):.1%} at most; {allowed:.1%} is allowed", **numbers)
+        return holds(
+            id,
+            f"gate failures rose by {max(high, 0):.1%} at most; {allowed:.1%} is allowed",
+            **numbers,
+        )
     reason = f"gate failures may have risen by {high:.1%}; {allowed:.1%} is allowed"
     return undecided(id, reason, **numbers)
 
@@ -312,7 +317,11 @@ def severe_failures(pairs: Sequence[Pair], limits: Limits, fresh: Fresh) -> Rule
             more.append(pair.sample)
     numbers = {"mean_rise": float(rise.mean), "p": p, "samples": more[:SHOWN], "n": len(more)}
     if p <= limits.errors.severe_exchange and rise.mean > 0:
-        return violated(id, f"severe failures in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers)
+        return violated(
+            id,
+            f"severe failures in {float(rise.mean):.1%} more of the runs (p = {p:.2g})",
+            **numbers,
+        )
     if more and limits.deterministic:
         return violated(id, f"newly severe in {few(more, 3)}", **numbers)
     unsettled = []
@@ -388,9 +397,7 @@ def _lower(differences: Sequence[tuple[Any, Any]], limits: Limits) -> float | No
     if len(differences) < 2:
         return None
     groups = groups_of(differences)
-    bound = (
-        _bound(groups, limits.level) if limits.bounded or len(differences) < FEW else None
-    )
+    bound = _bound(groups, limits.level) if limits.bounded or len(differences) < FEW else None
     if limits.bounded:
         return bound
     level = 0.5 + limits.level / 2
@@ -422,7 +429,9 @@ class CriterionChange(NamedTuple):
 
 def criterion_changes(pairs: Sequence[Pair]) -> dict[str, CriterionChange]:
     """Every criterion that at least two samples have on both sides."""
-    names = sorted({name for pair in pairs for run in pair.baseline.attempts for name in run.criteria})
+    names = sorted(
+        {name for pair in pairs for run in pair.baseline.attempts for name in run.criteria}
+    )
     found = {name: _change(pairs, name) for name in names}
     return {name: change for name, change in found.items() if change is not None}
 

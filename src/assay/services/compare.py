@@ -35,6 +35,7 @@ from assay.release.comparability import (
     same_sides,
     undeclared,
 )
+from assay.release.confirmation import Fresh, Turn, suspects_of
 from assay.release.contracts import (
     EMPTIES,
     Contract,
@@ -44,7 +45,6 @@ from assay.release.contracts import (
     with_expected,
     words_of,
 )
-from assay.release.confirmation import Fresh, Turn, suspects_of
 from assay.release.decision import Notes, Paired, Terms, decide
 from assay.release.observations import Attempt, Check
 from assay.release.overlap import Aligned, align, other_inputs, with_equal_inputs
@@ -204,9 +204,7 @@ def check_fresh(fresh: FreshRuns, ours: Side, theirs: Side) -> None:
             )
         known_runs = {run for sample in side.samples.values() for run in sample.runs}
         if stale := sorted(
-            name
-            for name, sample in again.samples.items()
-            if known_runs.intersection(sample.runs)
+            name for name, sample in again.samples.items() if known_runs.intersection(sample.runs)
         ):
             raise InputError(
                 "REL-002",
@@ -227,7 +225,9 @@ def _accepted(
         return {}
     if not acceptance.because.strip():
         raise UsageError(
-            "CLI-001", "--accept needs a reason.", fix='Add --because "why it may ship all the same".'
+            "CLI-001",
+            "--accept needs a reason.",
+            fix='Add --because "why it may ship all the same".',
         )
     if acceptance.by not in rules.approvers:
         listed = ", ".join(sorted(rules.approvers)) or "nobody"
@@ -249,9 +249,7 @@ def _accepted(
             fix="Fix it.",
         )
     why = f"{acceptance.because.strip()} ({acceptance.by})"
-    return {
-        (suspect.sample, suspect.check): why for suspect in suspects if suspect.sample in names
-    }
+    return {(suspect.sample, suspect.check): why for suspect in suspects if suspect.sample in names}
 
 
 def _refuse_mismatched(aligned: Aligned, ours: Side, theirs: Side) -> None:

@@ -64,9 +64,13 @@ def false_alarm(samples: int, checks: int, runs: int, others: int, turns: int) -
 
 @lru_cache(maxsize=4096)
 def _false_alarm(samples: int, checks: int, runs: int, others: int, turns: int) -> float:
-    return samples * checks * max(
-        chance * (place / _GRID * (1 - place / _GRID)) ** turns
-        for place, chance in enumerate(_suspicions(runs, others))
+    return (
+        samples
+        * checks
+        * max(
+            chance * (place / _GRID * (1 - place / _GRID)) ** turns
+            for place, chance in enumerate(_suspicions(runs, others))
+        )
     )
 
 

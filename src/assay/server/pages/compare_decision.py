@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from assay.services.stored_compare import DecidedSides, ReleaseSide
 from assay.errors import AssayError
 from assay.server.auth import Principal
 from assay.server.pages.compared_rules import PageRules, gate_command, rules_for
 from assay.server.pages.compared_sides import BASELINE, MOST, ComparedSide, decide_between
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.services.stored_compare import DecidedSides, ReleaseSide
 from assay.store.drafts import draft
 from assay.views.blocks import Button, Details, Note, Paragraph, Part, Section, Verbatim, section
 from assay.views.compare import decision_parts

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.archive.compared import baseline_runs
-from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stored
 from assay.archive.evaluations import evaluation_label, first_grade
 from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
@@ -19,6 +18,7 @@ from assay.server.graded_by import grader_by
 from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stored
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version
