@@ -142,6 +142,13 @@ def _decide(
     asked = asked_of(options)._replace(
         regraded=tuple(regraded), fresh=_fresh(options, rules, grader, judged, compared)
     )
+    if options.confirm:
+        from assay.cli.gate_confirm import confirm
+
+        if options.fresh:
+            raise UsageError("CLI-001", "--confirm makes the fresh runs, and --fresh names some.")
+        confirmed = confirm(options, (candidate, baseline), rules, grader, asked)
+        asked = asked if confirmed is None else asked._replace(fresh=confirmed.fresh)
     decision = compare(candidate, baseline, rules, grader, asked)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
@@ -414,6 +421,22 @@ COMMANDS = {
                 "--plan",
                 "don't decide: show how many samples a decision needs, and write the plan with -o",
                 trust="never",
+            ),
+            flag(
+                "--confirm",
+                "run what seems to fail newly again, on both versions, by their workflows in"
+                " assay.yaml; shows what that may cost before it starts",
+                trust="never",
+            ),
+            arg(
+                "--baseline-commit",
+                kind="text",
+                trust="never",
+                metavar="REV",
+                help=(
+                    "with --confirm: run the baseline from this commit, in a git worktree that is"
+                    " made for it and removed"
+                ),
             ),
             repeated(
                 "--fresh",

@@ -49,8 +49,8 @@ from assay.release.pairs import slices_of
 from assay.release.pass_rate import check_pass_rate
 from assay.release.policy import ReleaseRules
 from assay.release.rules import (
+    CriterionChange,
     Judged,
-    criterion_changes,
     judge,
     outcome_of,
     pass_rate,
@@ -163,7 +163,7 @@ def decide(
             n_baseline=len(baseline.samples),
             n_paired=n,
             mcnemar_p=_passes(pairs),
-            adjusted=adjusted_difference(pairs, baseline, terms.shrinkage),
+            adjusted=adjusted_difference(judged.criteria, pairs, baseline, terms.shrinkage),
         ),
         would_change=_advice(results, outcome, judged, expected.same_version_promoted, paired),
         missing=_missing(pairs, candidate, baseline, terms),
@@ -181,7 +181,7 @@ def decide(
                 difference=value_interval(_interval(change.groups, limits.level)),
                 guardrail=name in limits.guardrails,
             )
-            for name, change in criterion_changes(pairs).items()
+            for name, change in judged.criteria.items()
         },
         operations=_operations(pairs),
         expectation=expected,
@@ -351,7 +351,10 @@ def _passes(pairs: Sequence[Pair]) -> float | None:
 
 
 def adjusted_difference(
-    pairs: Sequence[Pair], baseline: Side, shrinkage: exact.Pull | None
+    changes: Mapping[str, CriterionChange],
+    pairs: Sequence[Pair],
+    baseline: Side,
+    shrinkage: exact.Pull | None,
 ) -> float | None:
     """The difference of the adjusted scores, formed once for each side and criterion, with n the
     samples that are paired. Formed for each run, the pull towards the prior would hide a drop of
@@ -364,7 +367,6 @@ def adjusted_difference(
         if (sample := baseline.samples.get(pair.sample)) is not None:
             for name, weight in zip(sample.stratum.criteria, sample.stratum.weights, strict=True):
                 weights[name] += weight
-    changes = criterion_changes(pairs)
     total = sum(weights[name] for name in changes)
     if not total:
         return None

@@ -63,6 +63,8 @@ class Judged(NamedTuple):
     suspects: tuple[Suspect, ...]
     turns: int
     """Fresh turns that a suspect needs."""
+    criteria: Mapping[str, CriterionChange] = MappingProxyType({})
+    """Every criterion on both sides."""
 
 
 def holds(id: str, reason: str, **evidence: Any) -> RuleResult:
@@ -103,16 +105,17 @@ def judge(
         else settled(suspect, runs.get(suspect.sample, ()), needed=turns)
         for suspect in suspects_of(pairs)
     ]
+    known = criterion_changes(pairs)
     rules = (
         complete(pairs, limits, fresh, incomparable),
         new_failures(pairs, limits, found, runs, accepted, turns),
         gate_failure_rate(pairs, limits),
         score_non_inferiority(pairs, limits),
-        *criteria(pairs, limits, floors, slices),
+        *criteria(known, limits, floors, slices),
         severe_failures(pairs, limits, runs),
         *operations(pairs, limits),
     )
-    return Judged(rules, tuple(found), turns)
+    return Judged(rules, tuple(found), turns, known)
 
 
 BLOCKING = ("complete", "severe_failures", "pass_rate")
@@ -447,7 +450,7 @@ def _change(pairs: Sequence[Pair], name: str) -> CriterionChange | None:
 
 
 def criteria(
-    pairs: Sequence[Pair],
+    known: Mapping[str, CriterionChange],
     limits: Limits,
     floors: Mapping[str, int],
     slices: Mapping[str, Sequence[Pair]] = MappingProxyType({}),
@@ -455,7 +458,7 @@ def criteria(
     """No criterion got worse by its margin, none fell below its floor, and no slice got worse:
     Holm's step-down over all of them.
     """
-    known, parts = criterion_changes(pairs), _slice_changes(slices)
+    parts = _slice_changes(slices)
     tested = {("criterion", name): change.groups for name, change in known.items()}
     tested |= {("slice", name): groups for name, (groups, _) in parts.items()}
     worse = _shown_worse(tested, limits.errors.criteria)
