@@ -56,6 +56,9 @@ FEW = 100
 """Pairs below which the bound that assumes nothing may vouch for skewed differences."""
 
 
+_ALONE = "fewer than two independent samples"
+
+
 class Judged(NamedTuple):
     """All rules, and the suspects with their verdicts."""
 
@@ -296,7 +299,7 @@ def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
             id, f"gates fail in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers
         )
     if high is None:
-        return undecided(id, "fewer than two independent samples", **numbers)
+        return undecided(id, _ALONE, **numbers)
     if high <= allowed:
         return holds(
             id,
@@ -378,7 +381,8 @@ def score_non_inferiority(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     mean = float(sum(difference for _, difference in feared)) / len(feared) if feared else None
     numbers = {"mean": mean, "low": low, "high": high, "margin": limits.margin}
     if low is None or high is None:
-        return undecided(id, "fewer than two independent samples", **numbers)
+        few_seen = "fewer than two samples ran on both sides without an error"
+        return undecided(id, few_seen if low is not None else _ALONE, **numbers)
     margin = f"{limits.margin:g}"
     if low > -limits.margin:
         found = "did not fall" if low >= 0 else f"fell by {-low:.2f} points at most"
