@@ -264,7 +264,7 @@ def _comparison(
     pairs: Sequence[Pair], rules: ReleaseRules, results: Sequence[RuleResult]
 ) -> Comparison:
     """The ordinary paired comparison that is shown; the rules read ends that differ from it."""
-    values = [(pair.group, round(float(score_feared(pair)), 9)) for pair in pairs]
+    values = [(pair.group, round(score_feared(pair), 9)) for pair in pairs]
     shared = any(group is not None for group, _ in values)
     members: dict[Any, Counter[float]] = {}
     for place, (group, value) in enumerate(values):
@@ -322,7 +322,7 @@ def compared(pairs: Sequence[Pair], rules: ReleaseRules) -> ComparisonRecord:
     """The comparison of these pairs without a decision."""
     scored = [pair for pair in pairs if pair.candidate.attempts and pair.baseline.attempts]
     found = compare_differences(
-        Counter(round(float(score_feared(pair)), 9) for pair in scored),
+        Counter(round(score_feared(pair), 9) for pair in scored),
         margin=rules.margin,
         level=rules.level,
         power=rules.limits.power,
@@ -399,7 +399,7 @@ def _slices(
     worse = [] if rule is None else rule.evidence.get("violated_slices", [])
     found = []
     for name, members in slices.items():
-        differences = [(pair.group, float(score_feared(pair))) for pair in members]
+        differences = [(pair.group, score_feared(pair)) for pair in members]
         counts = Counter(round(value, 9) for _, value in differences)
         interval = compare_differences(counts, margin=0.0, level=level, believed=True).difference
         found.append(

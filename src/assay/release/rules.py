@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from math import log
+from math import fsum, log
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -205,6 +205,8 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
     """
     lacking: dict[str, Callable[[Attempt], bool]] = {}
     side = pair.candidate
+    if _has_all(pair):
+        return lacking
     if side.lost or not side.attempts:
         lacking["runs"] = lambda run: True
     ran = [run for run in side.attempts if not run.errored]
@@ -218,6 +220,22 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
         if any(run.norm(name) is None for run in ran):
             lacking[f"score {name}"] = partial(_scores, name)
     return lacking
+
+
+def _has_all(pair: Pair) -> bool:
+    """Whether every run of the candidate has what every run of the baseline has: most pairs need no
+    closer look.
+    """
+    runs, bar = pair.candidate.attempts, pair.baseline.attempts
+    return bool(
+        runs
+        and not pair.candidate.lost
+        and all(
+            not (run.errored or run.unjudged or run.gaps)
+            and all(run.judged >= known.judged and run.criteria == known.criteria for known in bar)
+            for run in runs
+        )
+    )
 
 
 def _judges(check: Check, run: Attempt) -> bool:
@@ -378,7 +396,7 @@ def score_non_inferiority(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     ]
     low = _lower(feared, limits)
     high = upper_end(groups_of(seen), level=1 - limits.errors.score) if seen else None
-    mean = float(sum(difference for _, difference in feared)) / len(feared) if feared else None
+    mean = fsum(difference for _, difference in feared) / len(feared) if feared else None
     numbers = {"mean": mean, "low": low, "high": high, "margin": limits.margin}
     if low is None or high is None:
         few_seen = "fewer than two samples ran on both sides without an error"
@@ -532,7 +550,7 @@ def _slice_changes(
             if (difference := score_seen(pair)) is not None
         ]
         if len(seen) > 1:
-            mean = float(sum(difference for _, difference in seen)) / len(seen)
+            mean = fsum(difference for _, difference in seen) / len(seen)
             found[name] = (groups_of(seen), mean)
     return found
 
