@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -118,6 +119,8 @@ class Pair(NamedTuple):
         the baseline lost every run, those of the candidate.
         """
         runs = self.baseline.attempts or self.candidate.attempts
+        if len(runs) == 1:
+            return runs[0].judged
         return frozenset[Check]().union(*(run.judged for run in runs))
 
     @property
@@ -139,7 +142,15 @@ class Pair(NamedTuple):
 
 
 def _scored(side: Observed) -> frozenset[str]:
-    return frozenset(name for run in side.attempts for name in run.scored)
+    return frozenset[str]().union(
+        *(_names_scored(run.criteria, run.norms) for run in side.attempts)
+    )
+
+
+def _names_scored(criteria: tuple[str, ...], norms: tuple[int | None, ...]) -> Iterable[str]:
+    if None not in norms:
+        return criteria
+    return [name for name, norm in zip(criteria, norms, strict=True) if norm is not None]
 
 
 Failing = Callable[[Attempt], bool | None]
@@ -172,6 +183,9 @@ class Share(NamedTuple):
     @classmethod
     def seen(cls, side: Observed, failing: Failing) -> Share:
         """Of the runs that were seen and did not end in an error."""
+        if len(side.attempts) == 1:
+            run = side.attempts[0]
+            return _NONE if run.errored or (only := failing(run)) is None else _OF_ONE[only]
         answers = [
             answer
             for run in side.attempts
@@ -182,18 +196,27 @@ class Share(NamedTuple):
     @classmethod
     def worst(cls, side: Observed, failing: Failing) -> Share:
         """Of all announced runs: those that say nothing fail."""
+        if len(side.attempts) == 1 and not side.lost:
+            return _OF_ONE[failing(side.attempts[0]) is not False]
         passing = sum(failing(run) is False for run in side.attempts)
         return cls(side.announced - passing, side.announced)
 
     @classmethod
     def best(cls, side: Observed, failing: Failing) -> Share:
         """Of all announced runs: those that say nothing pass."""
+        if len(side.attempts) == 1 and not side.lost:
+            return _OF_ONE[failing(side.attempts[0]) is True]
         return cls(sum(failing(run) is True for run in side.attempts), side.announced)
 
     @property
     def value(self) -> Fraction:
         """The share."""
         return Fraction(self.failing, self.runs)
+
+
+_NONE = Share(0, 0)
+_OF_ONE = (Share(0, 1), Share(1, 1))
+"""A single run that passes, and one that fails."""
 
 
 class Rise(NamedTuple):
@@ -248,9 +271,17 @@ def _rise(
     differences: Sequence[tuple[Hashable | None, Fraction]], exchange: Mapping[Attempts, int]
 ) -> Rise:
     n = len(differences)
-    counts = Counter(difference for _, difference in differences)
-    total = sum((value * times for value, times in counts.items()), Fraction(0))
+    total = exact_sum(difference for _, difference in differences)
     return Rise(total / n if n else Fraction(0), groups_of(differences), exchange, n)
+
+
+def exact_sum(values: Iterable[Fraction | int]) -> Fraction:
+    """The sum, added up by denominator: most values share a few."""
+    parts: dict[int, int] = {}
+    for value in values:
+        numerator, denominator = value.as_integer_ratio()
+        parts[denominator] = parts.get(denominator, 0) + numerator
+    return sum((Fraction(part, whole) for whole, part in parts.items()), Fraction(0))
 
 
 def groups_of(values: Sequence[tuple[Hashable | None, Fraction | float]]) -> Groups:
@@ -299,6 +330,8 @@ def score_feared(pair: Pair) -> Fraction:
     """The difference of the scores in points, if what the candidate lacks is 0 and what the
     baseline lacks is 100.
     """
+    if _is_plain(pair):
+        return _points(pair.candidate.attempts[0].score - pair.baseline.attempts[0].score)
     applying = pair.applying if pair.has_gaps else frozenset[str]()
     ours = _mean([run.score for run in pair.candidate.attempts], pair.candidate.lost, 0)
     theirs = _mean([run.best(applying) for run in pair.baseline.attempts], pair.baseline.lost, FULL)
@@ -309,6 +342,9 @@ def score_seen(pair: Pair) -> Fraction | None:
     """The difference of the scores in points that were seen, with the best for what the candidate
     lacks; None if a side was not seen at all.
     """
+    if _is_plain(pair):
+        mine, other = pair.candidate.attempts[0], pair.baseline.attempts[0]
+        return None if mine.errored or other.errored else _points(mine.score - other.score)
     applying = pair.applying if pair.has_gaps else frozenset[str]()
     ours = [run.best(applying) for run in pair.candidate.attempts if not run.errored]
     theirs = [run.score for run in pair.baseline.attempts if not run.errored]
@@ -317,14 +353,29 @@ def score_seen(pair: Pair) -> Fraction | None:
     return (_mean(ours, 0, 0) - _mean(theirs, 0, 0)) / 100
 
 
+def _is_plain(pair: Pair) -> bool:
+    """Whether each side has one run, with nothing missing."""
+    ours, theirs = pair.candidate, pair.baseline
+    return (
+        len(ours.attempts) == len(theirs.attempts) == 1
+        and not (ours.lost or theirs.lost)
+        and not (ours.attempts[0].gaps or theirs.attempts[0].gaps)
+    )
+
+
+@lru_cache(maxsize=4 * FULL)
+def _points(hundredths: int) -> Fraction:
+    return Fraction(hundredths, 100)
+
+
 def _mean(values: Sequence[int], lost: int, worth: int) -> Fraction:
     n = len(values) + lost
     return Fraction(sum(values) + lost * worth, n) if n else Fraction(worth)
 
 
-def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction, Fraction] | None:
+def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction | int, Fraction | int] | None:
     """The mean norms of a criterion on both sides, in billionths, where both have some."""
-    sides = []
+    sides: list[Fraction | int] = []
     for side in (pair.candidate, pair.baseline):
         norms = [
             norm
@@ -333,5 +384,5 @@ def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction, Fraction] | None:
         ]
         if not norms:
             return None
-        sides.append(Fraction(sum(norms), len(norms)))
+        sides.append(norms[0] if len(norms) == 1 else Fraction(sum(norms), len(norms)))
     return sides[0], sides[1]

@@ -31,6 +31,7 @@ from assay.release.observations import (
     Check,
     Pair,
     Share,
+    exact_sum,
     fails_any,
     groups_of,
     is_severe,
@@ -378,7 +379,7 @@ def score_non_inferiority(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     ]
     low = _lower(feared, limits)
     high = upper_end(groups_of(seen), level=1 - limits.errors.score) if seen else None
-    mean = float(sum(difference for _, difference in feared)) / len(feared) if feared else None
+    mean = float(exact_sum(difference for _, difference in feared)) / len(feared) if feared else None
     numbers = {"mean": mean, "low": low, "high": high, "margin": limits.margin}
     if low is None or high is None:
         few_seen = "fewer than two samples ran on both sides without an error"
@@ -448,8 +449,8 @@ def _change(pairs: Sequence[Pair], name: str) -> CriterionChange | None:
     if len(sides) < 2:
         return None
     n = len(sides)
-    ours, theirs = (float(sum(norms[side] for _, norms in sides)) / n / 1e7 for side in (0, 1))
-    differences = [(group, (norms[0] - norms[1]) / 10**7) for group, norms in sides]
+    ours, theirs = (float(exact_sum(norms[side] for _, norms in sides)) / n / 1e7 for side in (0, 1))
+    differences = [(group, float((norms[0] - norms[1]) / 10**7)) for group, norms in sides]
     return CriterionChange(groups_of(differences), n, ours, theirs)
 
 

@@ -159,6 +159,8 @@ def _name(group: Hashable | None, place: int) -> Hashable:
 
 def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups:
     """The size, the sum and the sum of squares of each group, the smallest first."""
+    if all(group is None for group in groups):
+        return Groups.in_order((1, value + 0.0, value * value, 1) for value in values)
     members = grouped(
         (_name(group, place), value)
         for place, (value, group) in enumerate(zip(values, groups, strict=True))

@@ -16,8 +16,10 @@ samples lost much and most nothing, the observed spread understates how low the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from math import fsum, inf, sqrt
 from typing import NamedTuple
 
@@ -68,6 +70,8 @@ def lower_end(
             return best
         totals = [row.total for row in rows if not row.fixed]
         caps = min(totals), max(totals)
+        if all(row.times == 1 for row in rows):
+            return _largest(_ends_at_caps(rows, n, q, leans=leans), *caps)
     return _largest(lambda cap: _plain(ease(rows, n, cap), n, q, leans=leans), *caps)
 
 
@@ -119,6 +123,63 @@ def _plain(rows: Iterable[_Row], n: int, q: float, *, leans: bool) -> float:
     return mean - (q + moved) * sqrt(squares) / n
 
 
+def _ends_at_caps(rows: list[_Row], n: int, q: float, *, leans: bool) -> Callable[[float], float]:
+    """What `_plain` gives at any cap, to the last bit, for groups of one size: those with the same
+    total are counted, and their sum is rounded only once.
+    """
+    size = rows[0].size
+    scale = sqrt(1 - size / n)
+    counted = Counter(row.total for row in rows if not row.fixed)
+    totals = sorted(counted)
+    times = [counted[total] for total in totals]
+    above = list(accumulate(reversed(times), initial=0))[::-1]
+    fixed = [row.total for row in rows if row.fixed]
+    ones = [1] * len(fixed)
+
+    def end(cap: float) -> float:
+        place = bisect_left(totals, cap)
+        values, counts = totals[:place], times[:place]
+        if above[place]:
+            values.append(cap)
+            counts.append(above[place])
+        values += fixed
+        counts += ones
+        mean = _sum_of(values, counts) / n
+        middle = size * mean
+        residuals = [(value - middle) / scale for value in values]
+        squares = _sum_of([residual * residual for residual in residuals], counts)
+        if squares <= 0:
+            return mean
+        moved = 0.0
+        if leans:
+            cubes = _sum_of([residual**3 for residual in residuals], counts)
+            moved = max(0.0, -cubes / squares**1.5) * (2 * q * q + 1) / 6
+        return mean - (q + moved) * sqrt(squares) / n
+
+    return end
+
+
+_SPLITTER = float(2**27 + 1)
+
+
+def _sum_of(values: Sequence[float], counts: Sequence[int]) -> float:
+    """The sum of values that come so many times, rounded once, as `fsum` of all of them: each is
+    split into halves whose products with a count are exact.
+
+    >>> _sum_of([0.1, 0.7], [10, 3]) == fsum([0.1] * 10 + [0.7] * 3)
+    True
+    """
+    parts = []
+    for value, many in zip(values, counts, strict=True):
+        if many == 1:
+            parts.append(value)
+        else:
+            high = _SPLITTER * value
+            high -= high - value
+            parts += (high * many, (value - high) * many)
+    return fsum(parts)
+
+
 def _capped(rows: list[_Row], n: int, count: int, q: float) -> float:
     """The best end over all caps, for groups of one size: it rises with the cap as long as the cap
     is less than a certain number of standard deviations above the mean.
@@ -128,26 +189,28 @@ def _capped(rows: list[_Row], n: int, count: int, q: float) -> float:
     z = (count - 1) / (q * sqrt(count)) if q > 0 else inf
     below, total, best = 0, 0.0, -inf
     squares = 0.0  # of deviations from the mean of those below the cap
-    for place, row in enumerate(ordered):
+    previous = 0.0
+    for _, value, times, _ in ordered:
         # all from here on are capped: first at this row's value, then at the best one beyond it
         above = count - below
         if below:
             centre = total / below
             steep = (below * below * (count - 1) - z * z * below * above * count) / count**2
-            found = row.total
+            found = value
             if steep > 0:
                 found = min(found, centre + sqrt(z * z * squares / steep))
-            previous = ordered[place - 1].total
             cap = max(previous, found)
             mean = (total + above * cap) / count
             spread = squares + below * above / count * (cap - centre) ** 2
             best = max(best, mean - q * sqrt(max(0.0, spread) / (count - 1) / count))
+            shift = value - centre
         else:
-            best = max(best, row.total)
-        shift = row.total - (total / below if below else row.total)
-        squares += shift * shift * below * row.times / (below + row.times)
-        total += row.total * row.times
-        below += row.times
+            best = max(best, value)
+            shift = 0.0
+        squares += shift * shift * below * times / (below + times)
+        total += value * times
+        below += times
+        previous = value
     if below == count and len(ordered) > 1:
         best = max(best, total / count - q * sqrt(squares / (count - 1) / count))
     return best / size
