@@ -117,8 +117,8 @@ def _digest(record: Any) -> bytes:
 
 def _unnamed(run: Run) -> Run:
     """A run without what differs between runs of the same behaviour: its id, number, version, times
-    and metadata. An imported run keeps its metadata, which is what its tool reported, without the line;
-    it loses the workflow's id, which may come from the file's name.
+    and metadata. An imported run keeps its metadata, which is what its tool reported, without the
+    line; it loses the workflow's id, which may come from the file's name.
     """
     workflow, metadata = structs.replace(run.workflow, version=""), dict[str, Any]()
     if isinstance(imported := run.metadata.get(IMPORTED), dict):
