@@ -104,7 +104,7 @@ def evidence_of(graded: Graded) -> Evidence:
     asked = None if graded.evidence is None else contract_of_evidence(card).digest()
     return Evidence(
         scorecard_digest(card),
-        _digest(structs.replace(card, run_id="")),
+        _digest(structs.replace(card, run_id="", attempt=None, attempts=None)),
         card.attempt,
         card.attempts,
         asked,
@@ -116,9 +116,9 @@ def _digest(record: Any) -> bytes:
 
 
 def _unnamed(run: Run) -> Run:
-    """A run without what differs between runs of the same behaviour: its id, version, times and
-    metadata. An imported run keeps its metadata, which is what its tool reported, without the line;
-    it loses the workflow's id, which may come from the file's name.
+    """A run without what differs between runs of the same behaviour: its id, number, version, times
+    and metadata. An imported run keeps its metadata, which is what its tool reported, without the
+    line; it loses the workflow's id, which may come from the file's name.
     """
     workflow, metadata = structs.replace(run.workflow, version=""), dict[str, Any]()
     if isinstance(imported := run.metadata.get(IMPORTED), dict):
@@ -128,6 +128,8 @@ def _unnamed(run: Run) -> Run:
     return structs.replace(
         run,
         run_id="",
+        attempt=None,
+        attempts=None,
         workflow=workflow,
         started_at=None,
         finished_at=None,
