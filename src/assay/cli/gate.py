@@ -95,7 +95,7 @@ def decided(options: Options) -> Decided:
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
 
-        return decide_on_batches(options, rules)
+        return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
