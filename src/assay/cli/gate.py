@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -184,9 +185,11 @@ def _person() -> str:
     for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN"):
         if os.environ.get(name):
             return os.environ[name]
-    made = subprocess.run(
-        ["git", "config", "user.email"], capture_output=True, text=True, check=False
-    )
+    words = [shutil.which("git") or "git", "config", "user.email"]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return getpass.getuser()
     return made.stdout.strip() or getpass.getuser()
 
 
