@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from assay.records.evidence import Run
+from assay.records.evidence import Run, title_of
 from assay.views.blocks import Facts
 from assay.views.markdown_code import code
 from assay.views.pieces import clip, phrase, points
@@ -24,7 +24,6 @@ from assay.views.samples import (
     main_text,
     sample_evidence,
     sample_grade,
-    sample_title,
 )
 
 WORST = 3
@@ -78,7 +77,7 @@ def _why(grade: SampleGrade, result: Mapping[str, Any], run: Run | None) -> str:
 
 def with_texts(sample: WorstSample, run: Run) -> WorstSample:
     """A sample with the texts of its run."""
-    title = sample_title(run.metadata)
+    title = title_of(run.metadata)
     return structs.replace(
         sample,
         sample=f"{title} ({sample.sample})" if title else sample.sample,
