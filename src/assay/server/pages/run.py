@@ -14,6 +14,7 @@ from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
 from assay.files.json_files import Document
+from assay.records.evidence import title_of
 from assay.records.reading import read_run
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades

@@ -334,8 +334,7 @@ def rules(decision: Decision) -> Chart:
 
 LAMPS = {
     "holds": marks.GOOD,
-    "undetermined": marks.OPEN,
-    "not shown": marks.OPEN,
+    "open": marks.OPEN,
     "violated": marks.BAD,
 }
 
@@ -353,7 +352,5 @@ def claims_of(decision: Decision) -> list[str]:
 
 
 def rule_word(rule: RuleResult) -> str:
-    """Whether a rule holds, in one word or two."""
-    if rule.holds is None:
-        return "undetermined"
-    return "holds" if rule.holds else "violated" if rule.violated else "not shown"
+    """Whether a rule holds, in one word."""
+    return "violated" if rule.violated else "holds" if rule.holds else "open"
