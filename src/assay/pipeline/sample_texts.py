@@ -7,19 +7,17 @@ documents are read again, and only those of the named samples are graded.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Literal
+from typing import Any
 
 from assay.files.json_files import Document
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.pipeline.sides import Documents
 from assay.records.grade import is_graded
-from assay.views.decision_samples import TextCollector
+from assay.views.decision_samples import SideName, TextCollector
 from assay.views.documents import names_of, plain
 from assay.views.samples import sample_evidence, sample_grade
 from assay.views.worst_samples import gate_reason
-
-SideName = Literal["candidate", "baseline"]
 
 
 def read_texts(

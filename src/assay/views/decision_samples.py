@@ -74,6 +74,9 @@ _HASH = re.compile(r"(sha256:)?[0-9a-f]{12,}")
 # --- the texts of both sides
 
 
+SideName = Literal["candidate", "baseline"]
+
+
 class SampleAnswer(NamedTuple):
     """What one side answered to a sample, and what its runs came to."""
 
@@ -110,7 +113,7 @@ class TextCollector:
 
     def add(
         self,
-        side: Literal["candidate", "baseline"],
+        side: SideName,
         sample: str,
         grade: SampleGrade | None,
         run: SampleEvidence,
@@ -376,7 +379,9 @@ def short_failures(decision: Decision, texts: Texts, *, most: int = SHORT) -> li
     ]
 
 
-def failures_section(decision: Decision, texts: Texts, links: RunLinks) -> Section | None:
+def failures_section(
+    decision: Decision, texts: Texts, links: RunLinks, *, level: int = 2
+) -> Section | None:
     """What newly fails, for a page: the first samples open, the others folded."""
     failures = new_failures(decision)
     if not failures:
@@ -396,6 +401,7 @@ def failures_section(decision: Decision, texts: Texts, links: RunLinks) -> Secti
         else None,
         id="newly-failing",
         hint=f"{failure_title(failures)}.",
+        level=level,
     )
 
 
@@ -498,7 +504,7 @@ def _share(share: float) -> str:
     return f"{100 * share:.2g}%"
 
 
-def confirmation_section(decision: Decision, links: RunLinks) -> Section | None:
+def confirmation_section(decision: Decision, links: RunLinks, *, level: int = 2) -> Section | None:
     """The confirmation, for a page: what is cleared is folded."""
     if not decision.confirmation.suspects:
         return None
@@ -546,6 +552,9 @@ class RunLinks(NamedTuple):
         """A link to the run of a sample; plain text where its address is not known."""
         known: Mapping[str, str] = getattr(self, side)
         return link(text or name, known[name]) if name in known else text or name
+
+
+NO_LINKS = RunLinks({}, {})
 
 
 def pair_parts(pairs: Sequence[Any], links: RunLinks) -> list[Part]:

@@ -202,6 +202,7 @@ def _figures(decision: Decision) -> Facts:
                 "May go unnoticed",
                 absent("not known")
                 if (least := decision.expectation.smallest_loss) is None
+                or (decision.expectation.assumed and not least)
                 else "any loss"
                 if least > SCALE
                 else phrase(
@@ -311,30 +312,35 @@ def _unseen(decision: Decision) -> Section:
     """What the decision could not see: the power of its samples, and the errors it allows."""
     expected, n = decision.expectation, decision.comparison.n_paired
     repeats = {
-        "each": "runs of each sample on both sides",
-        "candidate": "runs of each sample of the candidate",
+        "each": "of each sample on both sides",
+        "candidate": "of each sample of the candidate",
     }
     needed = [
-        f"{times:,} {repeats[side]}" if times is not None else f"no number of {repeats[side]}"
+        f"{count(times, 'run')} {repeats[side]}"
         for side, times in expected.repeats_for.items()
-        if side in repeats
+        if side in repeats and times is not None
     ]
-    power = [
-        ("Paired samples", f"{n:,}"),
-        (
-            "Two comparable versions differ by",
-            absent("not known")
-            if expected.sd is None
-            else phrase(f"{points(expected.sd)} points in a sample ", small(expected.source)),
-        ),
-        (
-            "A version compared with itself is promoted in",
-            absent("not known")
-            if expected.same_version_promoted is None
-            else f"about {expected.same_version_promoted:.0%} of cases",
-        ),
-        ("For 80% of cases it takes", " or ".join(needed)),
-    ]
+    unknown = expected.assumed and not expected.sd  # no spread was seen, and none is known
+    power = (
+        []
+        if unknown
+        else [
+            ("Paired samples", f"{n:,}"),
+            (
+                "Spread of the paired differences",
+                absent("not known")
+                if expected.sd is None
+                else phrase(f"{points(expected.sd)} points ", small(expected.source)),
+            ),
+            (
+                "A version compared with itself is promoted in",
+                absent("not known")
+                if expected.same_version_promoted is None
+                else f"about {expected.same_version_promoted:.0%} of cases",
+            ),
+            ("For 80% of cases it takes", " or ".join(needed) or "more samples"),
+        ]
+    )
     errors = [
         [f"by {ERRORS.get(name, words(name))}", f"{100 * level:.3g}%"]
         for name, level in decision.errors.by_rule.items()
