@@ -149,6 +149,7 @@ def _decide(
             name,
             ours[name].score if name in ours else None,
             theirs[name].score if name in theirs else None,
+            (theirs if name in theirs else ours)[name].title,
         )
         for name in sorted(theirs.keys() | (ours.keys() & set(decision.missing.baseline)))
         if name not in decision.missing.quarantined

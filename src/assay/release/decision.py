@@ -156,6 +156,7 @@ def decide(
     named = systems(candidate, rules)
     worse = worst_of(pairs)
     missing = _missing(pairs, candidate, baseline, terms)
+    flaky = flaky_samples(candidate, baseline, rules.level)
     record = Decision(
         outcome=outcome,
         reason=reason,
@@ -197,9 +198,9 @@ def decide(
         policy=rules.policy,
         digests={},
         looks=rules.looks,
-        titles=_titles(pairs, judged, worse, missing) or UNSET,
+        titles=_titles(pairs, judged, worse, missing, flaky) or UNSET,
         contracts=UNSET if changed is None else changed,
-        flaky=flaky_samples(candidate, baseline, rules.level),
+        flaky=flaky,
         notes=list(notes.all) or UNSET,
         loud=list(notes.loud) or UNSET,
         regraded=list(notes.regraded) or UNSET,
@@ -531,6 +532,7 @@ def _titles(
     judged: Judged,
     worse: Sequence[WorseSample],
     missing: MissingSamples,
+    flaky: Sequence[FlakySample],
 ) -> dict[str, str]:
     """The titles of the samples that a decision names."""
     severe = next(rule for rule in judged.rules if rule.id == "severe_failures")
@@ -538,6 +540,7 @@ def _titles(
         *(suspect.sample for suspect in judged.suspects),
         *severe.evidence["samples"],
         *(item.sample for item in worse),
+        *(item.sample for item in flaky),
         *missing.candidate,
         *missing.baseline,
     }
@@ -677,7 +680,7 @@ def _advice(
             " `--fresh-baseline FILE`."
         )
     score, n = known["score_non_inferiority"], len(pairs)
-    if score.holds is None and (low := score.evidence["low"]) is not None:
+    if outcome != "reject" and score.holds is None and (low := score.evidence["low"]) is not None:
         mean, margin = score.evidence["mean"] or 0.0, score.evidence["margin"]
         if mean + margin > 0:
             times = ((mean - low) / (mean + margin)) ** 2

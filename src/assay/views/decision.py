@@ -171,7 +171,7 @@ def confidence(decision: Decision) -> str:
             return ""
         return same_rejected(decision)
     if decision.confirmation.needed:
-        return "This may be noise: fresh runs tell. Nothing is shown to be worse so far."
+        return "This may be noise; fresh runs will tell. Nothing is shown to be worse so far."
     return "Nothing is shown to be worse, and nothing shows that the candidate is as good."
 
 
@@ -294,18 +294,18 @@ def times_text(ratio: float) -> str:
 
 
 def operation_text(name: str, item: OperationDifference) -> str:
-    """What a run used before and now."""
+    """What a run used before and now: the means, and how a typical sample changed."""
     before, now = (used_text(name, value) for value in (item.baseline, item.candidate))
-    return f"{before} before, {now} now, on average for a run: {times_text(item.ratio)}"
+    return (
+        f"{before} for a run before, {now} now, on average; {times_text(item.ratio)} in a typical"
+        " sample"
+    )
 
 
 def doubled(decision: Decision) -> list[str]:
     """A sentence on each cost, latency or number of tokens that doubled."""
     return [
-        f"{USED[name].capitalize()} {'have' if name == 'tokens' else 'has'}"
-        f" {times_text(item.ratio) if item.ratio < 10 else 'risen to ' + times_text(item.ratio)}:"
-        f" {used_text(name, item.baseline)} before, {used_text(name, item.candidate)} now, on"
-        " average for a run."
+        f"{USED[name].capitalize()}: {operation_text(name, item)}."
         for name, item in decision.operations.items()
         if item.ratio >= 1.95 and name in USED
     ]
@@ -353,10 +353,10 @@ def operations_table(decision: Decision) -> Table | None:
     if not rows:
         return None
     columns = (
-        "For a run, on average",
+        "Mean for a run",
         Column("Baseline", "n"),
         Column("Candidate", "n"),
-        "Change",
+        "In a typical sample",
         Column("Pairs", "n"),
     )
     return Table("Cost, latency and tokens", columns, rows, kind="stack")

@@ -474,7 +474,9 @@ def _passes(counted: SidesCounted) -> str:
 
 def cleared_line(decision: Decision) -> str:
     """The suspects that fresh runs cleared, in a line; empty if there are none."""
-    samples = list(dict.fromkeys(suspect.sample for suspect in cleared(decision)))
+    failing = {item.sample for item in new_failures(decision)}
+    gone = dict.fromkeys(suspect.sample for suspect in cleared(decision))
+    samples = [sample for sample in gone if sample not in failing]
     if not samples:
         return ""
     names = few([sample_label(decision, sample) for sample in samples], 3)
@@ -518,7 +520,7 @@ def confirmation_section(decision: Decision, links: RunLinks, *, level: int = 2)
     return section(
         "Confirmation",
         *(() if not kept else (table, more) if has_runs else (Details("Suspects", [table]),)),
-        Details(cleared_line(decision), [folded]) if gone else None,
+        Details(cleared_line(decision) or "Cleared by fresh runs", [folded]) if gone else None,
         id="confirmation",
         hint=confirmation_hint(decision) if has_runs else "Not needed: the runs at hand decide.",
     )
@@ -567,7 +569,7 @@ def pair_parts(pairs: Sequence[Any], links: RunLinks) -> list[Part]:
 
     rows = [
         [
-            links.to(pair.sample, "candidate"),
+            links.to(pair.sample, "candidate", pair.title or pair.sample),
             *(
                 links.to(pair.sample, side, points(getattr(pair, side), "missing"))
                 for side in ("baseline", "candidate")

@@ -346,9 +346,10 @@ def _unseen(decision: Decision) -> Section:
         for name, level in decision.errors.by_rule.items()
     ]
     errors.append([strong("by all rules together"), f"{100 * decision.errors.reject_at_most:.3g}%"])
-    columns = ("Rejects a version that is the same", Column("At most", "n"))
+    limit = "At most, at each look" if decision.looks > 1 else "At most"
+    columns = ("Rejects a version that is the same", Column(limit, "n"))
     looks = (
-        f"The policy announces {decision.looks} looks; the level of each test is divided by that."
+        f"The policy announces {decision.looks} looks: a decision, and others on more runs after a hold."
         if decision.looks > 1
         else ""
     )

@@ -24,6 +24,7 @@ from assay.views.decision_samples import (
     TextCollector,
     Texts,
     samples_to_show,
+    title_in,
 )
 from assay.views.pieces import address
 from assay.views.samples import sample_evidence, sample_grade
@@ -92,7 +93,12 @@ def pairs_of(
         if sample not in decision.missing.quarantined
     }
     pairs = [
-        ScorePair(sample, by_side.get("candidate"), by_side.get("baseline"))
+        ScorePair(
+            sample,
+            by_side.get("candidate"),
+            by_side.get("baseline"),
+            title_in(decision, sample),
+        )
         for sample, by_side in means.items()
     ]
     return Pairs(pairs, runs["candidate"], runs["baseline"], collector.texts())
