@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_worst import NamedSamples
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
     from assay.services.compare import Asked, FreshRuns
     from assay.views.charts.decisions import ScorePair
+    from assay.views.decision_samples import Texts
 
 
 class Decided(NamedTuple):
@@ -48,7 +49,8 @@ class Decided(NamedTuple):
     """What the candidate was read from."""
     compared: list[Subject]
     """What the baseline was read from."""
-    worst: CandidateWorst | None = None
+    named: NamedSamples | None = None
+    """What is shown of the samples that it names; None for batches."""
     pairs: list[ScorePair] | None = None
     """The scores of every sample; None for batches."""
 
@@ -113,12 +115,11 @@ def _decide(
     kept: SideReader | None = None,
 ) -> Decided:
     from assay.cli.gate_sides import read_baseline, read_side
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_worst import named_samples
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
     judged, compared = list[Subject](), list[Subject]()
-    worst = CandidateWorst.of(options)
     now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
     candidate = read_side(
         options.files,
@@ -127,7 +128,6 @@ def _decide(
         rules=rules,
         kept=kept,
         read=judged,
-        seen=None if worst is None else worst.add,
     )
     baseline = read_baseline(
         options.baseline,
@@ -157,11 +157,13 @@ def _decide(
             name,
             ours[name].score if name in ours else None,
             theirs[name].score if name in theirs else None,
+            (theirs if name in theirs else ours)[name].title,
         )
         for name in sorted(theirs.keys() | (ours.keys() & set(decision.missing.baseline)))
         if name not in decision.missing.quarantined
     ]
-    return Decided(decision, judged, compared, worst, pairs)
+    named = named_samples(options, decision, candidate, baseline, grader)
+    return Decided(decision, judged, compared, named, pairs)
 
 
 def asked_of(options: Options) -> Asked:
@@ -274,18 +276,17 @@ def _finish(options: Options, made: Decided) -> int:
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
+    from assay.views.decision_samples import NO_TEXTS, TEXT
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 
     document = made.decision
-    summary = decision_summary(document)
-    page = view(outcome_word(document), summary)
-    if made.worst is not None and (worst := made.worst.markdown()):
-        page += f"\n{worst}"
+    texts = NO_TEXTS if made.named is None else made.named.texts
+    page = view(outcome_word(document), decision_summary(document, texts, most=TEXT))
     forms: dict[str, Callable[[Decision], bytes]] = {
         ".md": lambda _: page.encode(),
-        ".xml": junit.decision,
-        ".sarif": lambda document: _sarif(options, document),
+        ".xml": lambda document: junit.decision(document, texts),
+        ".sarif": lambda document: _sarif(options, document, texts),
         ".html": lambda _: _html(options, made),
     }
     if options.charts:
@@ -298,6 +299,7 @@ def _finish(options: Options, made: Decided) -> int:
         _attest(options, made)
     for note in document.loud or () if options.json else ():
         opt.note(note)
+    summary = decision_summary(document, texts)
     show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
@@ -307,15 +309,21 @@ def _html(options: Options, made: Decided) -> bytes:
     from assay.views.decision_sections import decision_view
     from assay.views.render import report
 
-    document = made.decision
+    document, named = made.decision, made.named
     title = f"Assay: {outcome_word(document)}"
-    worst = [] if made.worst is None else made.worst.parts()
-    parts = [*decision_view(document, pairs=made.pairs), *worst]
+    parts = (
+        decision_view(document, pairs=made.pairs)
+        if named is None
+        else [
+            *decision_view(document, pairs=made.pairs, texts=named.texts, broken=named.broken),
+            *named.parts(),
+        ]
+    )
     heading = f"{few(options.files)} against {few(options.baseline)}"
     return report(title, *parts, heading=heading).encode()
 
 
-def _sarif(options: Options, document: Decision) -> bytes:
+def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
@@ -324,6 +332,7 @@ def _sarif(options: Options, document: Decision) -> bytes:
         document,
         places=sample_places(files, named_samples(document)),
         file=files[0] if files else None,
+        texts=texts,
     )
 
 

@@ -18,7 +18,7 @@ from assay.files.json_files import Document, Unread
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.digests import run_digest, scorecard_digest
-from assay.records.evidence import IMPORTED, Run
+from assay.records.evidence import IMPORTED, Run, title_of
 from assay.release.contracts import contract_of_evidence
 from assay.release.overlap import content_of
 from assay.release.policy import ReleaseRules
@@ -99,6 +99,7 @@ def evidence_of(graded: Graded) -> Evidence:
             contract_of_evidence(run).digest(),
             content_of(run),
             IMPORTED in run.metadata,
+            title_of(run.metadata),
         )
     # a grade doesn't say what its run was asked
     asked = None if graded.evidence is None else contract_of_evidence(card).digest()

@@ -111,6 +111,13 @@ class Pair(NamedTuple):
     baseline: Observed
     group: Hashable | None = None
     tags: frozenset[str] = frozenset()
+    title: str = ""
+    """What the tool that made the sample calls it."""
+
+    @property
+    def name(self) -> str:
+        """What a reason calls it."""
+        return self.title or self.sample
 
     @property
     def checks(self) -> frozenset[Check]:
