@@ -72,6 +72,8 @@ class Evidence(NamedTuple):
     """The digest of what was asked of it; None where that is not known."""
     content: SampleContent | None = None
     imported: bool = False
+    title: str = ""
+    """What the tool that made the sample calls it."""
 
 
 class Sample(NamedTuple):
@@ -98,6 +100,8 @@ class Sample(NamedTuple):
     contracts: frozenset[bytes | None]
     contents: frozenset[SampleContent | None]
     behaviours: tuple[bytes, ...]
+    title: str = ""
+    """What the tool that made it calls it, if its id says nothing."""
 
     @property
     def observed(self) -> Observed:
@@ -408,6 +412,7 @@ class SideBuilder:
             shared.same(frozenset((evidence.contract,))),
             frozenset((evidence.content,)),
             (evidence.behaviour,),
+            evidence.title,
         )
 
     def _together(self, known: Sample, new: Sample) -> Sample:
@@ -460,6 +465,7 @@ class SideBuilder:
             contracts=known.contracts | new.contracts,
             contents=known.contents | new.contents,
             behaviours=behaviours,
+            title=known.title or new.title,
         )
 
     def side(self, summary: SummaryBlock) -> Side:
