@@ -48,7 +48,12 @@ def suspects_of(pairs: Sequence[Pair]) -> list[Suspect]:
     """
     found = []
     for pair in sorted(pairs, key=lambda pair: pair.sample):
-        for check in sorted(pair.checks):
+        checks = pair.checks
+        if not pair.candidate.lost and all(
+            not run.failed and checks <= run.judged for run in pair.candidate.attempts
+        ):
+            continue  # nothing fails
+        for check in sorted(checks):
             ours = Share.worst(pair.candidate, fails(check))
             theirs = Share.best(pair.baseline, fails(check))
             if is_suspect(*ours, *theirs):

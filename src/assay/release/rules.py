@@ -209,13 +209,22 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
     if side.lost or not side.attempts:
         lacking["runs"] = lambda run: True
     ran = [run for run in side.attempts if not run.errored]
-    for check in sorted({check for check in pair.checks if check.kind == "gate"}):
+    checks, criteria = pair.checks, pair.criteria
+    if all(
+        checks <= run.judged
+        and not run.unjudged
+        and None not in run.norms
+        and criteria.issubset(run.criteria)
+        for run in ran
+    ):
+        return lacking
+    for check in sorted({check for check in checks if check.kind == "gate"}):
         if any(check not in run.judged for run in ran):
             lacking[str(check)] = partial(_judges, check)
     for check in sorted({check for run in ran for check in run.unjudged}):
         # where the baseline has no verdict either, fresh runs may not bring one
         lacking.setdefault(str(check), lambda run: True)
-    for name in sorted(pair.criteria):
+    for name in sorted(criteria):
         if any(run.norm(name) is None for run in ran):
             lacking[f"score {name}"] = partial(_scores, name)
     return lacking

@@ -449,7 +449,10 @@ class _Releases:
         results = list(judged.rules)
         if self.rules.bar is not None:
             results.append(_pass_rate(pairs, self.rules, self.rules.bar))
-        expected = _ASSUMED if runs[1] == 1 else expectation_of(pairs, limits)
+        # what isn't read there isn't worked out
+        score = next(rule for rule in results if rule.id == "score_non_inferiority")
+        known = runs[1] > 1 and not score.holds
+        expected = expectation_of(pairs, limits) if known else _ASSUMED
         n = sum(bool(pair.candidate.attempts) for pair in pairs)
         weak = too_weak(expected, results, n, limits) if n > 1 else ""
         outcome, _ = outcome_of(results, pairs=n, limits=limits, too_weak=weak)
