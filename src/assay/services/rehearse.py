@@ -802,8 +802,10 @@ def _recommended(releases: _Releases, same: Outcomes, asked: Rehearsing) -> Reco
     limits, noise, n, has = rules.limits, suite.noise, suite.n, suite.fewest
     strict = limits._replace(lenient=False)
 
-    def promoted(runs: tuple[int, int], margin: float | None = None) -> float:
-        used = strict if margin is None else strict._replace(margin=margin)
+    def promoted(runs: tuple[int, int], tolerance: float | None = None) -> float:
+        used = strict
+        if tolerance is not None:  # as `--tolerance` sets them
+            used = strict._replace(margin=tolerance, gate_margin=tolerance / 100)
         return shown_by(noise, n, runs, used).same_version_promoted
 
     def option(runs: tuple[int, int], *, banked: bool) -> RunsOption:
@@ -840,7 +842,12 @@ def _recommended(releases: _Releases, same: Outcomes, asked: Rehearsing) -> Reco
         key=lambda one: (one.runs, one.baseline_runs),
     )
     margin = next(
-        (float(m) for m in range(1, MOST_MARGIN + 1) if promoted((1, 1), float(m)) >= wanted), None
+        (
+            float(points)
+            for points in range(1, MOST_MARGIN + 1)
+            if promoted((1, 1), float(points)) >= wanted
+        ),
+        None,
     )
     one = same.promote.value or 0.0
     loss = shown_by(noise, n, (1, 1), limits).smallest_loss
@@ -901,8 +908,9 @@ def _sentences(
         )
     if margin is not None and margin > limits.margin:
         yield (
-            f"Or widen the margin from {limits.margin:g} to {margin:g} points, with one run of each"
-            f" sample: then a loss of up to {margin:g} points may ship."
+            f"Or set the tolerance to {margin:g} points, with one run of each sample: then a loss"
+            f" of up to {margin:g} points, or gate failures in up to {margin:g}% more of the runs,"
+            " may ship."
         )
     verdict = (
         "which is what it asks for"
