@@ -38,7 +38,7 @@ from sides import (
 )
 
 N = 60
-BASE = drawn(N, low=83)
+BASE = drawn(N, low=84, high=86)
 EVEN = [90.0] * N
 
 
@@ -46,6 +46,14 @@ def shifted(scores: list[float], by: float, *, noise: float = 0.5, seed: int = 2
     found = random.Random(seed)
     return [
         round(min(100, max(0, score + by + found.uniform(-noise, noise))), 2) for score in scores
+    ]
+
+
+def swung(scores: list[float], by: float, swing: float) -> list[float]:
+    """Every other score by so much up, the others down."""
+    return [
+        round(score + by + (swing if place % 2 else -swing), 2)
+        for place, score in enumerate(scores)
     ]
 
 
@@ -61,8 +69,8 @@ def shifted(scores: list[float], by: float, *, noise: float = 0.5, seed: int = 2
         (shifted(BASE, 0), "promote"),
         (BASE, "promote"),
         (shifted(BASE, -2.5, noise=0.5), "promote"),
-        (shifted(BASE, -2.6, noise=9), "hold"),
-        (shifted(BASE, -1.5, noise=11), "hold"),
+        (swung(BASE, -1, 9), "hold"),
+        (swung(BASE, 0, 13), "hold"),
         (shifted(BASE, -5), "reject"),
         (shifted(BASE, -12, noise=9), "reject"),
     ],
@@ -294,10 +302,10 @@ def test_one_sample_that_newly_fails_is_suspect_and_holds_until_fresh_runs_say_m
     turns = found.confirmation.repeats
     bad, good = failing({3}, BASE)[3], cards(BASE)[3]
     cases: list[tuple[Any, Any, str, str]] = [
-        (again(bad, turns), again(good, turns), "reject", "confirmed"),
-        (again(bad, turns - 1), again(good, turns - 1), "hold", "open"),
-        (again(good, 1), again(good, 1), "promote", "flaky"),
-        (again(bad, 1), again(bad, 1), "promote", "baseline_fails_too"),
+        (again(bad, turns), again(good, turns, name="b"), "reject", "confirmed"),
+        (again(bad, turns - 1), again(good, turns - 1, name="b"), "hold", "open"),
+        (again(good, 1), again(good, 1, name="b"), "promote", "flaky"),
+        (again(bad, 1), again(bad, 1, name="b"), "promote", "baseline_fails_too"),
     ]
     for ours, theirs, outcome, said in cases:
         made = decide(

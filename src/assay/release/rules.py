@@ -260,11 +260,9 @@ def new_failures(
         return undecided(
             id, f"failures may rise by {limits.gate_margin:.1%}, and {may}", high=high, **numbers
         )
-    confirmed = [
-        suspect
-        for suspect in suspects
-        if suspect.verdict == "confirmed" and (suspect.sample, suspect.check) not in accepted
-    ]
+    shipped = [suspect for suspect in suspects if (suspect.sample, suspect.check) in accepted]
+    suspects = [suspect for suspect in suspects if (suspect.sample, suspect.check) not in accepted]
+    confirmed = [suspect for suspect in suspects if suspect.verdict == "confirmed"]
     if len(confirmed) > limits.new_failures:
         names = list(dict.fromkeys(suspect.sample for suspect in confirmed))
         how = "" if limits.deterministic else ", confirmed by fresh runs"
@@ -283,6 +281,9 @@ def new_failures(
         )
         return undecided(id, reason, open=len(unsettled), **numbers)
     reason = "no sample newly fails" if not suspects else "every suspect was cleared by fresh runs"
+    if shipped:
+        names = list(dict.fromkeys(suspect.sample for suspect in shipped))
+        reason = f"accepted all the same: {few(names, 3)}" + (f"; {reason}" if suspects else "")
     return holds(id, reason, **numbers)
 
 
