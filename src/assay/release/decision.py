@@ -63,6 +63,7 @@ from assay.stats.confirmation import false_alarm
 from assay.stats.estimate import DIFFERENCES, on_scale
 from assay.stats.flaky import find_flaky
 from assay.stats.intervals import Interval
+from assay.stats.means import estimate_counted_mean
 from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
@@ -385,12 +386,13 @@ def _interval(groups: Groups, level: float) -> Interval:
     counts: Counter[float] = Counter()
     for size, value, _, times in groups.rows():
         counts[round(value / size, 9)] += size * times
-    return on_scale(
-        estimate_grouped_mean(
-            counts, groups, range=DIFFERENCES, level=level, guaranteed=False, believed=True
-        ).interval,
-        DIFFERENCES,
+    how: Any = {"range": DIFFERENCES, "level": level, "guaranteed": False, "believed": True}
+    found = (
+        estimate_counted_mean(counts, **how)
+        if {*groups.sizes} == {1}
+        else estimate_grouped_mean(counts, groups, **how)
     )
+    return on_scale(found.interval, DIFFERENCES)
 
 
 def _slices(
