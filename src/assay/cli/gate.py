@@ -16,7 +16,6 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
-from assay.files.inputs import StoredInput
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.attestation import Subject
@@ -111,14 +110,14 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decided:
-    from assay.cli.gate_sides import read_baseline, read_side
+    from assay.cli.gate_sides import read_baseline, read_side, terms_of
     from assay.cli.gate_worst import CandidateWorst
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
     judged, compared = list[Subject](), list[Subject]()
     worst = CandidateWorst.of(options)
-    now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
+    now = opt.moment(options.now)
     candidate = read_side(
         options.files,
         grader,
@@ -128,21 +127,22 @@ def _decide(
         read=judged,
         seen=None if worst is None else worst.add,
     )
-    baseline = read_baseline(
+    baseline, origin = read_baseline(
         options.baseline,
         grader,
         folder=options.baselines,
         rules=rules,
         now=now,
-        options=options,
         kept=kept,
         read=compared,
-        regraded=regraded,
     )
-    asked = asked_of(options)._replace(
-        regraded=tuple(regraded), fresh=_fresh(options, rules, grader, judged, compared)
+    asked = _asked(options, terms_of(options, origin))._replace(
+        fresh=_fresh(options, rules, grader, judged, compared, kept)
     )
     decision = compare(candidate, baseline, rules, grader, asked)
+    for note in decision.regraded or ():
+        if note not in getattr(options, "regraded", ()):  # else it was printed before
+            opt.warn(note)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
         ScorePair(
@@ -156,16 +156,15 @@ def _decide(
     return Decided(decision, judged, compared, worst, pairs)
 
 
-def asked_of(options: Options) -> Asked:
+def _asked(options: Options, terms: Asked) -> Asked:
     """What the options ask of a decision, besides its sides and rules."""
-    from assay.services.compare import Acceptance, Asked
+    from assay.services.compare import Acceptance
 
     accepted = tuple(name for text in options.accept for name in text.split(",") if name)
-    return Asked(
-        tuple(options.quarantine),
-        tuple(options.slice),
-        _plan(options),
-        next((path.asked for path in options.files if isinstance(path, StoredInput)), ""),
+    return terms._replace(
+        quarantine=tuple(options.quarantine),
+        slices=tuple(options.slice),
+        plan=_plan(options),
         accepted=Acceptance(accepted, options.because or "", _person() if accepted else ""),
     )
 
@@ -189,6 +188,7 @@ def _fresh(
     grader: Grader,
     judged: list[Subject],
     compared: list[Subject],
+    kept: SideReader | None,
 ) -> FreshRuns:
     """The fresh runs that the options name."""
     from assay.cli.gate_sides import read_side
@@ -199,7 +199,9 @@ def _fresh(
             "CLI-001", "--fresh-baseline needs --fresh, the fresh runs of the candidate."
         )
     sides = [
-        read_side(files, grader, name=f"fresh {name}", rules=rules, read=read) if files else None
+        read_side(files, grader, name=f"fresh {name}", rules=rules, kept=kept, read=read)
+        if files
+        else None
         for files, name, read in (
             (options.fresh, "candidate", judged),
             (options.fresh_baseline, "baseline", compared),
