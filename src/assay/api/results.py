@@ -77,16 +77,9 @@ class EvaluationOutcome(Displayed):
     def graded_side(self) -> GradedSide:
         """What graded it, for a comparison."""
         choice = self.choice
-        own = isinstance(choice.profile, Profile)
-        return GradedSide(
-            self.name or "the candidate",
-            {
-                "policy": choice.policy,
-                "rubric": choice.rubric,
-                **({"own_profile": {}} if own else {"profile": choice.profile}),
-            },
-            self.made,
-        )
+        profile = choice.profile.id if isinstance(choice.profile, Profile) else choice.profile
+        settings = {"profile": profile, "rubric": choice.rubric, "policy": choice.policy}
+        return GradedSide(self.name or "the candidate", settings, self.made)
 
     @property
     def grades(self) -> list[Payload]:

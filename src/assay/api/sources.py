@@ -141,19 +141,22 @@ class SourceReader:
         return self._config.slices
 
     def bar(self, ours: ReadSource, theirs: ReadSource, given: Rules) -> Bar:
-        """What both sides are graded by. An outcome says what it was graded by, and a baseline's is
-        the bar.
+        """What both sides are graded by. An outcome says what it was graded by: as the baseline it
+        is the bar, and against a stored baseline, which is checked against its own record, too.
         """
-        if isinstance(theirs.source, EvaluationOutcome):
-            bar = Bar(theirs.source.choice, theirs.source.made)
-            if "profile" not in given:
-                one_made_profile(
-                    [ComparedInput(theirs.graded.name, theirs.graded.made)],
-                    [ComparedInput(ours.graded.name, ours.graded.made)],
-                )
-            library = self._given_library or bar.choice.library
-            return bar._replace(choice=structs.replace(bar.choice, **given, library=library))
-        return self.graded_by([ours.graded], [theirs.graded], given)
+        outcome = theirs.source
+        if theirs.graded.kept and theirs.graded.made is None:
+            outcome = ours.source
+        if not isinstance(outcome, EvaluationOutcome):
+            return self.graded_by([ours.graded], [theirs.graded], given)
+        if "profile" not in given:
+            one_made_profile(
+                [ComparedInput(theirs.graded.name, theirs.graded.made)],
+                [ComparedInput(ours.graded.name, ours.graded.made)],
+            )
+        library = self._given_library or outcome.choice.library
+        choice = structs.replace(outcome.choice, **given, library=library)
+        return Bar(choice, None if "profile" in given else outcome.made)
 
     def read(
         self, source: Source, *, judged: Sequence[Document | Unread] | None = None
