@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
+from assay.api.results import (
+    EvaluationOutcome,
+    GateOutcome,
+    RehearsalOutcome,
+    SummaryOutcome,
+    block_of,
+)
 from assay.api.sources import OTHER_RULES, ReadSource, Source, SourceReader
 from assay.errors import InputError, NotEnoughEvidence, raise_faults
 from assay.files.json_files import Document, Unread
@@ -14,7 +20,10 @@ from assay.pipeline.grading import Graded, Grader
 from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.release.plan import read_plan
 from assay.release.policy import Bars, make_release_rules
+from assay.release.sides import Side
 from assay.services.compare import Acceptance, Asked, FreshRuns, compare
+from assay.services.rehearse import RELEASES, Rehearsing
+from assay.services.rehearse import rehearse as rehearse_sides
 
 
 def load(
@@ -178,6 +187,57 @@ def gate(
         accepted=accept or Acceptance(),
     )
     return GateOutcome(compare(sides[0], sides[1], rules, grader, asked))
+
+
+def rehearse(
+    evaluation: Source,
+    other: Source | None = None,
+    *,
+    release_policy: str | None = None,
+    tolerance: float | None = None,
+    recommend: bool = False,
+    seed: int = 0,
+    releases: int = RELEASES,
+    profile: str | None = None,
+    policy: str | None = None,
+    rubric: str | None = None,
+    library: str | None = None,
+    store: str | None = None,
+    project: str | None = None,
+) -> RehearsalOutcome:
+    """How often a release policy would reject, hold and promote a version against itself, from its
+    repeats, and which planted regressions it would find; with `other`, how often that version would
+    be promoted over this one.
+
+    `recommend` also proposes numbers of runs, a margin and a policy. Runs are graded as in `gate`,
+    where the evaluation is the baseline.
+    """
+    reader = SourceReader(store, project, library)
+    given = _given(profile, policy, rubric)
+    older = reader.read(evaluation)
+    newer = None if other is None else reader.read(other)
+    grader = reader.required(reader.bar(older, older, given).choice).grader()
+    release = reader.release
+    rules = make_release_rules(
+        grader.shelf.policy_of("release", release_policy or release.policy or "release"),
+        Bars(
+            release.tolerance if tolerance is None else tolerance,
+            release.min_pass_rate,
+            release.confidence,
+        ),
+    )
+
+    def side(read: ReadSource, name: str) -> Side:
+        named = read.source if isinstance(read.source, str) else read.source.name or name
+        return side_of(read.documents, grader, name=named, severe=severe_of(rules))
+
+    made = rehearse_sides(
+        side(older, "the evaluation"),
+        rules,
+        Rehearsing(releases, seed, recommend),
+        other=None if newer is None else side(newer, "the other version"),
+    )
+    return RehearsalOutcome(made)
 
 
 def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[Graded]:

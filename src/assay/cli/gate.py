@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_worst import NamedSamples
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
     from assay.services.compare import Asked, FreshRuns
     from assay.views.charts.decisions import ScorePair
+    from assay.views.decision_samples import Texts
 
 
 class Decided(NamedTuple):
@@ -46,7 +48,8 @@ class Decided(NamedTuple):
     """What the candidate was read from."""
     compared: list[Subject]
     """What the baseline was read from."""
-    worst: CandidateWorst | None = None
+    named: NamedSamples | None = None
+    """What is shown of the samples that it names; None for batches."""
     pairs: list[ScorePair] | None = None
     """The scores of every sample; None for batches."""
 
@@ -94,7 +97,7 @@ def decided(options: Options) -> Decided:
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
 
-        return decide_on_batches(options, rules)
+        return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -111,12 +114,11 @@ def _decide(
     kept: SideReader | None = None,
 ) -> Decided:
     from assay.cli.gate_sides import read_baseline, read_side, terms_of
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_worst import named_samples
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
     judged, compared = list[Subject](), list[Subject]()
-    worst = CandidateWorst.of(options)
     now = opt.moment(options.now)
     candidate = read_side(
         options.files,
@@ -125,7 +127,6 @@ def _decide(
         rules=rules,
         kept=kept,
         read=judged,
-        seen=None if worst is None else worst.add,
     )
     baseline, origin = read_baseline(
         options.baseline,
@@ -136,9 +137,16 @@ def _decide(
         kept=kept,
         read=compared,
     )
-    asked = _asked(options, terms_of(options, origin))._replace(
+    asked = asked_of(options, terms_of(options, origin))._replace(
         fresh=_fresh(options, rules, grader, judged, compared, kept)
     )
+    if options.confirm:
+        from assay.cli.gate_confirm import confirm
+
+        if options.fresh:
+            raise UsageError("CLI-001", "--confirm makes the fresh runs, and --fresh names some.")
+        confirmed = confirm(options, (candidate, baseline), rules, grader, asked)
+        asked = asked if confirmed is None else asked._replace(fresh=confirmed.fresh)
     decision = compare(candidate, baseline, rules, grader, asked)
     for note in decision.regraded or ():
         if note not in getattr(options, "regraded", ()):  # else it was printed before
@@ -149,19 +157,23 @@ def _decide(
             name,
             ours[name].score if name in ours else None,
             theirs[name].score if name in theirs else None,
+            (theirs if name in theirs else ours)[name].title,
         )
         for name in sorted(theirs.keys() | (ours.keys() & set(decision.missing.baseline)))
         if name not in decision.missing.quarantined
     ]
-    return Decided(decision, judged, compared, worst, pairs)
+    named = named_samples(options, decision, candidate, baseline, grader)
+    return Decided(decision, judged, compared, named, pairs)
 
 
-def _asked(options: Options, terms: Asked) -> Asked:
-    """What the options ask of a decision, besides its sides and rules."""
-    from assay.services.compare import Acceptance
+def asked_of(options: Options, terms: Asked | None = None) -> Asked:
+    """What the options ask of a decision, besides its sides and rules. `terms` say where the sides
+    come from.
+    """
+    from assay.services.compare import Acceptance, Asked
 
     accepted = tuple(name for text in options.accept for name in text.split(",") if name)
-    return terms._replace(
+    return (terms or Asked())._replace(
         quarantine=tuple(options.quarantine),
         slices=tuple(options.slice),
         plan=_plan(options),
@@ -176,9 +188,11 @@ def _person() -> str:
     for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN"):
         if os.environ.get(name):
             return os.environ[name]
-    made = subprocess.run(
-        ["git", "config", "user.email"], capture_output=True, text=True, check=False
-    )
+    words = [shutil.which("git") or "git", "config", "user.email"]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return getpass.getuser()
     return made.stdout.strip() or getpass.getuser()
 
 
@@ -266,18 +280,17 @@ def _finish(options: Options, made: Decided) -> int:
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
+    from assay.views.decision_samples import NO_TEXTS, TEXT
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 
     document = made.decision
-    summary = decision_summary(document)
-    page = view(outcome_word(document), summary)
-    if made.worst is not None and (worst := made.worst.markdown()):
-        page += f"\n{worst}"
+    texts = NO_TEXTS if made.named is None else made.named.texts
+    page = view(outcome_word(document), decision_summary(document, texts, most=TEXT))
     forms: dict[str, Callable[[Decision], bytes]] = {
         ".md": lambda _: page.encode(),
-        ".xml": junit.decision,
-        ".sarif": lambda document: _sarif(options, document),
+        ".xml": lambda document: junit.decision(document, texts),
+        ".sarif": lambda document: _sarif(options, document, texts),
         ".html": lambda _: _html(options, made),
     }
     if options.charts:
@@ -290,6 +303,7 @@ def _finish(options: Options, made: Decided) -> int:
         _attest(options, made)
     for note in document.loud or () if options.json else ():
         opt.note(note)
+    summary = decision_summary(document, texts)
     show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
@@ -299,15 +313,21 @@ def _html(options: Options, made: Decided) -> bytes:
     from assay.views.decision_sections import decision_view
     from assay.views.render import report
 
-    document = made.decision
+    document, named = made.decision, made.named
     title = f"Assay: {outcome_word(document)}"
-    worst = [] if made.worst is None else made.worst.parts()
-    parts = [*decision_view(document, pairs=made.pairs), *worst]
+    parts = (
+        decision_view(document, pairs=made.pairs)
+        if named is None
+        else [
+            *decision_view(document, pairs=made.pairs, texts=named.texts, broken=named.broken),
+            *named.parts(),
+        ]
+    )
     heading = f"{few(options.files)} against {few(options.baseline)}"
     return report(title, *parts, heading=heading).encode()
 
 
-def _sarif(options: Options, document: Decision) -> bytes:
+def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
@@ -316,6 +336,7 @@ def _sarif(options: Options, document: Decision) -> bytes:
         document,
         places=sample_places(files, named_samples(document)),
         file=files[0] if files else None,
+        texts=texts,
     )
 
 
@@ -416,6 +437,22 @@ COMMANDS = {
                 "--plan",
                 "don't decide: show how many samples a decision needs, and write the plan with -o",
                 trust="never",
+            ),
+            flag(
+                "--confirm",
+                "run what seems to fail newly again, on both versions, by their workflows in"
+                " assay.yaml; shows what that may cost before it starts",
+                trust="never",
+            ),
+            arg(
+                "--baseline-commit",
+                kind="text",
+                trust="never",
+                metavar="REV",
+                help=(
+                    "with --confirm: run the baseline from this commit, in a git worktree that is"
+                    " made for it and removed"
+                ),
             ),
             repeated(
                 "--fresh",

@@ -143,6 +143,8 @@ class NamedSide(NamedTuple):
 
 def origin_of(paths: Sequence[str]) -> Origin:
     """Where a side of files or of an evaluation comes from."""
+    if not paths:
+        return Origin()
     named = ", ".join(path.asked if isinstance(path, StoredInput) else path for path in paths)
     path = paths[0]
     if len(paths) > 1 or not isinstance(path, StoredInput) or path.evaluation is None:
@@ -200,7 +202,7 @@ def terms_of(options: Options, origin: Origin) -> Asked:
     typed = options.baselines != baselines_folder()
     carry = (*COMPARED_BY, *(("--baselines",) if typed else ()))
     return Asked(
-        candidate=origin_of(options.files) if options.files else Origin(),
+        candidate=origin_of(getattr(options, "files", ())),
         baseline=origin,
         given=frozenset(given_rules(options)),
         made=getattr(options, "made_profile", None),

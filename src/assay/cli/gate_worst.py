@@ -1,62 +1,99 @@
-"""The worst samples of a candidate, kept while it is read, for the pages of a decision; and the
-command that explains one.
+"""The samples that a decision names, with their texts from both sides; and the command that
+explains one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import baselines_folder, ledger_options
 from assay.cli.parsing import Options
 from assay.files.inputs import StoredInput
-from assay.files.json_files import Document
 from assay.files.own_files import is_batch_output
-from assay.pipeline.grading import Graded
+from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.sample_texts import read_texts
 from assay.records.decision import Decision
 from assay.release.baseline import names
+from assay.services.compare import ReadSide
 from assay.views.blocks import Part, section
-from assay.views.documents import plain
+from assay.views.decision_samples import (
+    NO_TEXTS,
+    TextCollector,
+    Texts,
+    new_failures,
+    samples_to_show,
+)
 from assay.views.report_evidence import evidence_block, kept_evidence
 from assay.views.report_rows import kept_row
-from assay.views.worst_samples import WorstSample, keep_worst, worst_samples
+
+BROKEN = 3
+"""Samples that failed before, too, of which a page shows the texts."""
+IN_DETAIL = 3
+"""Samples of which a page has the whole evidence."""
 
 
-class CandidateWorst:
-    """The worst runs of a candidate that did not pass, of different samples."""
+class NamedSamples(NamedTuple):
+    """What the pages of a decision show of the samples that it names."""
 
-    def __init__(self) -> None:
-        self._worst: list[WorstSample] = []
-        self._graded: dict[str, Graded] = {}
-        """The runs of these samples."""
-
-    @classmethod
-    def of(cls, options: Options) -> CandidateWorst | None:
-        """What the outputs of a command show; None if none of them shows any."""
-        pages = any(path.endswith((".md", ".html")) for path in options.output)
-        return cls() if pages or options.step_summary else None
-
-    def add(self, _document: Document, graded: Graded) -> None:
-        """Take a grade as it is made."""
-        if not graded.grade.passed and graded.run is not None:
-            keep_worst(self._worst, plain(graded.payload()), graded.run)
-            known = {**self._graded, graded.grade.run_id: graded}
-            self._graded = {sample.run_id: known[sample.run_id] for sample in self._worst}
-
-    def markdown(self) -> str:
-        """For a pull request."""
-        return worst_samples(self._worst)
+    texts: Texts = NO_TEXTS
+    broken: Sequence[str] = ()
+    """Samples that fail on both sides."""
+    runs: Sequence[tuple[Graded, dict[str, Any]]] = ()
+    """The candidate's worst runs of some of them, each with its grade as it is shown."""
 
     def parts(self) -> list[Part]:
-        """For a page."""
+        """The evidence of these runs, for a page."""
         folds = []
-        for place, sample in enumerate(self._worst, 1):
-            run, result = (
-                self._graded[sample.run_id].run,
-                plain(self._graded[sample.run_id].payload()),
-            )
-            row, kept = kept_row(result, run).row, kept_evidence(run)
-            folds.append(evidence_block(row, kept, result, place, opened=place == 1))
-        title = "Worst samples of the candidate"
+        for place, (graded, payload) in enumerate(self.runs, 1):
+            row, kept = kept_row(payload, graded.run).row, kept_evidence(graded.run)
+            folds.append(evidence_block(row, kept, payload, place, opened=False))
+        title = "Runs of the candidate in detail"
         return [section(title, *folds, id="worst")] if folds else []
+
+
+def named_samples(
+    options: Options, decision: Decision, candidate: ReadSide, baseline: ReadSide, grader: Grader
+) -> NamedSamples:
+    """The texts that the outputs of a command show; nothing is read where none shows any."""
+    pages = any(path.endswith((".md", ".html")) for path in options.output)
+    cases = any(path.endswith((".xml", ".sarif")) for path in options.output)
+    shown = [item.sample for item in new_failures(decision)]
+    if not (pages or options.step_summary or ((cases or not options.json) and shown)):
+        return NamedSamples()
+    wanted = samples_to_show(decision)
+    broken = _failing_on_both(candidate, baseline, set(decision.missing.quarantined))
+    named = {*wanted, *broken}
+    collector, worst = TextCollector(), dict[str, tuple[Graded, dict[str, Any]]]()
+    detailed = (wanted or broken)[:IN_DETAIL]
+    for graded, payload in read_texts(candidate.documents, grader, "candidate", named, collector):
+        sample = graded.grade.sample
+        known = worst.get(sample)
+        if sample in detailed and (
+            known is None or graded.grade.score_units < known[0].grade.score_units
+        ):
+            worst[sample] = graded, payload
+    for _ in read_texts(baseline.documents, grader, "baseline", named, collector):
+        pass
+    return NamedSamples(
+        collector.texts(), broken, [worst[sample] for sample in detailed if sample in worst]
+    )
+
+
+def _failing_on_both(candidate: ReadSide, baseline: ReadSide, left_out: set[str]) -> list[str]:
+    """The samples that no run of either side passes, the candidate's worst first."""
+    before = baseline.side.samples
+    failing = [
+        sample
+        for name, sample in candidate.side.samples.items()
+        if not sample.passed
+        and (known := before.get(name)) is not None
+        and not known.passed
+        and name not in left_out
+    ]
+    failing.sort(key=lambda sample: (sample.score, sample.sample))
+    return [sample.sample for sample in failing[:BROKEN]]
 
 
 def next_command(options: Options, document: Decision) -> list[str]:

@@ -9,6 +9,7 @@ scorer of the baseline, with the same options.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -396,4 +397,15 @@ class _Log:
                     break
 
 
-IMPORTER = Importer("inspect_ai", "inspect_ai logs (.eval, .json)", _fits, _read, apart=True)
+def _again(names: Sequence[str], times: int) -> str:
+    """The samples by their ids, as epochs, which are not cached unless the task asks for it.
+
+    >>> _again(["q-1", "q-2"], 7)
+    'inspect eval TASK --sample-id q-1,q-2 --epochs 7'
+    """
+    return f"inspect eval TASK --sample-id {shlex.quote(','.join(names))} --epochs {times}"
+
+
+IMPORTER = Importer(
+    "inspect_ai", "inspect_ai logs (.eval, .json)", _fits, _read, apart=True, again=_again
+)

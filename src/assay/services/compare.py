@@ -131,6 +131,8 @@ class Asked(NamedTuple):
     """Notes of a stored decision on sides that were graded by something else when stored."""
     fresh: FreshRuns = FreshRuns()
     accepted: Acceptance = Acceptance()
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how the sides were read."""
 
 
 def compare(
@@ -188,6 +190,7 @@ def compare(
         undeclared(theirs),
         group_note(theirs.samples),
         _unshared(ours, theirs),
+        *asked_for.notes,
     )
     return decide(
         paired,
