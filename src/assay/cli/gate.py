@@ -26,7 +26,7 @@ from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
-    from assay.services.compare import Asked, FreshRuns
+    from assay.services.compare import Asked, FreshRuns, ReadSide
     from assay.views.charts.decisions import ScorePair
     from assay.views.decision_samples import Texts
 
@@ -52,6 +52,8 @@ class Decided(NamedTuple):
     """What is shown of the samples that it names; None for batches."""
     pairs: list[ScorePair] | None = None
     """The scores of every sample; None for batches."""
+    fresh: Sequence[ReadSide | None] = ()
+    """The fresh runs of the candidate and of the baseline."""
 
 
 def run(options: Options) -> int:
@@ -146,7 +148,8 @@ def _decide(
         if options.fresh:
             raise UsageError("CLI-001", "--confirm makes the fresh runs, and --fresh names some.")
         confirmed = confirm(options, (candidate, baseline), rules, grader, asked)
-        asked = asked if confirmed is None else asked._replace(fresh=confirmed.fresh)
+        if confirmed is not None:
+            asked = asked._replace(fresh=_kept_fresh(confirmed.fresh, grader, kept))
     decision = compare(candidate, baseline, rules, grader, asked)
     for note in decision.regraded or ():
         if note not in getattr(options, "regraded", ()):  # else it was printed before
@@ -163,7 +166,7 @@ def _decide(
         if name not in decision.missing.quarantined
     ]
     named = named_samples(options, decision, candidate, baseline, grader)
-    return Decided(decision, judged, compared, named, pairs)
+    return Decided(decision, judged, compared, named, pairs, asked.fresh)
 
 
 def asked_of(options: Options, terms: Asked | None = None) -> Asked:
@@ -224,6 +227,21 @@ def _fresh(
     return FreshRuns(*sides)
 
 
+def _kept_fresh(fresh: FreshRuns, grader: Grader, kept: SideReader | None) -> FreshRuns:
+    """Fresh runs that were made just now, stored like any other evidence."""
+    from assay.services.compare import FreshRuns
+
+    if kept is None:
+        return fresh
+    sides = [
+        None
+        if side is None
+        else kept.read(side.documents, grader, name=side.side.name, where=side.side.name)
+        for side in fresh
+    ]
+    return FreshRuns(*sides)
+
+
 def _example(options: Options) -> str:
     """An example of a decision that is possible with what is stored."""
     if options.files:
@@ -269,7 +287,14 @@ def _decide_and_store(
             " The decision is stored, but cannot be replayed."
         )
     profile: ToolProfile | None = getattr(options, "made_profile", None)
-    drafts = decision_drafts(made.decision, candidate, baseline, plan=_plan(options), made=profile)
+    drafts = decision_drafts(
+        made.decision,
+        candidate,
+        baseline,
+        fresh=[sides.of(side) for side in made.fresh],
+        plan=_plan(options),
+        made=profile,
+    )
     store.put(drafts)
     return made
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from assay.archive.evaluation_choice import ToolProfile, refuse_other_scale
@@ -88,6 +89,8 @@ class Acceptance(NamedTuple):
     samples: tuple[str, ...] = ()
     because: str = ""
     by: str = ""
+    recorded: Mapping[tuple[str, str], str] = MappingProxyType({})
+    """Why, by sample and check, in a stored decision: that was checked when it was made."""
 
 
 class Origin(NamedTuple):
@@ -321,6 +324,12 @@ def _accepted(
     """The failures that a person accepted, each with who and why. Refused for a sample that isn't
     suspect, for a severe failure, without a reason, and from somebody the policy doesn't list.
     """
+    if recorded := acceptance.recorded:
+        return {
+            (suspect.sample, suspect.check): recorded[suspect.sample, str(suspect.check)]
+            for suspect in suspects_of(paired.pairs)
+            if (suspect.sample, str(suspect.check)) in recorded
+        }
     if not acceptance.samples:
         return {}
     if not acceptance.because.strip():

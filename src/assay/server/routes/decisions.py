@@ -133,24 +133,17 @@ def _decided(
         f"baseline {baseline.origin.name}".strip() if baseline.kept else "baseline",
         rules,
     )
-    fresh = FreshRuns(
-        *(
-            None
-            if side is None
-            else _side(
-                read_evidence(services, project, side, name),
-                author,
-                grader,
-                drafts,
-                name,
-                rules,
-            )
-            for side, name in (
-                (body.fresh, "fresh candidate"),
-                (body.fresh_baseline, "fresh baseline"),
-            )
+    fresh = [
+        None
+        if side is None
+        else _side(
+            read_evidence(services, project, side, name), author, grader, drafts, name, rules
         )
-    )
+        for side, name in (
+            (body.fresh, "fresh candidate"),
+            (body.fresh_baseline, "fresh baseline"),
+        )
+    ]
     own = services.settings.release
     asked = Asked(
         tuple(dict.fromkeys((*own.quarantine, *body.quarantine))),
@@ -161,12 +154,20 @@ def _decided(
         frozenset(_named_rules(body)),
         choice.made,
         other_rules=_RULES,
-        fresh=fresh,
+        fresh=FreshRuns(*fresh),
     )
     document = compare(ours, theirs, rules, grader, asked)
     return document, [
         *drafts.values(),
-        *decision_drafts(document, ours, theirs, plan=plan, made=choice.made, author=author),
+        *decision_drafts(
+            document,
+            ours,
+            theirs,
+            fresh=fresh,
+            plan=plan,
+            made=choice.made,
+            author=author,
+        ),
     ]
 
 
