@@ -254,18 +254,16 @@ class _Resolver(LedgerNames):
         if chosen.made is not None:
             use_made_profile(options, judged, chosen.made, self._folder)
             return
-        sources = {**options.sources}
         for name in known:
             option, value = _option(options, name), getattr(chosen, name)
             if name == "profile" and chosen.own is not None:
-                value = os.path.join(
-                    self._folder, "profiles", "{profile}@{version}.yaml".format(**chosen.own)
-                )
+                file = "{profile}@{version}.yaml".format(**chosen.own)
+                value = os.path.join(self._folder, "profiles", file)
                 write_file(value, pretty(chosen.own))
+                options.sources = {**options.sources, "profile": STORED, "rubric": STORED}
             if value != getattr(options, option):
                 setattr(options, option, value)
-                sources[option] = STORED
-        options.sources = sources
+                options.stored_rules = {*getattr(options, "stored_rules", ()), name}
 
 
 def _option(options: Options, name: str) -> str:
@@ -279,6 +277,8 @@ def given_rules(options: Options) -> dict[str, Any]:
     for name, default in CHOSEN:
         option = _option(options, name)
         value = getattr(options, option, default)
+        if name in getattr(options, "stored_rules", ()):  # those that evaluations were stored with
+            continue
         if options.sources.get(option, COMMAND_LINE if value != default else "") == COMMAND_LINE:
             given[name] = value
     return given
