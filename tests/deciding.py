@@ -71,8 +71,8 @@ def attempt(one: System, place: int, drawn: random.Random) -> Attempt:
         frozenset(failed),
         frozenset({SEVERE} if severe else ()),
         score,
-        score,
-        {"correct": 10**9 * correct, "quality": round(10**9 * likert)},
+        ("correct", "quality"),
+        (10**9 * correct, round(10**9 * likert)),
     )
 
 

@@ -7,7 +7,13 @@ from functools import partial
 
 from msgspec import structs
 
-from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
+from assay.api.results import (
+    EvaluationOutcome,
+    GateOutcome,
+    RehearsalOutcome,
+    SummaryOutcome,
+    block_of,
+)
 from assay.api.sources import OTHER_RULES, Source, SourceReader
 from assay.archive.evaluation_choice import refuse_other_scale
 from assay.errors import InputError, NotEnoughEvidence, raise_faults
@@ -20,7 +26,10 @@ from assay.release.baseline import check_age
 from assay.release.comparability import check_kept_rules
 from assay.release.plan import read_plan
 from assay.release.policy import Bars, make_release_rules
+from assay.release.sides import Side
 from assay.services.compare import Acceptance, Asked, FreshRuns, check_kept_age, compare
+from assay.services.rehearse import RELEASES, Rehearsing
+from assay.services.rehearse import rehearse as rehearse_sides
 
 
 def load(
@@ -199,6 +208,59 @@ def gate(
         accept or Acceptance(),
     )
     return GateOutcome(compare(sides[0], sides[1], rules, grader, asked))
+
+
+def rehearse(
+    evaluation: Source,
+    other: Source | None = None,
+    *,
+    release_policy: str | None = None,
+    tolerance: float | None = None,
+    recommend: bool = False,
+    seed: int = 0,
+    releases: int = RELEASES,
+    profile: str | None = None,
+    policy: str | None = None,
+    rubric: str | None = None,
+    library: str | None = None,
+    store: str | None = None,
+    project: str | None = None,
+) -> RehearsalOutcome:
+    """How often a release policy would reject, hold and promote a version against itself, from its
+    repeats, and which planted regressions it would find; with `other`, how often that version would
+    be promoted over this one.
+
+    `recommend` also proposes numbers of runs, a margin and a policy. Runs are graded as in `gate`,
+    where the evaluation is the baseline.
+    """
+    reader = SourceReader(store, project, library)
+    given = _given(profile, policy, rubric)
+    documents = list(reader.documents(evaluation))
+    base = reader.bar(None, reader.rules_of(evaluation, given), given=given)
+    newer = None if other is None else list(reader.documents(other))
+    chosen = structs.replace(base.choice, **given, library=library or base.choice.library)
+    grader = reader.required(chosen).grader()
+    release = reader.release
+    rules = make_release_rules(
+        grader.shelf.policy_of("release", release_policy or release.policy or "release"),
+        Bars(
+            release.tolerance if tolerance is None else tolerance,
+            release.min_pass_rate,
+            release.confidence,
+        ),
+    )
+
+    def read(documents: list[Document | Unread], source: Source, name: str) -> Side:
+        named = source if isinstance(source, str) else source.name or name
+        return side_of(documents, grader, name=named, severe=severe_of(rules))
+
+    made = rehearse_sides(
+        read(documents, evaluation, "the evaluation"),
+        rules,
+        Rehearsing(releases, seed, recommend),
+        other=None if other is None or newer is None else read(newer, other, "the other version"),
+    )
+    return RehearsalOutcome(made)
 
 
 def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[Graded]:

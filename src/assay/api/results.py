@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.records.decision import Decision
     from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
+    from assay.records.rehearsal import Rehearsal
     from assay.records.summary import SummaryBlock
     from assay.views.blocks import Part
 
@@ -170,6 +171,22 @@ class GateOutcome(Displayed):
         from assay.views.decision import decision_summary
 
         return decision_summary(self.decision)
+
+
+class RehearsalOutcome(Displayed):
+    """A rehearsal of a release policy; `rehearsal` has every number."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.rehearsal = rehearsal
+
+    def document(self) -> bytes:
+        """The rehearsal as `assay.rehearsal/1`."""
+        return pretty(self.rehearsal)
+
+    def _parts(self) -> Sequence[Part]:
+        from assay.views.rehearsal import rehearsal_summary
+
+        return rehearsal_summary(self.rehearsal)
 
 
 class SummaryOutcome(Displayed):

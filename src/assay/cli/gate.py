@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import subprocess
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
@@ -31,25 +32,12 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_named import Decided
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
     from assay.services.compare import Asked, FreshRuns
-    from assay.views.charts.decisions import ScorePair
-
-
-class Decided(NamedTuple):
-    """A decision, and what its reports show besides it."""
-
-    decision: Decision
-    judged: list[Subject]
-    """What the candidate was read from."""
-    compared: list[Subject]
-    """What the baseline was read from."""
-    worst: CandidateWorst | None = None
-    pairs: list[ScorePair] | None = None
-    """The scores of every sample; None for batches."""
+    from assay.views.decision_samples import Texts
 
 
 def run(options: Options) -> int:
@@ -94,8 +82,9 @@ def decided(options: Options) -> Decided:
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
+        from assay.cli.gate_named import Decided
 
-        return decide_on_batches(options, rules)
+        return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -111,13 +100,12 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decided:
+    from assay.cli.gate_named import Decided, importer_of, named_samples
     from assay.cli.gate_sides import read_baseline, read_side
-    from assay.cli.gate_worst import CandidateWorst
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
     judged, compared = list[Subject](), list[Subject]()
-    worst = CandidateWorst.of(options)
     now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
     candidate = read_side(
         options.files,
@@ -126,7 +114,6 @@ def _decide(
         rules=rules,
         kept=kept,
         read=judged,
-        seen=None if worst is None else worst.add,
     )
     baseline = read_baseline(
         options.baseline,
@@ -156,11 +143,15 @@ def _decide(
             name,
             ours[name].score if name in ours else None,
             theirs[name].score if name in theirs else None,
+            (theirs if name in theirs else ours)[name].title,
         )
         for name in sorted(theirs.keys() | (ours.keys() & set(decision.missing.baseline)))
         if name not in decision.missing.quarantined
     ]
-    return Decided(decision, judged, compared, worst, pairs)
+    named = named_samples(options, decision, candidate, baseline, grader)
+    importer = importer_of(candidate) if candidate.side.imported else ""
+    workflow = next(iter(candidate.side.versions), "")
+    return Decided(decision, judged, compared, named, pairs, importer, workflow)
 
 
 def asked_of(options: Options) -> Asked:
@@ -184,9 +175,11 @@ def _person() -> str:
     for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN"):
         if os.environ.get(name):
             return os.environ[name]
-    made = subprocess.run(
-        ["git", "config", "user.email"], capture_output=True, text=True, check=False
-    )
+    words = [shutil.which("git") or "git", "config", "user.email"]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return getpass.getuser()
     return made.stdout.strip() or getpass.getuser()
 
 
@@ -267,22 +260,22 @@ def _decide_and_store(
 
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
-    from assay.cli.gate_worst import next_command
+    from assay.cli.gate_named import next_command, suspects_text
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
+    from assay.views.decision_samples import NO_TEXTS, TEXT
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 
     document = made.decision
-    summary = decision_summary(document)
-    page = view(outcome_word(document), summary)
-    if made.worst is not None and (worst := made.worst.markdown()):
-        page += f"\n{worst}"
+    texts = NO_TEXTS if made.named is None else made.named.texts
+    page = view(outcome_word(document), decision_summary(document, texts, most=TEXT))
     forms: dict[str, Callable[[Decision], bytes]] = {
+        ".txt": suspects_text,
         ".md": lambda _: page.encode(),
-        ".xml": junit.decision,
-        ".sarif": lambda document: _sarif(options, document),
+        ".xml": lambda document: junit.decision(document, texts),
+        ".sarif": lambda document: _sarif(options, document, texts),
         ".html": lambda _: _html(options, made),
     }
     if options.charts:
@@ -295,7 +288,8 @@ def _finish(options: Options, made: Decided) -> int:
         _attest(options, made)
     for note in document.loud or () if options.json else ():
         opt.note(note)
-    show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
+    summary = decision_summary(document, texts)
+    show = partial(terminal.show, [*summary, *map(Note, next_command(options, made))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
 
@@ -304,15 +298,21 @@ def _html(options: Options, made: Decided) -> bytes:
     from assay.views.decision_sections import decision_view
     from assay.views.render import report
 
-    document = made.decision
+    document, named = made.decision, made.named
     title = f"Assay: {outcome_word(document)}"
-    worst = [] if made.worst is None else made.worst.parts()
-    parts = [*decision_view(document, pairs=made.pairs), *worst]
+    parts = (
+        decision_view(document, pairs=made.pairs)
+        if named is None
+        else [
+            *decision_view(document, pairs=made.pairs, texts=named.texts, broken=named.broken),
+            *named.parts(),
+        ]
+    )
     heading = f"{few(options.files)} against {few(options.baseline)}"
     return report(title, *parts, heading=heading).encode()
 
 
-def _sarif(options: Options, document: Decision) -> bytes:
+def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
@@ -321,6 +321,7 @@ def _sarif(options: Options, document: Decision) -> bytes:
         document,
         places=sample_places(files, named_samples(document)),
         file=files[0] if files else None,
+        texts=texts,
     )
 
 
@@ -495,6 +496,6 @@ COMMANDS = {
             *STORE,
             "--no-store",
         ),
-        formats=(".json", ".md", ".xml", ".html", ".sarif"),
+        formats=(".json", ".md", ".xml", ".html", ".sarif", ".txt"),
     ),
 }

@@ -93,7 +93,7 @@ def plan_lines(made: dict[str, Any]) -> Iterator[str]:
     )
     noise, confirmation = made["noise"], made["confirmation"]
     if noise is None:
-        yield "Nothing is known of the noise: name a baseline, best with several runs of each sample."
+        yield "Nothing is known of the noise: name a baseline with several runs of each sample."
         return
     source = (
         "assumed, from one run of each sample; run the baseline several times to know"

@@ -1,5 +1,5 @@
-"""What a suite could show, from the baseline alone: a candidate's noise must not turn an answer
-into "not enough evidence".
+"""What a suite could show, from the baseline alone: the noise of a candidate must not turn an
+answer into "not enough evidence".
 
 The baseline's repeats show how far two runs of one sample are apart, and so how far two versions
 that are the same would be. Without repeats, the two sides are assumed to have nothing in common,

@@ -101,6 +101,8 @@ class Asked(NamedTuple):
     """Notes on sides that were graded by something else when they were stored."""
     fresh: FreshRuns = FreshRuns()
     accepted: Acceptance = Acceptance()
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how the sides were read."""
 
 
 def compare(
@@ -153,6 +155,7 @@ def compare(
         undeclared(theirs),
         group_note(theirs.samples),
         _unshared(ours, theirs),
+        *asked_for.notes,
     )
     return decide(
         paired,
