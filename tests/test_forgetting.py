@@ -1,5 +1,5 @@
-"""Removing one piece of the candidate's evidence never improves the decision, over lists and over
-batches: a run, the verdict of a gate, a score, or the mark of an error.
+"""Removing one piece of the candidate's evidence never improves the decision: a run, the verdict of
+a gate, a score, or the mark of an error.
 
 A score that the baseline lacks too is the exception: the criterion may not apply to that sample.
 """
@@ -9,36 +9,29 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.pipeline.deciding import Terms
+from assay.pipeline.deciding import decide as decide_sides
+from assay.release.unscored import unscored_in
 from msgspec import to_builtins
 
-from assay import grade_table
-from assay.batch.duckdb_engine import DuckDBEngine
 from assay.exact import Ratio
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_gate import BatchSide, decide_batches
-from assay.pipeline.deciding import Terms
-from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
-from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
 from assay.records.decision import Decision
 from assay.records.grade import Grade
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
-from assay.release.unscored import unscored_in
+from batch_outputs import SCORING, Rows
 from examples import repeats
 from sides import RULES, STRICT
-from test_batch_gate import DECIDED, KEPT, PLAN, PROFILE, SCORING, Rows, evidence
 
-duckdb = pytest.importorskip("duckdb")
 GRADER = Grader(Shelf())
 GATES = [one.id for one in SCORING.gates[:2]]
 RAWS = {one.spec.id: one.spec.formula for one in SCORING.criteria}
@@ -169,54 +162,3 @@ def test_removing_a_piece_of_the_candidates_evidence_never_improves_the_decision
         if {row["sample"] for row in left} & {row["sample"] for row in baseline}:
             after = decided(left, baseline, rules)
             assert not improves(before, after), (before.reason, after.reason)
-
-
-def batches(folder: Path, sides: list[Rows]) -> list[BatchSide]:
-    """Lists of runs as outputs of one batch: many cost much the same as one."""
-    rows = [{**row, "run": f"{n}-{row['run']}"} for n, side in enumerate(sides) for row in side]
-    path = evidence(folder / "in.parquet", rows)
-    with duckdb.connect() as source:
-        made = grade_table(str(path), profile=PROFILE, connection=source, keep=list(KEPT))
-        made.write_parquet(str(folder / "graded.parquet"))
-        found = []
-        for n, side in enumerate(sides):
-            out = folder / f"{n}.parquet"
-            graded = f"SELECT * FROM '{folder / 'graded.parquet'}' WHERE starts_with(run, '{n}-')"
-            source.execute(f"COPY ({graded}) TO '{out}'")
-            record = BatchRecord(
-                scoring_system=PLAN.scoring_system,
-                grading_system=PLAN.grading_system,
-                profile=PLAN.profile,
-                policy=PLAN.policy,
-                plan=PLAN.digest,
-                digests=dict(PLAN.digests),
-                engine=BatchEngineUsed(name="duckdb", version="1"),
-                sql=PLAN.digest,
-                keep=list(KEPT),
-                inputs=[],
-                outputs=[BatchFile(name=out.name, digest=f"sha256:{n:064}")],
-                counts=BatchCounts(
-                    rows=1, runs=len(side), passed=0, invalid=0, grades={}, rejects={}
-                ),
-            )
-            found.append(BatchSide(str(out), record, ((str(out), f"{n:064}"),)))
-    return found
-
-
-@pytest.mark.req("W-075")
-def test_a_batch_without_a_piece_of_evidence_is_decided_like_the_list_without_it(
-    tmp_path: Path,
-) -> None:
-    for seed in range(repeats(2, 60)):
-        rules, candidate, baseline = a_case(seed)
-        left = [rows for rows in without_a_piece(candidate, baseline) if rows]
-        shown = [candidate, *random.Random(seed).sample(left, min(len(left), 8))]
-        folder = tmp_path / f"{seed}"
-        folder.mkdir()
-        *ours, before = batches(folder, [*shown, baseline])
-        with closing(DuckDBEngine()) as engine:
-            for rows, side in zip(shown, ours, strict=True):
-                made = decide_batches(engine, side, before, PLAN, rules, GRADER.rules, roles=ROLES)
-                expected = decided(rows, baseline, rules)
-                for field in DECIDED:
-                    assert getattr(made, field) == getattr(expected, field), (seed, field)
