@@ -16,12 +16,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from assay.release.looks import with_looks
+from assay.release.promotion import promote
+
 from assay.release.pairs import Pair
 from assay.release.plan import needed_samples
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import promote
 from assay.release.sides import Row, Stratum
 from sides import RULES, SHRINKAGE, STRICT
 

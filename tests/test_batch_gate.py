@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from assay.batch.slice_sums import MAX_SLICES
 from msgspec import json as msgjson
 from msgspec import to_builtins
 
 from assay import grade_table
-from assay.batch.slice_sums import MAX_SLICES
 from assay.files.inputs import file_digest
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.pipeline.batch_gate import BatchSide, decide_batches
+from assay.pipeline.deciding import Terms
+from assay.pipeline.deciding import decide as decide_sides
+from assay.release.unscored import unscored_in
 from msgspec import to_builtins
 
 from assay import grade_table
@@ -23,9 +27,6 @@ from assay.batch.duckdb_engine import DuckDBEngine
 from assay.exact import Ratio
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_gate import BatchSide, decide_batches
-from assay.pipeline.deciding import Terms
-from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
 from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
 from assay.records.decision import Decision
@@ -33,7 +34,6 @@ from assay.records.grade import Grade
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
-from assay.release.unscored import unscored_in
 from examples import repeats
 from sides import RULES, STRICT
 from test_batch_gate import DECIDED, KEPT, PLAN, PROFILE, SCORING, Rows, evidence

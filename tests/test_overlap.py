@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.pipeline.deciding import Terms, decide, side_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.deciding import Terms, decide, side_of
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.release.policy import Bars, make_release_rules

@@ -15,14 +15,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from assay.pipeline.deciding import Terms, side_of
+from assay.pipeline.deciding import decide as decide_sides
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, EvidenceError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.deciding import Terms, side_of
-from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
 from assay.records.reading import read_run
 from assay.release import declarations, promotion_rules

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy
+from assay.release.flaky import flaky_samples
+from assay.release.looks import slices_of, with_looks, with_slices
+from assay.release.promotion import MAX_MISSING, promote
 
 from assay.errors import InputError, ShelfError
 from assay.exact import Ratio
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.release.comparability import mismatches, same_note
-from assay.release.flaky import flaky_samples
-from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
 from assay.release.pass_rate import PassBar
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import MAX_MISSING, promote
 from assay.release.sides import LOST
 from documents import run
 from sides import RULES, SHRINKAGE, STRICT, card, cards, decide, drawn, rule, side, write

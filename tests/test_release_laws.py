@@ -8,14 +8,14 @@ import random
 from typing import Any
 
 import pytest
+from assay.release.looks import slices_of, with_looks, with_slices
+from assay.release.promotion import Promotion, promote
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from assay.exact import Ratio
-from assay.release.looks import slices_of, with_looks, with_slices
 from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import Promotion, promote
 from assay.release.sides import Row, Side, Stratum
 from examples import repeats
 from sides import RULES, SHRINKAGE, STRICT
