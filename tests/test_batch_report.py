@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from test_batch_gate import PLAN, PROFILE, SIDES, batch, cards, project
+from batch_outputs import PLAN, PROFILE, SIDES, batch, cards, project
 
 __all__ = ["project"]
 
@@ -15,7 +15,7 @@ __all__ = ["project"]
 @pytest.mark.req("W-074")
 def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> None:
     number = "CAST(regexp_extract(run, '[0-9]+$') AS INTEGER)"
-    for name, groups in (("plain", 0), ("lonely", 40), ("shared", 3)):
+    for name, groups in (("plain", 0), ("lonely", 50), ("shared", 3)):
         given = [
             {**row, "group": f"g{n % groups}"} if groups else row
             for n, row in enumerate(SIDES["summed"])
