@@ -122,6 +122,8 @@ def _level(policy: ReleasePolicy) -> str:
 def _gates(policy: ReleasePolicy) -> str:
     if policy.burden == "not_shown_worse":
         return OPEN
+    if policy.deterministic:
+        return "nothing: the rise is taken as observed"
     return f"{_count(pairs_for_gates(_limits(policy)))} pairs if no gate is flaky"
 
 
