@@ -83,7 +83,9 @@ def main(times: int = 400) -> None:
         ("A version against itself", same_version(times)),
         ("5% of 200 samples broken for good", found_broken(times)),
     ):
-        print(f"**{title}**\n\n| system | n | runs | promoted | rejected |\n|---|---:|---|---:|---:|")
+        print(
+            f"**{title}**\n\n| system | n | runs | promoted | rejected |\n|---|---:|---|---:|---:|"
+        )
         for one in cells:
             runs = f"{one.runs[0]} against {one.runs[1]}"
             print(f"| {one.kind} | {one.n} | {runs} | {one.promoted:.3f} | {one.rejected:.3f} |")

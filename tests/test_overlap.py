@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.pipeline.deciding import Terms, decide, side_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

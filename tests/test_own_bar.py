@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.pipeline.deciding import Terms, side_of
-from assay.pipeline.deciding import decide as decide_sides
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -581,9 +581,7 @@ def turns_of(candidate: Side | None, baseline: Side | None) -> dict[str, list[Tu
             if side is not None and name in side.samples
             for number in side.samples[name].numbers
         )
-        turns[name] = [
-            Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)
-        ]
+        turns[name] = [Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)]
     return turns
 
 
