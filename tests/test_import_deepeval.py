@@ -155,7 +155,7 @@ def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> 
 
     def tests(name: str, of, **header) -> str:
         path = tmp_path / f"{name}.json"
-        cases = [case(f"question {index}", **of(index)) for index in range(40)]
+        cases = [case(f"question {index}", **of(index)) for index in range(60)]
         path.write_text(json.dumps({"testCases": cases, **header}))
         return str(path)
 

@@ -397,7 +397,7 @@ def test_two_commits_of_one_model_are_two_versions_with_their_own_times(
     for month, commit, value in (("10", "aaa1112223", "C"), ("11", "bbb1112223", "I")):
         at = f"2026-{month}-15T10:00:00+00:00"
         spec = {"revision": {"type": "git", "commit": commit}, "eval_id": f"e{month}"}
-        samples = [sample(number, value, total_time=1) for number in range(40)]
+        samples = [sample(number, value, total_time=1) for number in range(60)]
         tree = log(*samples, eval=spec, stats={"started_at": at, "completed_at": at})
         (tmp_path / f"{month}.json").write_text(json.dumps(tree))
         assert assay("import", f"{month}.json", "-o", f"{month}.jsonl").code == 0
@@ -406,7 +406,7 @@ def test_two_commits_of_one_model_are_two_versions_with_their_own_times(
     assert "latest~1 is capitals-" in done.err
     assert "capitals@m+aaa1112 on towns@unversioned, evaluated 2026-10-15T10:00:00" in done.err
     both = assay("import", "10.json", "11.json", "--json").json()["evaluations"]
-    assert [one["totals"]["n"] for one in both] == [40, 40], "two versions, two evaluations"
+    assert [one["totals"]["n"] for one in both] == [60, 60], "two versions, two evaluations"
     merged = assay("import", "10.json", "11.json", "--workflow", "bot@1")
     assert (merged.code, "e10 and e11 are separate results of bot@1" in merged.err) == (2, True)
     assert "`--workflow bot@VERSION`" in merged.err

@@ -267,7 +267,7 @@ def test_a_candidate_brings_no_other_judge(
 ) -> None:
     def judged(name: str, **by: Any) -> str:
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps([_score(f"t{index}", "good", 1, **by) for index in range(40)]))
+        path.write_text(json.dumps([_score(f"t{index}", "good", 1, **by) for index in range(60)]))
         return str(path)
 
     old = judged("old", source="EVAL", metadata={"model": "m-1"})

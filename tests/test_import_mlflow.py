@@ -152,7 +152,7 @@ def test_a_candidate_brings_no_other_judge(
                 "response": "a",
                 "assessments": [assessment] * (index >= unjudged),
             }
-            for index in range(40)
+            for index in range(60)
         ]
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(rows))
@@ -226,7 +226,7 @@ def test_a_verdict_in_words_is_graded_and_any_other_word_is_named(
                 "correctness/rationale": "because",
                 "tone/value": 1,
             }
-            for number in range(40)
+            for number in range(60)
         ]
 
     _file(tmp_path, rows("pass"), "old.json")
@@ -236,7 +236,7 @@ def test_a_verdict_in_words_is_graded_and_any_other_word_is_named(
     capsys.readouterr()
     assert assay(["grade", str(_file(tmp_path, rows("superb")))]) == ExitCode.PASSED
     assert "correctness is not graded: its values are not numbers" in capsys.readouterr().err
-    assert imported("mlflow", tmp_path / "table.json")[1].metrics["correctness"].words == 40
+    assert imported("mlflow", tmp_path / "table.json")[1].metrics["correctness"].words == 60
     # text where MLflow writes only numbers is a value that is missing
     tree = {**TABLE, "data": [[*TABLE["data"][0][:6], "RateLimitError", None]]}
     runs, _ = imported("mlflow", _file(tmp_path, tree))

@@ -89,7 +89,7 @@ def test_a_case_that_loses_an_assertion_fails_the_gate(
 
     def report(name: str, correct: range) -> Path:
         cases = []
-        for index in range(40):
+        for index in range(60):
             names = ["Polite", *(["Correct"] if index in correct else [])]
             held = {one: {"name": one, "value": True, "source": {"name": one}} for one in names}
             cases.append({**template, "name": f"c{index}", "assertions": held, "scores": {}})
@@ -124,7 +124,7 @@ def test_a_candidate_brings_no_evaluator_with_other_options(
         held["Good"]["evaluator_version"] = version
         cases = [
             {**template, "name": f"c{index}", "assertions": held, "scores": {}}
-            for index in range(40)
+            for index in range(60)
         ]
         tree = {"name": "exp", "cases": cases[failed:], "failures": cases[:failed]}
         Path(name).write_text(json.dumps(tree))

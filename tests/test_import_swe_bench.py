@@ -219,7 +219,7 @@ def test_a_resolved_instance_without_the_tests_of_the_baseline_never_promotes(
     def report(name: str, shown: bool) -> Path:
         given = json.loads((INSTANCES / "acme__solved-1" / "report.json").read_text())
         entry = given["acme__solved-1"]
-        trees = {f"acme__{number}": entry for number in range(32)}
+        trees = {f"acme__{number}": entry for number in range(60)}
         if not shown:  # as if its tests had not failed
             trees["acme__7"] = {key: entry[key] for key in entry if key != "tests_status"}
         path = tmp_path / f"{name}.json"

@@ -21,7 +21,7 @@ from assay.importers.known import KNOWN
 from assay.store.ledger import open_ledger
 from peer_files import RECORDED, ROOT
 
-N = 40
+N = 60
 
 
 def scores(
@@ -289,9 +289,9 @@ def test_the_real_command_reads_a_result_file_from_standard_input(here: Path, as
     text = scores(here / "old.json").read_text()
     done = assay("grade", "-", "--from", "autoevals", stdin=text)
     assert done.code == 0, done.err
-    assert "40 passed" in done.out
+    assert "60 passed" in done.out
     done = assay("grade", "/dev/stdin", "--from", "autoevals", stdin=text)
-    assert "40 passed" in done.out, done.err
+    assert "60 passed" in done.out, done.err
     cut = assay("grade", "-", "--from", "autoevals", stdin=text[:-9])
     assert (cut.code, cut.err.startswith("assay: <stdin>")) == (3, True), cut.err
 

@@ -17,7 +17,6 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
-from assay.files.inputs import StoredInput
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.attestation import Subject
@@ -101,12 +100,12 @@ def _decide(
     kept: SideReader | None = None,
 ) -> Decided:
     from assay.cli.gate_named import Decided, importer_of, named_samples
-    from assay.cli.gate_sides import read_baseline, read_side
+    from assay.cli.gate_sides import read_baseline, read_side, terms_of
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
     judged, compared = list[Subject](), list[Subject]()
-    now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
+    now = opt.moment(options.now)
     candidate = read_side(
         options.files,
         grader,
@@ -115,19 +114,17 @@ def _decide(
         kept=kept,
         read=judged,
     )
-    baseline = read_baseline(
+    baseline, origin = read_baseline(
         options.baseline,
         grader,
         folder=options.baselines,
         rules=rules,
         now=now,
-        options=options,
         kept=kept,
         read=compared,
-        regraded=regraded,
     )
-    asked = asked_of(options)._replace(
-        regraded=tuple(regraded), fresh=_fresh(options, rules, grader, judged, compared)
+    asked = asked_of(options, terms_of(options, origin))._replace(
+        fresh=_fresh(options, rules, grader, judged, compared, kept)
     )
     if options.confirm:
         from assay.cli.gate_confirm import confirm
@@ -135,8 +132,12 @@ def _decide(
         if options.fresh:
             raise UsageError("CLI-001", "--confirm makes the fresh runs, and --fresh names some.")
         confirmed = confirm(options, (candidate, baseline), rules, grader, asked)
-        asked = asked if confirmed is None else asked._replace(fresh=confirmed.fresh)
+        if confirmed is not None:
+            asked = asked._replace(fresh=_kept_fresh(confirmed.fresh, grader, kept))
     decision = compare(candidate, baseline, rules, grader, asked)
+    for note in decision.regraded or ():
+        if note not in getattr(options, "regraded", ()):  # else it was printed before
+            opt.warn(note)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
         ScorePair(
@@ -151,19 +152,22 @@ def _decide(
     named = named_samples(options, decision, candidate, baseline, grader)
     importer = importer_of(candidate) if candidate.side.imported else ""
     workflow = next(iter(candidate.side.versions), "")
-    return Decided(decision, judged, compared, named, pairs, importer, workflow)
+    return Decided(
+        decision, judged, compared, named, pairs, importer, workflow, asked.fresh
+    )
 
 
-def asked_of(options: Options) -> Asked:
-    """What the options ask of a decision, besides its sides and rules."""
+def asked_of(options: Options, terms: Asked | None = None) -> Asked:
+    """What the options ask of a decision, besides its sides and rules. `terms` say where the sides
+    come from.
+    """
     from assay.services.compare import Acceptance, Asked
 
     accepted = tuple(name for text in options.accept for name in text.split(",") if name)
-    return Asked(
-        tuple(options.quarantine),
-        tuple(options.slice),
-        _plan(options),
-        next((path.asked for path in options.files if isinstance(path, StoredInput)), ""),
+    return (terms or Asked())._replace(
+        quarantine=tuple(options.quarantine),
+        slices=tuple(options.slice),
+        plan=_plan(options),
         accepted=Acceptance(accepted, options.because or "", _person() if accepted else ""),
     )
 
@@ -189,6 +193,7 @@ def _fresh(
     grader: Grader,
     judged: list[Subject],
     compared: list[Subject],
+    kept: SideReader | None,
 ) -> FreshRuns:
     """The fresh runs that the options name."""
     from assay.cli.gate_sides import read_side
@@ -199,11 +204,28 @@ def _fresh(
             "CLI-001", "--fresh-baseline needs --fresh, the fresh runs of the candidate."
         )
     sides = [
-        read_side(files, grader, name=f"fresh {name}", rules=rules, read=read) if files else None
+        read_side(files, grader, name=f"fresh {name}", rules=rules, kept=kept, read=read)
+        if files
+        else None
         for files, name, read in (
             (options.fresh, "candidate", judged),
             (options.fresh_baseline, "baseline", compared),
         )
+    ]
+    return FreshRuns(*sides)
+
+
+def _kept_fresh(fresh: FreshRuns, grader: Grader, kept: SideReader | None) -> FreshRuns:
+    """Fresh runs that were made just now, stored like any other evidence."""
+    from assay.services.compare import FreshRuns
+
+    if kept is None:
+        return fresh
+    sides = [
+        None
+        if side is None
+        else kept.read(side.documents, grader, name=side.side.name, where=side.side.name)
+        for side in fresh
     ]
     return FreshRuns(*sides)
 
@@ -253,7 +275,14 @@ def _decide_and_store(
             " The decision is stored, but cannot be replayed."
         )
     profile: ToolProfile | None = getattr(options, "made_profile", None)
-    drafts = decision_drafts(made.decision, candidate, baseline, plan=_plan(options), made=profile)
+    drafts = decision_drafts(
+        made.decision,
+        candidate,
+        baseline,
+        fresh=[sides.of(side) for side in made.fresh],
+        plan=_plan(options),
+        made=profile,
+    )
     store.put(drafts)
     return made
 

@@ -74,6 +74,8 @@ class Decided(NamedTuple):
     """Which tool's results the candidate is; empty for runs of our own."""
     workflow: str = ""
     """The candidate's workflow."""
+    fresh: Sequence[ReadSide | None] = ()
+    """The fresh runs of the candidate and of the baseline."""
 
 
 def named_samples(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.gate_sides import read_baseline
+from assay.cli.gate_sides import checked, read_baseline
 from assay.cli.ledger import storing_result
 from assay.errors import UsageError, count
 from assay.release.plan import make_plan
@@ -57,15 +57,19 @@ def _made(
             result.made_of(card)
     now = opt.moment(options.now)
     baseline = (
-        read_baseline(
-            options.baseline,
+        checked(
+            read_baseline(
+                options.baseline,
+                grader,
+                folder=options.baselines,
+                rules=rules,
+                now=now,
+                kept=kept,
+            ),
             grader,
-            folder=options.baselines,
-            rules=rules,
-            now=now,
-            options=options,
-            kept=kept,
-        ).side
+            rules,
+            options,
+        )
         if options.baseline
         else None
     )

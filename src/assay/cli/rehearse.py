@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag
-from assay.cli.gate_sides import read_baseline, read_side
+from assay.cli.gate_sides import checked, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.errors import few
@@ -49,15 +49,15 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
         kept = SideReader(result.store, made_of=result.made_of)
         for card in choice.read_cards():
             result.made_of(card)
-    side = read_baseline(
+    baseline = read_baseline(
         options.baseline,
         grader,
         folder=options.baselines,
         rules=rules,
         now=opt.moment(options.now),
-        options=options,
         kept=kept,
-    ).side
+    )
+    side = checked(baseline, grader, rules, options)
     other = (
         read_side([options.other], grader, name=options.other, rules=rules, kept=kept).side
         if options.other
@@ -148,7 +148,7 @@ COMMANDS = {
             flag(
                 "--recommend",
                 "also propose a margin, a number of runs and a policy with which this version would"
-                " be promoted against itself in 80% of the releases",
+                " be promoted against itself in four of five releases",
             ),
             arg(
                 "--seed",
