@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.archive.evaluation_choice import OWN, EvaluationChoice, choose
+from assay.archive.evaluation_choice import OWN, EvaluationChoice
 from assay.archive.release_settings import ReleaseSettings
 from assay.canon import canonical
 from assay.cli.frame import load_command
@@ -28,6 +28,7 @@ from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
 from assay.server.graded_by import with_additions
 from assay.server.pages import compare, compare_decision
+from assay.services.rules import RulesRequest, graded_side, rules_for
 from commands import in_folder, run_here
 from serving import Api, serving
 from stocked import faq, write
@@ -478,7 +479,8 @@ def test_the_rubric_of_the_project_is_not_replaced_by_that_of_evaluations(
     configured: Any, rubric: str
 ) -> None:
     own = {"own_profile": {"profile": LAX, "rubric": "rag@1"}}
-    assert choose({"new": own}, {"old": own}, configured=configured).rubric == rubric
+    sides = [graded_side("new", own)], [graded_side("old", own)]
+    assert rules_for(RulesRequest(*sides, configured=configured)).rubric == rubric
 
 
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:

@@ -185,7 +185,8 @@ def test_an_evaluation_of_chosen_samples_says_so_and_is_never_the_latest(
     assert [one.get("only") for one in listed] == [{"of": 4, "samples": ["q1"]}, None]
     shown = assay("explain", "latest")
     assert "latest is whole" in shown.err
-    assert "there is no latest~1" in assay("explain", "latest~1").err
+    absent = assay("explain", "latest~1").err
+    assert "has 2 evaluations; those of chosen samples are never the latest" in absent
     assert assay("explain", "part").code == 0
     with serving(f"{tmp_path}/.assay/ledger.db") as api:
         records = [item["record"] for item in api.get("/evaluations").json()["items"]]

@@ -15,6 +15,7 @@ from assay.archive.evaluations import (
     ambiguous,
     evaluation_names,
     find_evaluation,
+    list_evaluations,
 )
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
@@ -118,9 +119,12 @@ class LedgerNames:
         if is_relative(text):
             n = ledger.count("evaluation", project=self._project).n
             there = f"{n} evaluation{'s' if n != 1 else ''}" if n else "no evaluations"
+            newest = next(list_evaluations(ledger, project=self._project), None)
+            part = newest is not None and newest.evaluation.only
             return NotEnoughEvidence(
                 "STO-012",
-                f"there is no {text}: {where} has {there}.",
+                f"there is no {text}: {where} has {there}"
+                f"{'; those of chosen samples are never the latest' if part else ''}.",
                 fix="`assay run` and `assay import` store one each time.",
             )
         if baselines is not None:

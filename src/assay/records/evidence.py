@@ -13,9 +13,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 RUN_SCHEMA = "assay.run/1"
-CHECKS, TOOLS, OFFERED = "imported_checks", "declared_tools", "offered_tools"
-TESTING, VOUCHED, UNCHECKED = "declared_testing", "vouched_calls", "unchecked"
-"""Keys that nothing writes any more; `release.declarations` still imports them."""
 IMPORTED = "imported"
 """The key in a run's metadata for the tool that it was imported from, its place in that tool's
 file, and what the import left out.

@@ -122,11 +122,14 @@ def refuse_disagreeing(side: Side) -> None:
     itself.
     """
     for sample in side.samples.values():
-        if 0 < sample.passed < len(sample.attempts):
+        failed = {run.failed for run in sample.attempts}
+        if len(failed) > 1:
+            checks = sorted(str(check) for check in frozenset.union(*failed))
             raise InputError(
                 "REL-001",
                 f"the policy says that the system is deterministic, and {sample.sample} of the"
-                f" {side.name} passed in {sample.passed} of {len(sample.attempts)} runs.",
+                f" {side.name} fails {few(checks, 3)} in some of its {len(sample.attempts)} runs"
+                " only.",
                 fix="Use a policy without `deterministic: true`.",
             )
 

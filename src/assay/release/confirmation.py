@@ -48,12 +48,24 @@ def suspects_of(pairs: Sequence[Pair]) -> list[Suspect]:
     """
     found = []
     for pair in sorted(pairs, key=lambda pair: pair.sample):
+        if not _may_be_suspect(pair):
+            continue
         for check in sorted(pair.checks):
             ours = Share.worst(pair.candidate, fails(check))
             theirs = Share.best(pair.baseline, fails(check))
             if is_suspect(*ours, *theirs):
                 found.append(Suspect(pair.sample, check, ours, theirs))
     return found
+
+
+def _may_be_suspect(pair: Pair) -> bool:
+    """Whether some run of the candidate fails or lacks a check: most pairs need no closer look."""
+    runs, checks = pair.candidate.attempts, pair.checks
+    return bool(
+        pair.candidate.lost
+        or not runs
+        or any(run.failed or not run.judged >= checks for run in runs)
+    )
 
 
 def turns_for(pairs: Sequence[Pair], *, false_alarm: float) -> int:
@@ -80,19 +92,20 @@ def _agrees_with_itself(pairs: Sequence[Pair]) -> bool:
 
 
 def settled(suspect: Suspect, turns: Sequence[Turn], *, needed: int) -> Suspect:
-    """The suspect with what its fresh runs say. A run of the candidate that was lost counts as
-    failed, one of the baseline as no turn; where both were lost, neither counts.
+    """The suspect with what its fresh runs say. A run of the candidate that was lost, or doesn't
+    answer the check, counts as failed; one of the baseline is no turn, whatever the candidate did.
     """
     failing, failed_again, void = fails(suspect.check), 0, 0
     for count, turn in enumerate(turns, 1):
         if turn.candidate is not None and failing(turn.candidate) is False:
             return suspect._replace(verdict="flaky", turns=count)
-        if turn.baseline is None:
+        answer = None if turn.baseline is None else failing(turn.baseline)
+        if answer is None:
             void += 1
             if void > needed:
                 break
             continue
-        if failing(turn.baseline):
+        if answer:
             return suspect._replace(verdict="baseline_fails_too", turns=count)
         failed_again += 1
         if failed_again >= needed:

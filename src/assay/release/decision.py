@@ -47,11 +47,11 @@ from assay.release.confirmation import Fresh, Suspect
 from assay.release.expectation import WANTED, expectation_of, too_weak
 from assay.release.observations import PASS, USED, Attempt, Check, Pair, Share, fails, score_feared
 from assay.release.pairs import slices_of
-from assay.release.pass_rate import check_pass_rate
+from assay.release.pass_rate import check_pass_rate, passed_share
 from assay.release.policy import Limits, ReleaseRules
 from assay.release.rules import (
+    CriterionChange,
     Judged,
-    criterion_changes,
     judge,
     outcome_of,
     pass_rate,
@@ -64,6 +64,7 @@ from assay.stats.confirmation import false_alarm
 from assay.stats.estimate import DIFFERENCES, on_scale
 from assay.stats.flaky import find_flaky
 from assay.stats.intervals import Interval
+from assay.stats.means import estimate_counted_mean
 from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
@@ -129,15 +130,9 @@ def decide(
     judged = _judged(paired, pairs, floors, rules, terms, slices)
     results = list(judged.rules)
     if rules.bar is not None:
-        rated = [
-            sample.pass_share(rules.passed_by)
-            for name, sample in candidate.samples.items()
-            if name not in terms.left_out
-        ]
-        lost = sum(not pair.candidate.attempts for pair in pairs)
-        passed = sum(rated, Fraction(0))
+        passed = sum((_pass_share(pair, rules) for pair in pairs), Fraction(0))
         whole = int(passed) if passed.denominator == 1 else passed
-        results.append(pass_rate(check_pass_rate(whole, len(rated) + lost, rules.bar)))
+        results.append(pass_rate(check_pass_rate(whole, len(pairs), rules.bar)))
     n = sum(bool(pair.candidate.attempts and pair.baseline.attempts) for pair in pairs)
     expected = expectation_of(pairs, limits)
     weak = too_weak(expected, results, n, limits) if n > 1 else ""
@@ -167,7 +162,7 @@ def decide(
             n_baseline=len(baseline.samples),
             n_paired=n,
             mcnemar_p=_passes(pairs),
-            adjusted=adjusted_difference(pairs, baseline, terms.shrinkage),
+            adjusted=adjusted_difference(judged.criteria, pairs, baseline, terms.shrinkage),
         ),
         would_change=_advice(results, outcome, judged, expected, pairs, limits),
         missing=missing,
@@ -185,7 +180,7 @@ def decide(
                 difference=value_interval(_interval(change.groups, limits.level)),
                 guardrail=name in limits.guardrails,
             )
-            for name, change in criterion_changes(pairs).items()
+            for name, change in judged.criteria.items()
         },
         operations=_operations(pairs),
         expectation=expected,
@@ -246,6 +241,13 @@ def _judged(
     )
 
 
+def _pass_share(pair: Pair, rules: ReleaseRules) -> Fraction:
+    """How much of a sample the candidate passed, under what its baseline was asked."""
+    side, failing = pair.candidate, fails(PASS)
+    passed = sum(failing(run) is False for run in side.attempts)
+    return passed_share(passed, side.announced, rules.passed_by)
+
+
 def _promoted(reason: str, results: Sequence[RuleResult]) -> str:
     score = next(rule for rule in results if rule.id == "score_non_inferiority")
     low = score.evidence.get("low")
@@ -269,7 +271,7 @@ def _comparison(
     pairs: Sequence[Pair], rules: ReleaseRules, results: Sequence[RuleResult]
 ) -> Comparison:
     """The ordinary paired comparison that is shown; the rules read ends that differ from it."""
-    values = [(pair.group, round(float(score_feared(pair)), 9)) for pair in pairs]
+    values = [(pair.group, round(score_feared(pair), 9)) for pair in pairs]
     shared = any(group is not None for group, _ in values)
     members: dict[Any, Counter[float]] = {}
     for place, (group, value) in enumerate(values):
@@ -327,7 +329,7 @@ def compared(pairs: Sequence[Pair], rules: ReleaseRules) -> ComparisonRecord:
     """The comparison of these pairs without a decision."""
     scored = [pair for pair in pairs if pair.candidate.attempts and pair.baseline.attempts]
     found = compare_differences(
-        Counter(round(float(score_feared(pair)), 9) for pair in scored),
+        Counter(round(score_feared(pair), 9) for pair in scored),
         margin=rules.margin,
         level=rules.level,
         power=rules.limits.power,
@@ -356,7 +358,10 @@ def _passes(pairs: Sequence[Pair]) -> float | None:
 
 
 def adjusted_difference(
-    pairs: Sequence[Pair], baseline: Side, shrinkage: exact.Pull | None
+    changes: Mapping[str, CriterionChange],
+    pairs: Sequence[Pair],
+    baseline: Side,
+    shrinkage: exact.Pull | None,
 ) -> float | None:
     """The difference of the adjusted scores, formed once for each side and criterion, with n the
     samples that are paired. Formed for each run, the pull towards the prior would hide a drop of
@@ -369,7 +374,6 @@ def adjusted_difference(
         if (sample := baseline.samples.get(pair.sample)) is not None:
             for name, weight in zip(sample.stratum.criteria, sample.stratum.weights, strict=True):
                 weights[name] += weight
-    changes = criterion_changes(pairs)
     total = sum(weights[name] for name in changes)
     if not total:
         return None
@@ -386,13 +390,14 @@ def adjusted_difference(
 def _interval(groups: Groups, level: float) -> Interval:
     counts: Counter[float] = Counter()
     for size, value, _, times in groups.rows():
-        counts[round(value / size, 9)] += int(size) * times
-    return on_scale(
-        estimate_grouped_mean(
-            counts, groups, range=DIFFERENCES, level=level, guaranteed=False, believed=True
-        ).interval,
-        DIFFERENCES,
+        counts[round(value / size, 9)] += size * times
+    how: Any = {"range": DIFFERENCES, "level": level, "guaranteed": False, "believed": True}
+    found = (
+        estimate_counted_mean(counts, **how)
+        if {*groups.sizes} == {1}
+        else estimate_grouped_mean(counts, groups, **how)
     )
+    return on_scale(found.interval, DIFFERENCES)
 
 
 def _slices(
@@ -402,7 +407,7 @@ def _slices(
     worse = [] if rule is None else rule.evidence.get("violated_slices", [])
     found = []
     for name, members in slices.items():
-        differences = [(pair.group, float(score_feared(pair))) for pair in members]
+        differences = [(pair.group, score_feared(pair)) for pair in members]
         counts = Counter(round(value, 9) for _, value in differences)
         interval = compare_differences(counts, margin=0.0, level=level, believed=True).difference
         found.append(

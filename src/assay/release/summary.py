@@ -217,11 +217,17 @@ class Summary:
         self.all.add(grade, sample)
         self.letters[grade.grade] += 1
         for name, passed in card.hard_gates.items():
-            self.gates.setdefault(name, _GateCounts()).add(passed, sample)
+            if (gate := self.gates.get(name)) is None:
+                gate = self.gates[name] = _GateCounts()
+            gate.add(passed, sample)
         for item in grade.criteria:
-            self.criteria.setdefault(item.name, _CriterionCounts(groups)).add(item, sample)
+            if (counts := self.criteria.get(item.name)) is None:
+                counts = self.criteria[item.name] = _CriterionCounts(groups)
+            counts.add(item, sample)
         if card.workflow is not None and (family := card.workflow.family) is not None:
-            self.slices["family"].setdefault(family, _Slice(groups)).add(grade, sample)
+            if (part := self.slices["family"].get(family)) is None:
+                part = self.slices["family"][family] = _Slice(groups)
+            part.add(grade, sample)
         if group is not None:
             # within one group the samples are independent draws
             self.slices["group"].setdefault(group, _Slice(())).add(grade, sample)
