@@ -276,11 +276,13 @@ def _rise(
 
 
 def exact_sum(values: Iterable[Fraction | int]) -> Fraction:
-    """The sum, added up by denominator: most values share a few."""
+    """The sum, added up by denominator: most values share a few, and many are the same object."""
+    listed = list(values)
+    known = {id(value): value for value in listed}
     parts: dict[int, int] = {}
-    for value in values:
-        numerator, denominator = value.as_integer_ratio()
-        parts[denominator] = parts.get(denominator, 0) + numerator
+    for name, times in Counter(map(id, listed)).items():
+        numerator, denominator = known[name].as_integer_ratio()
+        parts[denominator] = parts.get(denominator, 0) + numerator * times
     return sum((Fraction(part, whole) for whole, part in parts.items()), Fraction(0))
 
 
