@@ -73,7 +73,7 @@ def most(times: int, rate: float) -> float:
     """The largest share of so many that is no sign of a rate above this one: three standard errors
     above it.
     """
-    return rate + 3 * float(rate * (1 - rate) / times) ** 0.5
+    return float(rate + 3 * (rate * (1 - rate) / times) ** 0.5)
 
 
 def main(times: int = 400) -> None:
@@ -83,7 +83,9 @@ def main(times: int = 400) -> None:
         ("A version against itself", same_version(times)),
         ("5% of 200 samples broken for good", found_broken(times)),
     ):
-        print(f"**{title}**\n\n| system | n | runs | promoted | rejected |\n|---|---:|---|---:|---:|")
+        print(
+            f"**{title}**\n\n| system | n | runs | promoted | rejected |\n|---|---:|---|---:|---:|"
+        )
         for one in cells:
             runs = f"{one.runs[0]} against {one.runs[1]}"
             print(f"| {one.kind} | {one.n} | {runs} | {one.promoted:.3f} | {one.rejected:.3f} |")

@@ -222,11 +222,11 @@ def check_fresh(fresh: FreshRuns, ours: Side, theirs: Side) -> None:
     if fresh.candidate is not None:
         _refuse_gaps(fresh.candidate.side)
     if fresh.candidate is not None and fresh.baseline is not None:
-        mine, other = (
+        ids = [
             {run for sample in made.side.samples.values() for run in sample.runs}
             for made in (fresh.candidate, fresh.baseline)
-        )
-        if shared := sorted(mine & other):
+        ]
+        if shared := sorted(ids[0] & ids[1]):
             raise InputError(
                 "REL-002",
                 f"the fresh runs of both sides are the same: {few(shared, 3)}.",
@@ -467,9 +467,7 @@ def turns_of(candidate: Side | None, baseline: Side | None) -> dict[str, list[Tu
             if side is not None and name in side.samples
             for number in side.samples[name].numbers
         )
-        turns[name] = [
-            Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)
-        ]
+        turns[name] = [Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)]
     return turns
 
 
